@@ -21,12 +21,13 @@ from pathlib import Path
 import msgspec
 from rapidfuzz import fuzz, process
 
-from actors.search import Document, Index, analyse, parameters_of
+from actors.catalogue.lists import validation
+from actors.search import Document, Index, analyse
 from actors.search.language.text import words
 from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
 from benchmarks.honest import honest
-from benchmarks.search import Tool
+from benchmarks.search import Tool, definition
 from benchmarks.table import Aim, Row, markdown, percentile
 
 SIZES = (100, 1000, 10_000)
@@ -57,7 +58,7 @@ def documents_of(tools: Sequence[Tool]) -> dict[str, list[Document]]:
             server=server,
             name=tool.name,
             description=tool.description or "",
-            parameters=parameters_of(tool.input_schema),
+            parameters=validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool)))).parameters,
         )
         out.setdefault(server, []).append(document)
     return out

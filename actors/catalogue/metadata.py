@@ -79,7 +79,6 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def warnings(self) -> int:
-        """How many of the findings are warnings."""
         return sum(finding.severity == "warning" for finding in self.findings)
 
 

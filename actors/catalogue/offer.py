@@ -127,7 +127,6 @@ def encode_offer(offer: Offer) -> bytes:
 
 
 def _parts_of(offer: Offer) -> Iterator[bytes]:
-    """Yield the JSON text of an offer."""
     between = b"{"
     for name in _LISTS:
         items: Sequence[Tool | Resource | Prompt] = getattr(offer, name)

@@ -42,7 +42,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def make(cls, server: str, transport: str, offer: Offer, *, available: bool = True) -> Entry:
-        """Return an entry with its tools and prompts by name."""
         tools = {tool.name: tool for tool in offer.tools}
         return cls(
             server=server,
@@ -62,7 +61,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, renamed=remembered(before.renamed, fresh, self.tools))
 
     def with_problem(self, problem: str) -> Entry:
-        """Return the entry with one more problem that an operator can read."""
         return replace(self, offer=replace(self.offer, problems=(*self.offer.problems, problem)))
 
     def revised(self, before: Entry | None, change: OfferChange, following: Catalogue) -> Entry:
@@ -131,7 +129,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {}
 
     def prompt(self, path: str) -> Resolution:
-        """Return which prompt a name means."""
         return resolve(path, self.names, self._prompt_names)
 
     def _tool_names(self, server: str) -> Spellings | None:
@@ -170,7 +167,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return replace(following, entries=entries), {name: c for name, c in changes.items() if c}
 
     def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:
-        """Return the next catalogue without one server."""
         entries = {name: entry for name, entry in self.entries.items() if name != server}
         change = _change(self.entries.get(server), Entry(server=server))
         following = self._bumped([change], entries, index)
@@ -183,7 +179,6 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return replace(self, entries={**self.entries, server: counted})
 
     def with_problem(self, server: str, problem: str) -> Catalogue:
-        """Return the catalogue with one more problem of a server, if that is there; no revision changes."""
         entry = self.entries.get(server)
         if entry is None or problem in entry.offer.problems:
             return self

@@ -112,7 +112,6 @@ class Registry(Actor[Message]):
         self._conditions = conditions or Conditions(clock)
 
     def on_start(self) -> None:
-        """Start the tasks that index, embed and count."""
         self.nursery.start_soon(self._index_for_ever)
         if self._embedding is not None:
             self.nursery.start_soon(self._embed_for_ever, self._embedding)
@@ -120,12 +119,10 @@ class Registry(Actor[Message]):
         self._work.set()
 
     def offer(self, server: str) -> Offer | None:
-        """Return what is known of a server's lists now."""
         entry = self._entries.get(server)
         return entry.offer if entry is not None else None
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
-        """Take in one fact."""
         match message:
             case ServerChanged():
                 self._on_changed(message)

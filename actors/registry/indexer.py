@@ -175,7 +175,6 @@ def _built(segments: Collection[Segment], before: Index) -> Index:
 
 
 def _changes(before: Mapping[str, Entry], entries: Mapping[str, Entry]) -> dict[str, OfferChange]:
-    """Return what differs, by server. Runs in a worker thread."""
     by_server = {name: _tried(name, compared, before, {name: entry}) for name, entry in entries.items()}
     return {name: changes[name] for name, changes in by_server.items() if changes is not None}
 

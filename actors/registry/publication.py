@@ -20,7 +20,6 @@ class Publication:
         self._waiting: dict[str, list[tuple[int, Reply[None]]]] = {}
 
     def tell(self, server: str) -> None:
-        """Something new of a server is to be published."""
         self._told[server] = self._told.get(server, 0) + 1
 
     def told(self, servers: Iterable[str]) -> dict[str, int]:

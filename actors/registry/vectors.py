@@ -37,11 +37,8 @@ class Vectors(Protocol):
 
     async def load(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Return what is kept under these digests."""
-        ...
 
-    def save(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Keep vectors by digest."""
-        ...
+    def save(self, vectors: Mapping[bytes, bytes]) -> None: ...
 
 
 Documents = tuple[Document, ...]
@@ -144,7 +141,6 @@ class Embedding:
 
 
 def _gathered(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Return the segments in groups that are looked up together."""
     groups: list[list[Segment]] = [[]]
     size = 0
     for segment in segments:

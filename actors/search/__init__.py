@@ -4,8 +4,7 @@ from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
 from actors.search.documents.embedding import MAX_DIMENSIONS, Embedder, Levels, digest_of, levels, text_of
 from actors.search.documents.segment import Segment, analyse
 from actors.search.index import EVERYTHING, Index
-from actors.search.language.schema import parameters_of
-from actors.search.tuning import DEFAULT_TUNING, Field, Tuning
+from actors.search.tuning import DEFAULT_TUNING, Tuning
 from actors.search.words.tables import WORLD
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "WORLD",
     "Document",
     "Embedder",
-    "Field",
     "Found",
     "Hit",
     "Index",
@@ -28,6 +26,5 @@ __all__ = [
     "analyse",
     "digest_of",
     "levels",
-    "parameters_of",
     "text_of",
 ]

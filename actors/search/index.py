@@ -53,7 +53,6 @@ class Index:
         return cls.empty(tuning, embedder).rebuilt(segments)
 
     def replace(self, segment: Segment) -> Index:
-        """Return an index with this server's documents added, or put in the place of its former ones."""
         return Index(self.corpus.changed(segment.server, segment))
 
     def rebuilt(self, segments: Iterable[Segment]) -> Index:
@@ -77,17 +76,14 @@ class Index:
 
     @property
     def embedder(self) -> Embedder | None:
-        """What compares meanings, and what segments for this index are to be analysed with."""
         return self.corpus.embedder
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The segments, sorted by server."""
         return self.corpus.segments
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """The servers that have a segment, sorted."""
         return tuple(segment.server for segment in self.corpus.segments)
 
     def search(

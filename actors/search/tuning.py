@@ -1,4 +1,4 @@
-"""The weights of the ranking, in one frozen value. A weight of zero (or False) switches its technique off.
+"""The weights of the ranking, in one frozen value. A weight of zero switches its technique off.
 
 The defaults were chosen on development queries; `docs/search.md` says what each technique gives. Average field lengths
 are constants and not measured on the catalogue: the weight of a word in a document then depends on that document alone,
@@ -44,9 +44,6 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[FieldName, Field] = msgspec.field(default_factory=lambda: dict(DEFAULT_FIELDS))
     saturation: float = 0.8  # k1 of BM25
     repeat_limit: int = 4  # a word counts at most this often per field: repeating it is free, so it is worth little
-    stemming: bool = True
-    splitting: bool = True  # camelCase, letters and digits
-    joining: bool = True  # event hubs = eventhubs; also taking unknown glued words apart
 
     # a query word's alternatives
     synonym: float = 0.45
@@ -74,7 +71,6 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     in_quotes: float = 0.5
     unknown: float = 0.15  # share of the greatest idf that an unknown word adds to what should be matched
     unknown_cjk: float = 0.03
-    spans: bool = True
 
     # the whole score
     idf_floor: float = 0.15

@@ -33,7 +33,6 @@ class Norm:
     bias: Floats
 
     def __call__(self, columns: Floats) -> Floats:
-        """Return the columns with mean 0 and variance 1, stretched and moved."""
         columns = columns - columns.mean(axis=0)
         columns *= 1 / np.sqrt(np.square(columns).mean(axis=0) + _EPSILON)
         columns *= self.weight
@@ -49,7 +48,6 @@ class Dense:
     bias: Floats
 
     def __call__(self, columns: Floats) -> Floats:
-        """Return the image of each column."""
         out = _product(self.weight, columns)
         out += self.bias
         return out
@@ -87,7 +85,6 @@ class Layer:
     heads: int
 
     def __call__(self, columns: Floats) -> Floats:
-        """Return (width, pieces) for (width, pieces)."""
         columns = self.attention_norm(self.attended(self._attention(columns)) + columns)
         return self.norm(self.narrow(_gelu(self.wide(columns))) + columns)
 
@@ -132,7 +129,6 @@ class Transformer:
 
     @property
     def width(self) -> int:
-        """The length of a vector."""
         return int(self.pieces.shape[1])
 
     def encode(self, numbers: Sequence[int]) -> Floats:

@@ -39,16 +39,12 @@ class Tokenizer(Protocol):
     @property
     def name(self) -> str:
         """The name to show beside a count."""
-        ...
 
     @property
-    def exact(self) -> bool:
-        """Whether a count is a real one."""
-        ...
+    def exact(self) -> bool: ...
 
     def count(self, text: str) -> int:
         """Return the number of tokens in any text; never raises."""
-        ...
 
 
 class Encoding(Protocol):
@@ -56,7 +52,6 @@ class Encoding(Protocol):
 
     def encode_ordinary(self, text: str, /) -> list[int]:
         """Return the tokens of `text`, with the names of special tokens read as plain text."""
-        ...
 
 
 class Estimate:

@@ -38,7 +38,6 @@ class Draft:
         self._good_for_s = 0.0
 
     def count(self, kind: Kind) -> int:
-        """Return how many entries of a list there are that can be used."""
         return len(self._parts[kind].entries)
 
     def room(self, kind: Kind) -> ListRoom:

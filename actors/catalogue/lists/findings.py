@@ -89,7 +89,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def found(code: str, detail: str = "") -> Finding:
-    """Return the finding of a rule, with what the rule found."""
     severity, meaning = RULES[code]
     text = meaning.replace("`", "")
     return Finding(code=code, severity=severity, message=f"{text} ({detail})" if detail else text)
@@ -102,7 +101,6 @@ def quoted(text: str, limit: int = 60) -> str:
 
 
 def name_findings(name: str) -> Iterator[Finding]:
-    """Yield what is wrong with a tool's name."""
     if not _NAME.fullmatch(name):
         yield found("name-characters", quoted(name))
     elif not _NARROW_NAME.fullmatch(name):

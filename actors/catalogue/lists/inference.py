@@ -70,7 +70,6 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _verbs(base: Iterable[str]) -> frozenset[str]:
-    """Return the verbs and their forms with -s, -es or -ies."""
     return frozenset(form for verb in base for form in (verb, _with_s(verb)))
 
 
@@ -94,7 +93,6 @@ def first_sentence(text: str) -> str:
 
 
 def effects(name: str, description: str) -> Effects:
-    """Return what name and description say about the effects of a call."""
     named, told = words(name), words(first_sentence(description))
     if destroying := _destroying(named, told):
         return Effects(read_only=False, destructive=True, why=destroying)

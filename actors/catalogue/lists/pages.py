@@ -121,7 +121,6 @@ def _answers(outline: Outline, answer: Mapping[bytes, Span], id_: bytes) -> bool
 
 
 def _failure(outline: Outline, answer: Mapping[bytes, Span]) -> str:
-    """Return why an answer is no success, empty if it is one."""
     version, error = answer.get(b"jsonrpc"), answer.get(b"error")
     if version is None or outline.take(version) != b'"2.0"':
         return "the answer is malformed"
@@ -173,13 +172,11 @@ class _Reader:
         return self._room.seen + len(self._entries) + len(self._broken)
 
     def page(self, cursor: str | None, cut: str, good_for_s: float) -> ListPage:
-        """Return what was read."""
         return ListPage(
             entries=self._entries, broken=self._broken, size=self._size, cursor=cursor, cut=cut, good_for_s=good_for_s
         )
 
     def read(self, outline: Outline, elements: list[Span]) -> None:
-        """Read entries until the room is used up."""
         for element in elements:
             size = element.end - element.start
             if self.count - self._room.seen >= self._room.entries:
@@ -217,5 +214,4 @@ class _Reader:
 
 
 def key_of(entry: Entry) -> str:
-    """Return what an entry is called by."""
     return entry.uri if isinstance(entry, Resource) else entry.name

@@ -13,22 +13,18 @@ URI_SCHEME = "mcp://"
 
 
 def tool_path(server: str, tool: str) -> str:
-    """Return the path of a tool as clients see it."""
     return f"{server}:{tool}"
 
 
 def namespaced(server: str, name: str) -> str:
-    """Return the namespaced name of a tool or prompt."""
     return f"{server}-{name}"
 
 
 def resource_path(server: str, uri: str) -> str:
-    """Return the URI of a resource as clients see it."""
     return f"{server}|{uri}"
 
 
 def resource_uri(server: str, uri: str) -> str:
-    """Return the URI of a resource in MCP's own lists (RFC 3986)."""
     return f"{URI_SCHEME}{quote(server, safe='')}/{uri}"
 
 

@@ -112,7 +112,6 @@ class ServerNames:
         return name in self._names
 
     def literal(self, name: str) -> str | None:
-        """Return the server that has exactly this name, None if no server has it."""
         return self._names.get(name)
 
     def fitting(self, text: str) -> list[str]:
@@ -130,7 +129,6 @@ class ServerNames:
         return ServerNames({**self._names, **{name: name for name in servers}})
 
     def without(self, server: str) -> ServerNames:
-        """Return the names of all servers but one."""
         return ServerNames({name: other for name, other in self._names.items() if other != server})
 
 
@@ -172,7 +170,6 @@ def unwrapped(path: str) -> str:
 
 
 def _named_on(server: str, name: str, listed: NamesOf) -> Resolution:
-    """Return what one name means on a server that is certain."""
     alike = _alike(server, name, listed)
     if alike is not None and len(alike) == 1:
         return Resolved(server, alike[0])
@@ -258,7 +255,6 @@ class _Reader:
         self._listed = listed
 
     def read(self, path: str) -> Resolution:
-        """Return what the path means: what it says literally, else what it says but for case and punctuation."""
         splits = _splits(path, self._servers)
         literal = [(server, name) for head, name in splits if (server := self._servers.literal(head)) is not None]
         last = path.partition(":")[2]

@@ -69,7 +69,6 @@ def copied_shares(prints: Prints, segment_of: Ints, sizes: Ints) -> Floats:
 
 
 def _held_by_several(column: npt.NDArray[np.int64], segment_of: Ints) -> npt.NDArray[np.bool_]:
-    """Return which documents have a fingerprint that a document of another server has, too."""
     order = np.lexsort((segment_of, column))
     prints, servers = column[order], segment_of[order]
     begins = np.ones(len(prints), np.bool_)

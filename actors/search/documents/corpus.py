@@ -57,7 +57,6 @@ class Corpus:
 
     @staticmethod
     def empty(tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
-        """Return the corpus of no server."""
         dimensions = embedder.dimensions if embedder is not None else 0
         none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
         return Corpus(
@@ -235,7 +234,6 @@ def _terms(
 def _named(
     named: dict[str, tuple[str, ...]], old: Sequence[Segment], new: Sequence[Segment]
 ) -> dict[str, tuple[str, ...]]:
-    """Return which servers have a document of some name or path, after a change."""
     out = dict(named)
     for segment in old:
         for text in segment.by_name.keys() | segment.by_path.keys():

@@ -41,20 +41,16 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """What makes the vectors; vectors of different names are not compared."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """The length of every vector, at most `MAX_DIMENSIONS`."""
-        ...
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return a float32 array of (texts, dimensions); a row of zeros for a text without meaning. Never raises."""
-        ...
 
     def embed_query(self, text: str) -> Floats:
         """Return the float32 vector of one query, sooner if it was asked before. Never raises."""
-        ...
 
 
 def document_levels(embedder: Embedder | None, documents: Sequence[Document]) -> Levels:
@@ -65,7 +61,6 @@ def document_levels(embedder: Embedder | None, documents: Sequence[Document]) ->
 
 
 def query_levels(embedder: Embedder, query: str) -> Floats:
-    """Return the vector of a query, as whole numbers."""
     vector: Floats = levels(embedder.embed_query(query[:_MAX_QUERY_CHARS])[None])[0].astype(np.float32)
     return vector
 
@@ -99,7 +94,6 @@ class Meanings:
 
     @staticmethod
     def empty(dimensions: int) -> Meanings:
-        """Return the vectors of no document."""
         return Meanings(np.zeros((0, dimensions), np.float32), np.zeros(0, np.float32))
 
     def spliced(self, low: int, high: int, new: Sequence[Levels]) -> Meanings:
@@ -117,7 +111,6 @@ class Meanings:
 
     @property
     def known(self) -> Bools:
-        """Which documents have a vector."""
         out: Bools = self.scales > 0
         return out
 

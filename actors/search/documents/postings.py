@@ -33,7 +33,6 @@ class Triples:
 
     @staticmethod
     def joined(parts: list[Triples]) -> Triples:
-        """Return all postings of several groups as one."""
         if not parts:
             return NO_TRIPLES
         return Triples(
@@ -57,11 +56,9 @@ class Postings:
 
     @staticmethod
     def empty() -> Postings:
-        """Return postings of no terms."""
         return Postings(np.zeros(1, np.int64), NO_TRIPLES.documents, NO_TRIPLES.weights)
 
     def has(self, term: int) -> bool:
-        """Say whether any document holds this term."""
         return bool(self.starts[term + 1] > self.starts[term])
 
     def of(self, term: int) -> tuple[Ints, Floats]:

@@ -91,7 +91,7 @@ def analyse(
         postings=analysis.postings.triples(),
         names=analysis.names.triples(),
         known=frozenset(map(sys.intern, analysis.known)),
-        server_words=frozenset(map(analysis.reduce, analysis.server_words)),
+        server_words=frozenset(map(stem, analysis.server_words)),
         by_name=_squashed(ordered, lambda document: document.name),
         by_path=_squashed(ordered, lambda document: server + document.name),
         prints=prints_of(ordered),
@@ -133,8 +133,7 @@ class _Analysis:
 
     def __init__(self, server: str, tuning: Tuning) -> None:
         self.tuning = tuning
-        self.reduce: Callable[[str], str] = stem if tuning.stemming else str
-        self.server_words = [word for word in self._words(server) if word not in _SERVER_NOISE]
+        self.server_words = [word for word in words(server) if word not in _SERVER_NOISE]
         self.terms: dict[str, int] = {}
         self.counts: list[int] = []
         self.verbs: list[int] = []
@@ -144,14 +143,13 @@ class _Analysis:
         self._texts: dict[str, list[str]] = {}
 
     def add(self, number: int, document: Document) -> None:
-        """Analyse one document."""
         fields = self._fields(document)
         for written in fields.values():
             self.known.update(written)
         verb = next((VERB_CLASS[word] for word in fields["name"] if word in VERB_CLASS), None)
         self.verbs.append(VERB_CODES[verb] if verb else 0)
         stems: Fields = {
-            field: [self.reduce(w) for w in written if w not in STOP_WORDS or field in _NAMES]
+            field: [stem(w) for w in written if w not in STOP_WORDS or field in _NAMES]
             for field, written in fields.items()
         }
         self._post(number, stems, fields)
@@ -172,7 +170,7 @@ class _Analysis:
             weight = settings.weight / length
             if field == "instructions":
                 only_instructions = set(stemmed) - gained.keys()
-            elif field != "joined" and self.tuning.stemming:
+            elif field != "joined":
                 stemmed = stemmed + self._inflected(field, fields[field])
             for word, count in Counter(stemmed).items():
                 gained[word] = gained.get(word, 0.0) + weight * min(count, self.tuning.repeat_limit)
@@ -185,7 +183,7 @@ class _Analysis:
     def _inflected(self, field: FieldName, written: list[str]) -> list[str]:
         """Return the terms for words that are not their own stem: the form that is asked for counts a little more."""
         counted = (word for word in written if word not in STOP_WORDS or field in _NAMES)
-        return [as_written(word) for word in counted if self.reduce(word) != word]
+        return [as_written(word) for word in counted if stem(word) != word]
 
     def _term(self, word: str) -> int:
         term = self.terms.setdefault(word, len(self.terms))
@@ -193,34 +191,26 @@ class _Analysis:
             self.counts.append(0)
         return term
 
-    def _words(self, text: str) -> list[str]:
-        return words(text, split=self.tuning.splitting)
-
-    def _prose(self, text: str) -> list[str]:
-        """Return the words of a sentence: the pieces of camelCase words, and these as a whole."""
-        return self._words(text) + (camel_words(text) if self.tuning.splitting else [])
-
     def _fields(self, document: Document) -> Fields:
-        name = self._words(document.name[:_MAX_NAME_CHARS])
+        name = words(document.name[:_MAX_NAME_CHARS])
         summary, rest = _summary(document.description[:_MAX_TEXT_CHARS])
         parameters = document.parameters[:_MAX_PARAMETERS]
-        joined = _neighbours(name) + _neighbours(self.server_words) if self.tuning.joining else []
         return {
             "name": name,
             "server": self.server_words,
-            "title": self._words(document.title[:_MAX_NAME_CHARS]),
-            "summary": self._prose(summary),
-            "description": self._prose(rest),
-            "parameter": self._words(" ".join(name for name, _ in parameters)[:_MAX_TEXT_CHARS]),
-            "parameter_text": self._words(" ".join(text for _, text in parameters)[:_MAX_TEXT_CHARS]),
-            "joined": joined,
+            "title": words(document.title[:_MAX_NAME_CHARS]),
+            "summary": _prose(summary),
+            "description": _prose(rest),
+            "parameter": words(" ".join(name for name, _ in parameters)[:_MAX_TEXT_CHARS]),
+            "parameter_text": words(" ".join(text for _, text in parameters)[:_MAX_TEXT_CHARS]),
+            "joined": _neighbours(name) + _neighbours(self.server_words),
             "instructions": self._instructions(document.instructions[:_MAX_INSTRUCTIONS_CHARS]),
         }
 
     def _instructions(self, text: str) -> list[str]:
         """Return the words of a server's instructions, analysed once though every document carries them."""
         if text not in self._texts:
-            self._texts[text] = self._words(text)
+            self._texts[text] = words(text)
         return self._texts[text]
 
 
@@ -229,6 +219,11 @@ def _summary(description: str) -> tuple[str, str]:
     end = _SENTENCE_END.search(description, _MIN_SUMMARY_CHARS)
     cut = min(end.start() if end else len(description), _MAX_SUMMARY_CHARS)
     return description[:cut], description[cut:]
+
+
+def _prose(text: str) -> list[str]:
+    """Return the words of a sentence: the pieces of camelCase words, and these as a whole."""
+    return words(text) + camel_words(text)
 
 
 def _neighbours(neighbours: list[str]) -> list[str]:

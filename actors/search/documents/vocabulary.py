@@ -41,14 +41,12 @@ class Vocabulary:
 
     @staticmethod
     def empty() -> Vocabulary:
-        """Return a vocabulary of no words."""
         return Vocabulary({}, (), {})
 
     def __contains__(self, word: object) -> bool:
         return word in self.holders
 
     def changed(self, removed: Iterable[Iterable[str]], added: Iterable[Iterable[str]]) -> Vocabulary:
-        """Return the vocabulary after the words of some servers went and those of others came."""
         holders = dict(self.holders)
         new: set[str] = set()
         for known in added:

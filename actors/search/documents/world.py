@@ -38,7 +38,6 @@ class World:
 
     @staticmethod
     def unknown(dimensions: int) -> World:
-        """Return a world of which nothing is known."""
         return World.of(np.zeros((0, dimensions), np.int8))
 
     def changed(self, gone: Iterable[str], new: Mapping[str, Levels]) -> World:

@@ -60,7 +60,6 @@ def sentences(text: str) -> list[str]:
 
 
 def is_courtesy(sentence: str) -> bool:
-    """Say whether a sentence greets, thanks or tells the circumstances of what is asked."""
     return _COURTESY.match(sentence) is not None
 
 

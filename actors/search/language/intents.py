@@ -188,7 +188,6 @@ def _names(word: str) -> frozenset[str]:
 
 
 def _met(rule: _Rule, sentence: Sequence[_Word], places: Mapping[str, Sequence[int]]) -> frozenset[int]:
-    """Return the places of the words that a rule explains; nothing if its cue is not met."""
     for begin in sorted({place for name in rule.steps[0].options for place in places.get(name, ())}):
         met = _match(rule, sentence, begin)
         if met:

@@ -47,13 +47,12 @@ def phrases_in(text: str, among: Phrases = PHRASE_PATTERNS) -> Phrases:
 
 
 @lru_cache(maxsize=16)
-def alternatives(synonym: float, abbreviation: float, stemming: bool) -> Mapping[str, Mapping[str, float]]:
+def alternatives(synonym: float, abbreviation: float) -> Mapping[str, Mapping[str, float]]:
     """Return stem -> {stem of an alternative: weight below 1}; a weight of 0 leaves that list out."""
-    reduce = stem if stemming else str
     out: dict[str, dict[str, float]] = {}
 
     def add(written: str, meant: str, weight: float) -> None:
-        one, other = reduce(written), reduce(meant)
+        one, other = stem(written), stem(meant)
         if one != other and weight > 0:
             known = out.setdefault(one, {})
             known[other] = min(_MAX_ALTERNATIVE, max(known.get(other, 0.0), weight))

@@ -61,14 +61,12 @@ def without_escapes(query: str) -> str:
 
 @lru_cache(maxsize=_READ_AGAIN)
 def _spans(query: str) -> Sequence[re.Match[str]]:
-    """Return what is no plain word of a query, in order."""
     if _PLAIN.fullmatch(query) and not _LONG.search(query):
         return ()
     return tuple(_SPAN.finditer(query))
 
 
 def _replaced(query: str, replacement: Callable[[re.Match[str]], str]) -> str:
-    """Return the query with another text in the place of each span."""
     parts: list[str] = []
     end = 0
     for span in _spans(query):
@@ -105,30 +103,26 @@ def without_quotes(query: str) -> str:
 
 
 def named_words(query: str) -> frozenset[str]:
-    """Return the words that are written as names within a sentence."""
     return frozenset(map(str.lower, _PROPER.findall(query)))
 
 
 def topic_words(query: str) -> frozenset[str]:
-    """Return the words that say what something is about."""
     topics = " ".join(_TOPIC.findall(query))
     return frozenset(words(topics) if topics else ())
 
 
 def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:
     """Return the words of a query in order, each with its weight; hints from URLs and files come last."""
-    if not tuning.spans:
-        return [(word, 1.0) for word in query_words(query, known, tuning)]
     out: list[Weighted] = []
     hints: list[Weighted] = []
     position = 0
     for span in _spans(query):
-        out += [(word, 1.0) for word in query_words(query[position : span.start()], known, tuning)]
+        out += [(word, 1.0) for word in query_words(query[position : span.start()], known)]
         inside, hinted = _span_words(span, known, tuning)
         out += inside
         hints += hinted
         position = span.end()
-    out += [(word, 1.0) for word in query_words(query[position:], known, tuning)]
+    out += [(word, 1.0) for word in query_words(query[position:], known)]
     if not hints:
         return out
     said = {word for word, _ in out}
@@ -141,26 +135,24 @@ def _span_words(span: re.Match[str], known: Container[str], tuning: Tuning) -> t
     if span.lastgroup in ("blob", "content"):
         return [], []
     if span.lastgroup in SHAPES:
-        inside = query_words(text, known, tuning)[:_MAX_PATH_WORDS]
+        inside = query_words(text, known)[:_MAX_PATH_WORDS]
         return [(word, tuning.in_path) for word in inside], list(SHAPES[span.lastgroup].hints)
     if span.lastgroup == "quote":
-        return [(word, tuning.in_quotes) for word in query_words(text, known, tuning)], []
+        return [(word, tuning.in_quotes) for word in query_words(text, known)], []
     match = _EXTENSION.search(text[-16:])
     extension = match.group(1).lower() if match else ""
     hints = list(FILE_EXTENSIONS.get(extension, ()))
     if span.lastgroup == "url":
-        inside = query_words(_SCHEME.sub("", text), known, tuning)[:_MAX_URL_WORDS]
+        inside = query_words(_SCHEME.sub("", text), known)[:_MAX_URL_WORDS]
         return [(word, tuning.in_path) for word in inside], [_URL_HINT, *hints]
     if span.lastgroup == "path":
-        inside = query_words(text, known, tuning)[:_MAX_PATH_WORDS]
+        inside = query_words(text, known)[:_MAX_PATH_WORDS]
         return [(word, tuning.in_path) for word in inside if word != extension], [_FILE_HINT, *hints]
     return [], hints
 
 
-def query_words(text: str, known: Container[str], tuning: Tuning) -> list[str]:
+def query_words(text: str, known: Container[str]) -> list[str]:
     """Return the words of a text; a camelCase word the catalogue knows stays whole (`MySQL`, `GitHub`)."""
-    if not tuning.splitting:
-        return words(text, split=False)
     out: list[str] = []
     for part in clean(text).split():
         if part.isascii() and part.isalpha() and part.islower():  # most of a query; nothing to take apart

@@ -42,22 +42,19 @@ class Forms:
         self._vocabulary = corpus.vocabulary
         self.written = corpus.vocabulary.holders
         """The words of the corpus, each as it is written there."""
-        self.reduced = stem if self._tuning.stemming else str
-        """Gives what forms of a word have in common."""
-        self._alternatives = alternatives(self._tuning.synonym, self._tuning.abbreviation, self._tuning.stemming)
+        self._alternatives = alternatives(self._tuning.synonym, self._tuning.abbreviation)
         self._corrected: dict[str, list[Weighted]] = {}
 
     def number(self, word: str) -> int:
         """Return the number of a word's term, `NO_TERM` if no document has it."""
-        return self._corpus.term_of.get(self.reduced(word), NO_TERM)
+        return self._corpus.term_of.get(stem(word), NO_TERM)
 
     def is_in_a_name(self, term: int) -> bool:
-        """Say whether a term is in the name of anything."""
         return term >= 0 and self._corpus.names.has(term)
 
     def of(self, word: str, *, completing: bool = False) -> Weights:
         """Return what a word matches. `completing`: it may be unfinished, so names that begin with it match too."""
-        term_of, own = self._corpus.term_of, self.reduced(word)
+        term_of, own = self._corpus.term_of, stem(word)
         forms: list[Weighted] = [(own, 1.0 if own == word else self._tuning.other_form)]
         if own != word and self._tuning.other_form < 1:
             forms.append((as_written(word), _SAME_FORM))
@@ -108,7 +105,7 @@ class Forms:
         out: list[int] = []
         for (one, _), (other, _) in pairwise(words):
             both = one + other
-            term = self._corpus.term_of.get(self.reduced(both), NO_TERM)
+            term = self._corpus.term_of.get(stem(both), NO_TERM)
             is_word = term >= 0 and (both in self.written or self._corpus.names.has(term))
             out.append(term if is_word else NO_TERM)
         return out
@@ -117,7 +114,7 @@ class Forms:
         """Return the stems of what a word may be a misspelling of, and of what that may stand for."""
         out: list[Weighted] = []
         for other, weight in self._corrections(word):
-            own = self.reduced(other)
+            own = stem(other)
             out.append((own, weight))
             if weight > _SURE_MEANING:
                 out += [(meant, share * weight) for meant, share in self._alternatives.get(own, {}).items()]
@@ -131,7 +128,7 @@ class Forms:
         if not self._tuning.prefix:
             return out
         for other in self._vocabulary.completions(word):
-            own = self.reduced(other)
+            own = stem(other)
             named = self.is_in_a_name(self._corpus.term_of.get(own, NO_TERM))
             if named or not names_only:
                 weight = self._tuning.prefix * (0.55 + 0.45 * len(word) / len(other))

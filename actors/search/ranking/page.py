@@ -113,7 +113,7 @@ def _is_long_and_familiar(corpus: Corpus, query: str) -> bool:
     """Say whether a query has as many words as a story, and a third of them occur in the catalogue: it is no noise."""
     asked = words(query)
     known = sum(word in corpus.vocabulary for word in asked)
-    return 0 < corpus.tuning.sentences_from <= len(asked) <= _FAMILIAR * known
+    return corpus.tuning.sentences_from <= len(asked) <= _FAMILIAR * known
 
 
 def _ordered(

@@ -88,7 +88,7 @@ def _narrowed(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | Non
 def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[float, list[Term]]]:
     """Return weight and terms of each sentence of a long query, or nothing if it is to be read as one."""
     least = reader.tuning.sentences_from
-    if not least or len(terms) < least / 2 or len(query.split()) < least:
+    if len(terms) < least / 2 or len(query.split()) < least:
         return []
     texts = sentences(query)
     if not 1 < len(texts) <= _MAX_SENTENCES:
@@ -101,8 +101,6 @@ def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[
 
 def _wishes(reader: Reader, query: str) -> list[list[Term]]:
     """Return the terms of each wish of a query that has several; one that refers to another takes from that, too."""
-    if not reader.tuning.whole_wish:
-        return []
     out: list[list[Term]] = []
     before: list[Term] = []
     for clause in clauses(query):

@@ -73,7 +73,6 @@ class Scorer:
         self._known: dict[tuple[int, tuple[tuple[int, float], ...]], _Best] = {}
 
     def score(self, terms: Sequence[Term]) -> Scores:
-        """Return the scores of all documents for these terms."""
         corpus, tuning = self._corpus, self._corpus.tuning
         size = len(corpus.documents)
         total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
@@ -168,11 +167,8 @@ def _greatest_idf(corpus: Corpus) -> float:
 
 def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
     """Raise the documents of servers that the query names in full: who says "in redis" means redis."""
-    if not corpus.tuning.named_server:
-        return values
-    reduce = stem if corpus.tuning.stemming else str
     least = corpus.tuning.in_quotes
-    said = {reduce(term.word) for term in terms if term.own >= 0 and term.weight > least} & corpus.server_words
+    said = {stem(term.word) for term in terms if term.own >= 0 and term.weight > least} & corpus.server_words
     if not said:
         return values
     named = [bool(segment.server_words) and segment.server_words <= said for segment in corpus.segments]
@@ -186,8 +182,6 @@ def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats
 
 def _with_servers(corpus: Corpus, values: Floats) -> Floats:
     """Add a share of the mean score of a server's documents to those that match themselves."""
-    if not corpus.tuning.server_prior:
-        return values
     held = corpus.sizes > 0  # a server may have no documents at all
     sizes, firsts = corpus.sizes[held], np.array(corpus.firsts, np.intp)[held]
     sums = np.add.reduceat(values, firsts, dtype=np.float64) if len(firsts) else np.zeros(0)
@@ -202,7 +196,7 @@ def _with_servers(corpus: Corpus, values: Floats) -> Floats:
 def _with_verbs(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
     """Lower documents whose name says another verb than the query's only one."""
     asked = {VERB_CLASS[term.word] for term in terms if term.verb}
-    if len(asked) != 1 or not corpus.tuning.verb_contradiction:
+    if len(asked) != 1:
         return values
     code = VERB_CODES[asked.pop()]
     contradicts = (corpus.verbs != 0) & (corpus.verbs != code)

@@ -14,7 +14,7 @@ from actors.search.documents.corpus import Corpus
 from actors.search.language.intents import understood
 from actors.search.language.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, Phrases, phrases_in
 from actors.search.language.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
-from actors.search.language.text import is_cjk
+from actors.search.language.text import is_cjk, stem
 from actors.search.ranking.forms import NO_TERM, Forms, Weights
 from actors.search.words.tables import LOW_INFORMATION, PRODUCTS, STOP_WORDS, VERB_CLASS, WEAK
 
@@ -68,7 +68,7 @@ class Reader:
         self._topics = topics if "about" in meant and has_object else frozenset()
         seen = {term.word for term in out}
         out += self._phrases(unquoted)
-        glued = [NO_TERM, *(self._forms.glued(used) if self.tuning.joining else ()), NO_TERM]  # with the word before
+        glued = [NO_TERM, *self._forms.glued(used), NO_TERM]  # with the word before
         for place, (word, weight) in enumerate(used):
             if word not in seen:
                 seen.add(word)
@@ -85,7 +85,7 @@ class Reader:
         Of what is known, noted or said about something the words of tools are no names either.
         """
         forms = self._forms
-        named = word in PRODUCTS or forms.reduced(word) in self.corpus.server_words
+        named = word in PRODUCTS or stem(word) in self.corpus.server_words
         return named or (word not in self._topics and forms.is_in_a_name(forms.number(word)))
 
     def _role(self, word: str) -> float:
@@ -104,7 +104,6 @@ class Reader:
         return Term(word, own, matches, weight, named, word in self._proper, verb, not light)
 
     def _whole(self, word: str) -> Term:
-        """Return the term of a word that is written as several."""
         return self._term(word, self._forms.number(word), self._forms.of(word), 1.0)
 
     def _products(self, pairs: list[Weighted]) -> list[Term]:
@@ -118,7 +117,7 @@ class Reader:
     def _hyphenated(self, pairs: list[Weighted], lowered: str) -> list[Term]:
         """Return words written with a hyphen whose one half is a stop word, such as "sign-up"."""
         out: list[Term] = []
-        if not self.tuning.joining or "-" not in lowered:
+        if "-" not in lowered:
             return out
         for (one, _), (other, _) in pairwise(pairs):
             glued = one + other
@@ -162,14 +161,13 @@ class Reader:
         own = self._forms.number(word)
         if len(word) == 1 and own < 0 and not is_cjk(word):
             return []
-        joining = self.tuning.joining
         unknown = own < 0 and word not in self._forms.written and word not in PRODUCTS
-        if joining and unknown and (pieces := self._forms.pieces(word)):
+        if unknown and (pieces := self._forms.pieces(word)):
             new = [piece for piece in pieces if piece not in STOP_WORDS and piece not in seen]
             seen.update(new)
             return [self._term(piece, self._forms.number(piece), self._piece(piece), weight) for piece in new]
         matches = self._forms.of(word, completing=completing)
-        head = self._forms.head(word, own) if joining else NO_TERM
+        head = self._forms.head(word, own)
         if head >= 0:
             matches[head] = max(matches.get(head, 0.0), _HALF_OF_GLUED)
         for term in reversed(glued):

@@ -14,14 +14,12 @@ _COMMENT: Final = re.compile(r"^#.*\n?", re.MULTILINE)
 
 
 def _sections(name: str) -> dict[str, str]:
-    """Return the texts of a file by their headings."""
     text = files(__package__).joinpath(f"{name}.txt").read_text(encoding="utf-8")
     _, *parts = _HEADING.split(text)
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _plain(name: str) -> dict[str, str]:
-    """Return the texts of a file without comments."""
     return {heading: _COMMENT.sub("", text).strip() for heading, text in _sections(name).items()}
 
 

@@ -69,7 +69,7 @@ class Need:
 
     def _means(self, said: frozenset[str], stems: frozenset[str]) -> bool:
         """Say whether any of these stems is said, by a synonym, or misspelt."""
-        known = alternatives(DEFAULT_TUNING.synonym, DEFAULT_TUNING.abbreviation, DEFAULT_TUNING.stemming)
+        known = alternatives(DEFAULT_TUNING.synonym, DEFAULT_TUNING.abbreviation)
         if not stems.isdisjoint(said.union(*(known.get(word, {}) for word in said))):
             return True
         return any(fuzz.ratio(word, other) >= _LIKE for word in self._misspelt for other in stems)

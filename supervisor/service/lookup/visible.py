@@ -33,7 +33,6 @@ class Visible:
 
     @property
     def reports(self) -> int:
-        """How many reports of servers there were so far."""
         return self._statuses.version
 
     @property
@@ -52,7 +51,6 @@ class Visible:
         await self._statuses.wait_newer(seen)
 
     def now(self, principal: Principal) -> Catalogue:
-        """Return what a principal sees, complete or not."""
         return self._catalogue.value.view(principal)
 
     async def searchable(self, client: Client, kinds: frozenset[str]) -> None:

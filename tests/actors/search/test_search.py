@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from actors.search import KINDS, Document, Index, Kind, Tuning, analyse, parameters_of
+from actors.search import KINDS, Document, Index, Kind, Tuning, analyse
 from actors.search.language.spans import mark, weighted_words, with_marks, with_nouns
 from actors.search.words.shapes import SHAPES
 
@@ -333,50 +333,15 @@ def test_an_empty_index_finds_nothing() -> None:
     assert Index.empty().search("*").total == 0
 
 
-def test_a_query_of_several_wishes_can_be_read_as_one() -> None:
-    one = Tuning(whole_wish=0)
-    index = Index.build([analyse(server, documents(server), one) for server in CATALOGUE], one)
-    wishes, words = index.search("delete a pod and create an issue"), index.search("delete pod create issue")
-    assert [hit.document for hit in wishes.hits] == [hit.document for hit in words.hits]
-    assert [hit.distance for hit in wishes.hits] == pytest.approx([hit.distance for hit in words.hits])
-
-
 def test_every_technique_can_be_switched_off() -> None:
     plain = Tuning(
-        stemming=False, splitting=False, joining=False, spans=False, synonym=0, abbreviation=0, typo_one=0, typo_two=0,
-        prefix=0, phrases=0, name_coverage=0, query_coverage=0, server_prior=0, verb_contradiction=0, sentences_from=0,
-        named_server=0, whole_wish=0,
+        synonym=0, abbreviation=0, typo_one=0, typo_two=0,
+        prefix=0, phrases=0, name_coverage=0, query_coverage=0, server_prior=0, verb_contradiction=0, named_server=0,
     )  # fmt: skip
     index = Index.build([analyse(server, documents(server), plain) for server in CATALOGUE], plain)
     assert keys(index, "forecast")[0] == "weather:get_forecast"
-    for query in ("wether", "forec", "k8s", "listing"):
+    for query in ("wether", "forec", "k8s"):
         assert keys(index, query) == []
-
-
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
-        (None, ()),
-        ({"properties": []}, ()),
-        ({"properties": {"path": {"description": "Where"}, "mode": True}}, (("path", "Where"), ("mode", ""))),
-        (
-            {"properties": {"filter": {"properties": {"state": {"properties": {"deep": {}}}}}}},
-            (("filter", ""), ("state", "")),
-        ),
-        (
-            {"properties": {"rows": {"items": {"properties": {"cell": {"description": 7}}}}}},
-            (("rows", ""), ("cell", "")),
-        ),
-    ],
-)
-def test_parameters_are_read_one_level_deep_from_any_shape(
-    schema: object, expected: tuple[tuple[str, str], ...]
-) -> None:
-    assert parameters_of(schema) == expected
-
-
-def test_at_most_sixty_parameters_are_read() -> None:
-    assert len(parameters_of({"properties": {f"p{n}": {} for n in range(500)}})) == 60
 
 
 def test_a_server_without_documents_does_no_harm() -> None:
