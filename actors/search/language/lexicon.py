@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from actors.search.language.text import stem
-from actors.search.words.phrases import IDIOMS, OPENINGS, PHRASES
+from actors.search.words.phrases import OPENINGS, PHRASES
 from actors.search.words.tables import ABBREVIATIONS, RULES, SYNONYMS, WEAK
 
 _SEVERAL_MEANINGS = 0.85
@@ -27,10 +27,6 @@ OPENING_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), meant) for pattern, meant in OPENINGS
 )
 """The same for the beginning of a text."""
-
-IDIOM_PATTERN = re.compile(IDIOMS, re.IGNORECASE)
-"""Expressions to be taken out of a query."""
-
 
 REAL_WORDS: frozenset[str] = frozenset(re.findall(r"[a-z]{2,}", " ".join((*SYNONYMS, *ABBREVIATIONS, *RULES)))) | WEAK
 """Words of our own lists. Who writes one of them means it: it is no misspelling of a word that a catalogue has."""

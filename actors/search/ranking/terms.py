@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from actors.search.documents.corpus import Corpus
 from actors.search.language.intents import understood
-from actors.search.language.lexicon import IDIOM_PATTERN, OPENING_PATTERNS, PHRASE_PATTERNS, Phrases, phrases_in
+from actors.search.language.lexicon import OPENING_PATTERNS, PHRASE_PATTERNS, Phrases, phrases_in
 from actors.search.language.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
 from actors.search.language.text import is_cjk, stem
 from actors.search.ranking.forms import NO_TERM, Forms, Weights
@@ -56,13 +56,12 @@ class Reader:
 
     def terms(self, text: str) -> list[Term]:
         """Return the terms of a text; one without matches says that something was asked which nothing here has."""
-        lowered, unquoted, known = text.lower(), without_quotes(text).lower(), self._forms.written
+        unquoted, known = without_quotes(text).lower(), self._forms.written
         topics = topic_words(text)
         self._proper = topics | named_words(text)
-        text = IDIOM_PATTERN.sub(" ", text)
         pairs = weighted_words(text, known, self.tuning)[: self.tuning.max_query_words]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [pair for pair in pairs if pair[0] in known]
-        out = self._hyphenated(pairs, lowered) + self._products(pairs)
+        out = self._products(pairs)
         meant = self._meant(text, out)
         has_object = any(not term.word and term.thing for term in out)
         self._topics = topics if "about" in meant and has_object else frozenset()
@@ -103,28 +102,10 @@ class Reader:
         named = word in PRODUCTS and weight > self.tuning.in_quotes  # in an address or a title it asks for nothing
         return Term(word, own, matches, weight, named, word in self._proper, verb, not light)
 
-    def _whole(self, word: str) -> Term:
-        return self._term(word, self._forms.number(word), self._forms.of(word), 1.0)
-
     def _products(self, pairs: list[Weighted]) -> list[Term]:
         """Return the products whose names are two words, such as "power bi"."""
-        out: list[Term] = []
-        for (one, _), (other, _) in pairwise(pairs):
-            if one + other in PRODUCTS:
-                out.append(self._whole(one + other))
-        return out
-
-    def _hyphenated(self, pairs: list[Weighted], lowered: str) -> list[Term]:
-        """Return words written with a hyphen whose one half is a stop word, such as "sign-up"."""
-        out: list[Term] = []
-        if "-" not in lowered:
-            return out
-        for (one, _), (other, _) in pairwise(pairs):
-            glued = one + other
-            stopped = one in STOP_WORDS or other in STOP_WORDS
-            if stopped and len(glued) >= 4 and glued in self._forms.written and f"{one}-{other}" in lowered:
-                out.append(self._whole(glued))
-        return out
+        named = [one + other for (one, _), (other, _) in pairwise(pairs) if one + other in PRODUCTS]
+        return [self._term(name, self._forms.number(name), self._forms.of(name), 1.0) for name in named]
 
     def _meant(self, text: str, out: list[Term]) -> frozenset[str]:
         """Add the needs that turns of phrase stand for, and return the words that these explain."""

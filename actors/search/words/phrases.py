@@ -105,9 +105,3 @@ COURTESY = (
     r")"
 )
 """How a sentence begins that greets, thanks, or tells the circumstances of what is asked."""
-
-IDIOMS = (
-    r"\b(right now|right away|at the moment|of course|in order to|so far|at least|as well|at the same time|at once"
-    r"|in one go|a lot of|a bit of|take a look at)\b"
-)
-"""Expressions whose words do not mean what they say; they are taken out before words are counted."""
