@@ -20,7 +20,7 @@ from jsonschema.validators import validator_for
 from actors.protocol.wire.jsonrpc import encode
 from benchmarks.search import Query, Tool, asking, build
 from supervisor.metatools.discovery import DiscoverySettings
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

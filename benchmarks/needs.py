@@ -30,7 +30,7 @@ from benchmarks.needs_report import report
 from benchmarks.running import Place, Running, daemon, entry, until_ready
 from benchmarks.search import Query, Tool, definition
 from supervisor.config.syntax.units import Rerank
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 
 STRICT_SERVER = ROOT / "benchmarks" / "strict_server.py"
 READY_S = 300.0

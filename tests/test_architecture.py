@@ -86,7 +86,6 @@ PURE = (
     "actors.transport.stdio.installer",
     "supervisor.config.*",
     "supervisor.metatools.*",
-    "supervisor.service.lookup.barred",
     "supervisor.service.doors.definitions",
     "supervisor.service.doors.greeting",
     "supervisor.service.doors.known_lists",
@@ -152,7 +151,7 @@ SYSTEM = {
     "supervisor.demo.tour": "looks whether a process still lives",
     "supervisor.store.file": "file modes",
     "supervisor.front.edge.connection": "a request is answered in one packet, past the stream of trio",
-    "supervisor.tokens.tokenizer": "tiktoken is told its directory by the environment only",
+    "supervisor.tokens.counting": "tiktoken is told its directory by the environment only",
 }
 """Modules that may import `os` or `signal`, and what for."""
 
@@ -177,7 +176,9 @@ THIRD_PARTY = frozenset(
 )
 MODULES = {"PyStemmer": "Stemmer"}
 """What distributions that are called otherwise are imported as."""
-OPTIONAL = {("supervisor.neural.blas", "threadpoolctl"): "comes with the extra `neural`; without it there is no model"}
+OPTIONAL = {
+    ("supervisor.neural.package", "threadpoolctl"): "comes with the extra `neural`; without it there is no model"
+}
 TRANSITIVE = {
     (
         "supervisor.front.pages.app",

@@ -28,7 +28,7 @@ from supervisor.commands.common import (
     table,
     url_option,
 )
-from supervisor.tokens.tokenizer import in_words
+from supervisor.tokens.counting import in_words
 
 PATH = "/api/status"
 COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "PROBLEMS")

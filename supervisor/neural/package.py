@@ -27,10 +27,14 @@ from actors.kit import is_want
 from actors.search import MAX_DIMENSIONS, Embedder
 from actors.search.documents.postings import Floats
 from supervisor.config.syntax.units import Rerank
-from supervisor.neural.blas import one_thread
 from supervisor.neural.model import MAX_PIECES, SentenceModel
 from supervisor.neural.transformer import transformer_of
 from supervisor.neural.wordpiece import WordPieces
+
+try:
+    from threadpoolctl import threadpool_limits
+except ImportError:  # it comes with the extra `neural`, and is imported before the daemon listens or not at all
+    threadpool_limits = None
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +135,19 @@ def read(archive: Path, folder: Path, source: Source) -> SentenceModel:
     if not all(0 <= number < len(transformer.pieces) for number in vocabulary.values()):
         raise ValueError("the vocabulary has pieces without a vector")
     return SentenceModel(source.name, transformer, WordPieces(vocabulary))
+
+
+def one_thread() -> None:
+    """Let every product of matrices in this process run in the thread that asks for it, from now on.
+
+    Threads of the linear algebra library wait for each other in loops, so with a second query, the loop, or a server on
+    the same processors they fight instead of helping. Several queries at once are several threads of ours.
+
+    Raises `ImportError` without the package threadpoolctl.
+    """
+    if threadpool_limits is None:
+        raise ImportError("the package threadpoolctl is not installed")
+    threadpool_limits(1, user_api="blas")
 
 
 def _vocabulary(packed: zipfile.ZipFile, source: Source) -> dict[str, int]:

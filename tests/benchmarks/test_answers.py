@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import answers
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
 @pytest.mark.parametrize(

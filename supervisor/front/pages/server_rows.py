@@ -10,8 +10,7 @@ import msgspec
 from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from supervisor.front.mcp.doors import path_of
-from supervisor.tokens.counting import META_TOKENS
-from supervisor.tokens.tokenizer import savings
+from supervisor.tokens.counting import META_TOKENS, savings
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
 MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since")

@@ -12,7 +12,7 @@ from supervisor.metatools.servers.availability import unlisted_of
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.definitions import Names, names_of
 from supervisor.service.doors.namespaced import SEPARATOR, name_for
-from supervisor.service.lookup.barred import barred
+from supervisor.service.lookup.lookup import refuse_barred
 
 MAX_NAME_SHOWN: Final = 100
 _NAME_COST: Final = 8
@@ -58,7 +58,7 @@ def unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
     server = seen.names.literal(name.partition(SEPARATOR)[0])
     if server is not None and (entry := seen.entries.get(server)) is not None:
         for own in entry.offer.barred:
-            refused = barred(server, entry.offer, own)
+            refused = refuse_barred(server, entry.offer, own)
             if refused is not None and name_for(server, own) == name:
                 return refused
     paths = (path.partition(":") for path in seen.nearest(name.replace(SEPARATOR, ":", 1)))

@@ -32,7 +32,7 @@ from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
-from supervisor.service.lookup.barred import barred
+from supervisor.service.lookup.lookup import refuse_barred
 from supervisor.service.means import Means
 from supervisor.service.port import Revisions
 from supervisor.service.request import ServerRequest
@@ -145,7 +145,7 @@ class OneServer:
     async def _called(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Call a tool. Only tools that are known are counted: names are the clients' own choice."""
         entry = self._visible.now(exchange.client.principal).entries.get(self._server)
-        refused = barred(self._server, entry.offer, parts.name) if entry is not None else None
+        refused = refuse_barred(self._server, entry.offer, parts.name) if entry is not None else None
         if refused is not None:
             raise refused
         if entry is None or parts.name not in entry.tools:

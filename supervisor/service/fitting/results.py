@@ -14,7 +14,6 @@ import msgspec
 from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting import blocks, structured, tool_definitions
-from supervisor.service.fitting.marks import holds
 
 _CALLED: Final = {version: (structured.MARK, *blocks.MARKS[version]) for version in LEGACY_VERSIONS}
 """What a result of a tool has, by revision, that clients of it may not take as it is."""
@@ -45,7 +44,7 @@ class Shown(msgspec.Struct, frozen=True):
 def may_not_fit(body: bytes, to: Shown) -> bool:
     """Say whether a result may have what its client cannot take; a scan of its bytes."""
     match to.method:
-        case "tools/call" if to.version <= LATEST_LEGACY and holds(body, _CALLED[to.version]):
+        case "tools/call" if to.version <= LATEST_LEGACY and blocks.holds(body, _CALLED[to.version]):
             odd = structured.MARK in body and structured.may_not_fit(body, to.version, wrapped=to.wrapped)
             return odd or blocks.mentions_unknown(body, to.version)
         case "prompts/get":

@@ -15,8 +15,8 @@ from actors.protocol.agreement.versions import LATEST_LEGACY, Era
 from actors.protocol.listing import MEMBERS, Kind
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
-from supervisor.service.fitting import output_schemas, structured
-from supervisor.service.fitting.object_schemas import without_booleans
+from supervisor.service.fitting import schemas, structured
+from supervisor.service.fitting.schemas import without_booleans
 
 EXECUTION_IN: Final = frozenset({"2025-11-25"})
 """Revisions that have `execution` in the definition of a tool: it says whether it can be called as a task."""
@@ -65,7 +65,7 @@ def _changes(members: Members, version: str) -> Iterator[tuple[str, msgspec.Raw 
     if version < structured.SINCE:
         yield _OUTPUT, None
     elif _lacks_object(results, version):
-        yield _OUTPUT, output_schemas.projected(results)
+        yield _OUTPUT, schemas.projected(results)
     elif (plain := without_booleans(results)) is not None:
         yield _OUTPUT, plain
 
@@ -78,7 +78,7 @@ def is_projected(definition: msgspec.Raw, version: str) -> bool:
         schema = _output.decode(definition).schema
     except (msgspec.MsgspecError, RecursionError):
         return False
-    return _lacks_object(schema, version) and output_schemas.is_movable(schema)
+    return _lacks_object(schema, version) and schemas.is_movable(schema)
 
 
 def fit_page(body: bytes, kind: Kind, version: str) -> bytes:
@@ -103,4 +103,4 @@ def _era(version: str) -> Era:
 
 def _lacks_object(schema: msgspec.Raw, version: str) -> bool:
     """Say whether clients of a revision refuse a schema of results, because it is not of objects."""
-    return structured.takes_objects_only(version) and not output_schemas.is_of_objects(schema)
+    return structured.takes_objects_only(version) and not schemas.is_of_objects(schema)

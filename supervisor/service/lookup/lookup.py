@@ -14,7 +14,7 @@ from typing import TypeVar
 from actors.catalogue.names.naming import resource_path, tool_path
 from actors.catalogue.names.resolution import Absent, Ambiguous, Meaning, Resolution, Resolved, Undiscovered
 from actors.catalogue.names.uris import resolve_bare, resolve_named
-from actors.catalogue.offer import Tool
+from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
 from supervisor.host.loop.workbench import beside
@@ -25,7 +25,6 @@ from supervisor.service.client import Client
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.arrival import Arrival
-from supervisor.service.lookup.barred import barred
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.visible import Visible
 
@@ -33,6 +32,8 @@ R = TypeVar("R", Resolution, Resolution | None)
 
 _MAX_URI_SHOWN = 200
 _MAX_READINGS_SHOWN = 10
+_WHY_BARRED = "marks its parameters for headers wrongly, and cannot be called over HTTP"
+"""The one reason for which tools are left out, of servers of the modern era; see `Offer.barred`."""
 _SPACE = re.compile(r"\s")
 _PATH_PARTS = re.compile(r"[:/.|]|__|-(?=[a-z]+_mcp_)")
 
@@ -145,6 +146,13 @@ def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str
     return AmbiguousName(text, details={"readings": paths})
 
 
+def refuse_barred(server: str, offer: Offer, name: str) -> UnknownTool | None:
+    """Return the error for a tool that was left out of an offer; None for any other."""
+    if name not in offer.barred or offer.era == "legacy":
+        return None
+    return UnknownTool(f"{clean(name[:100])!r} of server {server!r} {_WHY_BARRED}", server=server)
+
+
 def _no_server(path: str) -> str:
     """Say that the server is unknown, where a path is plainly written with one."""
     server, colon, name = path.strip().partition(":")
@@ -169,7 +177,7 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
     if absent is not None and (entry := seen.entries.get(absent.server)) is not None:
-        refused = barred(entry.server, entry.offer, absent.name)
+        refused = refuse_barred(entry.server, entry.offer, absent.name)
         if refused is not None:
             return refused
     if absent is not None and (now := _renamed(seen, absent)):

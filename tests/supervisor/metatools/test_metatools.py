@@ -16,8 +16,7 @@ from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments import execution, resources, tools
 from supervisor.metatools.definitions import DEFINITIONS, KINDS
 from supervisor.service.calls import failures
-from supervisor.tokens.counting import META_TOKENS
-from supervisor.tokens.tokenizer import Tiktoken, count_tool, load_encoding
+from supervisor.tokens.counting import META_TOKENS, Tiktoken, count_tool, load_encoding
 
 PATH = "github:create_issue"
 ARGUMENTS = {"title": "It breaks", "n": 1}

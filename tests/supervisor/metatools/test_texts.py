@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.metatools.texts import clean, clean_json, cleaned, estimate_tokens, shorten
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from supervisor import neural
 from supervisor.config.syntax.units import Rerank
-from supervisor.neural import MINILM, SentenceModel, Source, blas
+from supervisor.neural import MINILM, SentenceModel, Source
 from supervisor.neural.model import MAX_PIECES, MAX_QUERY_PIECES
 from supervisor.neural.package import read
 from supervisor.neural.transformer import _product
@@ -289,7 +289,7 @@ def test_without_threadpoolctl_there_is_no_model(
 ) -> None:
     source = package(tmp_path)
     installed(source, tmp_path, monkeypatch)
-    monkeypatch.setattr(blas, "threadpool_limits", None)
+    monkeypatch.setattr("supervisor.neural.package.threadpool_limits", None)
     assert neural.load("auto", tmp_path / "model", source) is None
     assert "threadpoolctl is not installed" in caplog.text
 

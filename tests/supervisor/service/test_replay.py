@@ -11,7 +11,7 @@ import pytest
 from jsonschema.validators import validator_for
 
 from supervisor.config import Settings
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 from tests.fakes.instances import Instances
 from tests.fakes.nasty_tools import SHAPES, THINGS, VERBS, catalogue
 from tests.fakes.published import Published, published, validator

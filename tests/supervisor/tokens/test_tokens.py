@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.tokens import tokenizer as module
-from supervisor.tokens.tokenizer import (
+from supervisor.tokens import counting as module
+from supervisor.tokens.counting import (
     MAX_SLICE_CHARS,
     Estimate,
     Savings,

@@ -20,7 +20,7 @@ from supervisor.metatools.arguments.resources import ResourceQuery, list_resourc
 from supervisor.metatools.arguments.tools import discover
 from supervisor.metatools.definitions import KINDS
 from supervisor.metatools.discovery import DiscoverySettings, discovered
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
 def raw(value: Any) -> msgspec.Raw:

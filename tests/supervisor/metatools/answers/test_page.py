@@ -20,7 +20,7 @@ from supervisor.metatools.answers.page import KEPT, Context, Page, fitting
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.discovery import DiscoverySettings, discovered
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 
 KINDS = frozenset({"tool", "resource", "template", "prompt"})
 

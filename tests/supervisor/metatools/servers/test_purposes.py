@@ -17,7 +17,7 @@ from actors.search import Index
 from supervisor.metatools.servers import purposes
 from supervisor.metatools.servers.phrases import brief
 from supervisor.metatools.servers.purposes import Purposes, listed, purpose, roll
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
 def named(name: str) -> Tool:

@@ -19,7 +19,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
 from supervisor.service.introduction.instructions import HOW, PAUSE_S, THERE, Introduction
 from supervisor.service.lookup.visible import Visible
-from supervisor.tokens.tokenizer import Tiktoken, load_encoding
+from supervisor.tokens.counting import Tiktoken, load_encoding
 from tests.fakes.published import Publisher, Served, served
 
 MODERN = Client(era="modern", version="2026-07-28")

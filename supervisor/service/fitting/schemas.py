@@ -24,6 +24,8 @@ _NAMED: Final = frozenset({*NAMED, "dependencies"})
 _RECURSIVE: Final = b'"$recursiveRef"'
 _MAY_REFER: Final = re.compile(rb'[Rr]ef"|\\')
 """What a text has that holds a reference; a key may be spelled with escapes."""
+_MEANT: Final = {b"true": msgspec.Raw(b"{}"), b"false": msgspec.Raw(b'{"not":{}}')}
+_MAY_BE_BOOLEAN: Final = re.compile(rb":\s*(?:true|false)\b")
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _items = msgspec.json.Decoder(list[msgspec.Raw])
 _string = msgspec.json.Decoder(str)
@@ -110,3 +112,22 @@ def _text(value: msgspec.Raw | None) -> str:
         return _string.decode(value) if value is not None else ""
     except msgspec.MsgspecError:
         return ""
+
+
+def without_booleans(schema: msgspec.Raw) -> msgspec.Raw | None:
+    """Return a schema with objects in place of properties that are booleans; None if it has none.
+
+    Parsers of revisions before 2026-07-28 demand objects. In JSON Schema a property may be `true`, and some generators
+    write that for "anything".
+    """
+    if not _MAY_BE_BOOLEAN.search(bytes(schema)):
+        return None
+    try:
+        members = _members.decode(schema)
+        properties = _members.decode(members.get("properties", b"{}"))
+    except msgspec.ValidationError:
+        return None
+    booleans = {name: _MEANT[bytes(value)] for name, value in properties.items() if bytes(value) in _MEANT}
+    if not booleans:
+        return None
+    return msgspec.Raw(encode({**members, "properties": {**properties, **booleans}}))
