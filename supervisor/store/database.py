@@ -12,55 +12,24 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from msgspec.structs import asdict, astuple
+import msgspec
 
 from actors.kit import is_want
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
-from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedEra, SavedGrant, SavedServer, ToolUsage
-from supervisor.store.rows import (
-    DisabledRow,
-    EndedSessionRow,
-    EraRow,
-    GrantRow,
-    Row,
-    ServerRow,
-    UsageRow,
-    VectorRow,
-    checked,
-)
-from supervisor.store.writes import (
-    AddUsage,
-    EndSession,
-    EndSessionsUntil,
-    ForgetGrant,
-    ForgetServer,
-    SaveEra,
-    SaveGrant,
-    SaveServer,
-    SaveVectors,
-    SwitchServer,
-    Write,
-)
+from supervisor.store.records import ERA_TTL_S, EraName, SavedEra, SavedGrant, SavedServer, ToolUsage
+from supervisor.store.writes import Write
 
 log = logging.getLogger(__name__)
+
+Row = TypeVar("Row")
 
 BUSY_TIMEOUT_S = 0.5
 """How long a writer waits for another process before the attempt has failed."""
 
-_ADD_USAGE = (
-    "INSERT INTO tool_usage (principal, server, tool, calls, failures, total_ms, waited_ms)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (principal, server, tool) DO UPDATE SET calls = calls + excluded.calls,"
-    " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms,"
-    " waited_ms = waited_ms + excluded.waited_ms"
-)
-_FORGET_VECTORS = (
-    "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
-)
 _DIGESTS = 500  # in one statement
 # What sqlite3 raises when a value cannot be bound: too large, or text with half a surrogate pair.
 _UNSAVABLE = (sqlite3.DataError, sqlite3.InterfaceError)
@@ -110,7 +79,8 @@ class Database:
         with self._transaction() as connection:
             for write in batch:
                 try:
-                    _execute(connection, write)
+                    for sql, values in write.statements:
+                        connection.execute(sql, [value() if callable(value) else value for value in values])
                 except Exception as error:
                     if is_about_the_disk(error):
                         raise
@@ -120,31 +90,29 @@ class Database:
 
     def load_servers(self) -> dict[str, SavedServer]:
         """Return every saved server by name."""
-        rows = self._rows(ServerRow, "SELECT name, digest, payload, updated_at FROM servers")
-        return {
-            row.name: SavedServer(digest=row.digest, payload=row.payload, updated_at=row.updated_at) for row in rows
-        }
+        rows = self._rows(tuple[str, str, bytes, float], "SELECT name, digest, payload, updated_at FROM servers")
+        return {name: SavedServer(digest=digest, payload=made, updated_at=at) for name, digest, made, at in rows}
 
     def load_eras(self, now: float) -> dict[str, SavedEra]:
         """Return the era verdicts that have not expired at `now`, by launch digest; expired ones are removed."""
         # A date in the future was written by a wrong clock, and would otherwise never expire.
         expired = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
         values = (now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
-        rows = self._rows(EraRow, f"SELECT digest, era, updated_at FROM eras WHERE NOT {expired}", values)
+        sql = f"SELECT digest, era, updated_at FROM eras WHERE NOT {expired}"
+        rows = self._rows(tuple[str, EraName, float], sql, values)
         self._tidy(f"DELETE FROM eras WHERE {expired}", values)
-        return {row.digest: SavedEra(era=row.era, updated_at=row.updated_at) for row in rows}
+        return {digest: SavedEra(era=era, updated_at=at) for digest, era, at in rows}
 
     def load_ended_sessions(self, now: float) -> dict[str, float]:
         """Return the expiry (unix s) of each ended session that is not past at `now`; expired ones are removed."""
-        rows = self._rows(EndedSessionRow, "SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?", (now,))
+        rows = self._rows(tuple[str, float], "SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?", (now,))
         self._tidy("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
-        return {row.id: row.expires_at for row in rows}
+        return dict(rows)
 
     def load_usage(self) -> list[ToolUsage]:
         """Return the usage of every tool by every principal, in the order of their names."""
-        columns = "principal, server, tool, calls, failures, total_ms, waited_ms"
-        rows = self._rows(UsageRow, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
-        return [ToolUsage(**asdict(row)) for row in rows]
+        columns = ", ".join(ToolUsage.__struct_fields__)
+        return self._rows(ToolUsage, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
 
     def load_vectors(self, digests: Sequence[bytes], now: float) -> dict[bytes, bytes]:
         """Return what is kept under these digests, and note that it was used at `now`."""
@@ -152,23 +120,30 @@ class Database:
         for first in range(0, len(digests), _DIGESTS):
             some = digests[first : first + _DIGESTS]
             marks = ", ".join("?" * len(some))
-            rows = self._rows(VectorRow, f"SELECT digest, levels FROM vectors WHERE digest IN ({marks})", some)
-            vectors |= {row.digest: row.levels for row in rows}
+            sql = f"SELECT digest, levels FROM vectors WHERE digest IN ({marks})"
+            vectors |= self._rows(tuple[bytes, bytes], sql, some)
             self._tidy(f"UPDATE vectors SET used_at = ? WHERE digest IN ({marks})", (now, *some))
         return vectors
 
     def load_disabled(self) -> frozenset[str]:
         """Return the names of the servers that an operator has switched off."""
-        return frozenset(row.name for row in self._rows(DisabledRow, "SELECT name, updated_at FROM disabled_servers"))
+        return frozenset(name for (name,) in self._rows(tuple[str], "SELECT name FROM disabled_servers"))
 
     def load_grants(self) -> list[SavedGrant]:
         """Return every login."""
-        rows = self._rows(GrantRow, "SELECT principal, server, issuer, resource, sealed FROM grants")
-        return [SavedGrant(**asdict(row)) for row in rows]
+        return self._rows(SavedGrant, f"SELECT {', '.join(SavedGrant.__struct_fields__)} FROM grants")
 
     def _rows(self, kind: type[Row], sql: str, values: Sequence[object] = ()) -> list[Row]:
-        with self._watched() as connection:
-            return checked(kind, connection.execute(sql, values).fetchall())
+        """Return the rows whose values have the right types, as SQLite keeps any; the log tells how many have not."""
+        with self._damage_noticed() as connection:
+            fetched = connection.execute(sql, values).fetchall()
+        rows: list[Row] = []
+        for row in fetched:
+            with contextlib.suppress(msgspec.ValidationError):
+                rows.append(msgspec.convert(row, kind, builtin_types=(bytes,)))
+        if len(rows) < len(fetched):
+            log.warning("%d rows of the database are not as they should be and are not used", len(fetched) - len(rows))
+        return rows
 
     def _tidy(self, sql: str, values: Sequence[object]) -> None:
         # Expired rows are never returned, so one that cannot be removed on a full or read-only disk does no harm; nor
@@ -176,17 +151,17 @@ class Database:
         with contextlib.suppress(sqlite3.Error), self._transaction() as connection:
             connection.execute(sql, values)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _ensure_open(self) -> sqlite3.Connection:
         self.open()
         if self._connection is None:  # pragma: no cover - `open` either sets it or raises
             raise sqlite3.OperationalError("the database is not open")
         return self._connection
 
     @contextlib.contextmanager
-    def _watched(self) -> Iterator[sqlite3.Connection]:
+    def _damage_noticed(self) -> Iterator[sqlite3.Connection]:
         """Give the open database; damage found meanwhile closes it, so that the next use moves the file aside."""
         try:
-            yield self._opened()
+            yield self._ensure_open()
         except sqlite3.DatabaseError as error:
             if is_corrupt(error):
                 self.close()
@@ -194,7 +169,7 @@ class Database:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._watched() as connection:
+        with self._damage_noticed() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -204,38 +179,6 @@ class Database:
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
-
-
-def _execute(connection: sqlite3.Connection, write: Write) -> None:
-    run: Callable[[str, tuple[Any, ...]], object] = connection.execute
-    match write:
-        case SaveServer(name=name, digest=digest, payload=payload, updated_at=at):
-            made = payload if isinstance(payload, bytes) else payload()
-            run("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", (name, digest, made, at))
-        case ForgetServer(name=name):
-            run("DELETE FROM servers WHERE name = ?", (name,))
-        case SwitchServer(name=name, disabled=True, updated_at=at):
-            run("INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)", (name, at))
-        case SwitchServer(name=name):
-            run("DELETE FROM disabled_servers WHERE name = ?", (name,))
-        case SaveGrant(grant=grant, updated_at=at):
-            run("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?)", (*astuple(grant), at))
-        case ForgetGrant(principal=principal, server=server):
-            run("DELETE FROM grants WHERE principal = ? AND server = ?", (principal, server))
-        case SaveEra(digest=digest, era=era, updated_at=at):
-            run("INSERT OR REPLACE INTO eras VALUES (?, ?, ?)", (digest, era, at))
-        case SaveVectors(vectors=vectors, used_at=at):
-            for text, levels in vectors.items():
-                run("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", (text, levels, at))
-            run(_FORGET_VECTORS, (MAX_VECTORS,))
-        case EndSession(id=session_id, expires_at=expires_at, now=now):
-            run("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
-            run("INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)", (session_id, expires_at))
-        case EndSessionsUntil(moment=moment):
-            run("DELETE FROM ended_sessions WHERE expires_at <= ?", (moment,))
-            run("INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)", (ALL_UNTIL, moment))
-        case AddUsage(usage=usage):
-            run(_ADD_USAGE, astuple(usage))
 
 
 def is_about_the_disk(error: BaseException) -> bool:

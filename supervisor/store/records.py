@@ -1,12 +1,12 @@
 """What the store keeps, as plain values.
 
 Payloads are opaque here: whoever saves one encodes it and must be able to reject what it no longer understands.
-Times are unix seconds of the wall clock, durations are milliseconds.
+Times are unix seconds of the wall clock, durations are milliseconds. What is `array_like` has the columns of its table.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -36,7 +36,7 @@ class SavedServer(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
 
 
-class SavedGrant(msgspec.Struct, frozen=True, kw_only=True):
+class SavedGrant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A login at one server, sealed; what stands beside `sealed` is sealed with it."""
 
     principal: Principal
@@ -56,7 +56,7 @@ class SavedEra(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
 
 
-class ToolUsage(msgspec.Struct, frozen=True, kw_only=True):
+class ToolUsage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Calls of one tool by one principal: how many, how many of them failed, and their summed milliseconds.
 
     `waited_ms` is the time before that, in which they waited for their server; earlier versions counted it with them.
@@ -65,10 +65,10 @@ class ToolUsage(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal
     server: str
     tool: str
-    calls: int
-    failures: int
-    total_ms: float
-    waited_ms: float = 0.0
+    calls: Annotated[int, msgspec.Meta(ge=0)]
+    failures: Annotated[int, msgspec.Meta(ge=0)]
+    total_ms: Annotated[float, msgspec.Meta(ge=0)]
+    waited_ms: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
     def plus(self, other: ToolUsage) -> ToolUsage:
         """Return the sum of both, under this one's names."""

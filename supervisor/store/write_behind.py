@@ -21,25 +21,11 @@ import trio
 
 from actors.kit import Conditions, Pauses
 from actors.principal import Principal
+from supervisor.store import writes
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.disk import MAX_PAUSE_S, Disk, Outage
 from supervisor.store.records import EraName, SavedEra, SavedGrant, SavedServer, StoreStatus, ToolUsage
-from supervisor.store.writes import (
-    MAX_KEYS,
-    AddUsage,
-    EndSession,
-    EndSessionsUntil,
-    ForgetGrant,
-    ForgetServer,
-    Payload,
-    SaveEra,
-    SaveGrant,
-    SaveServer,
-    SaveVectors,
-    SwitchServer,
-    Write,
-    WriteQueue,
-)
+from supervisor.store.writes import MAX_KEYS, Payload, Write, WriteQueue
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -102,44 +88,44 @@ class Store:
 
     def save_server(self, name: str, digest: str, payload: Payload) -> None:
         """Keep the encoded snapshot of a server, valid for the launch `digest`; encoded by the writer if it can be."""
-        self._put(SaveServer(name=name, digest=digest, payload=payload, updated_at=self._clock()))
+        self._put(writes.save_server(name, digest, payload, self._clock()))
 
     def forget_server(self, name: str) -> None:
         """Remove the snapshot of a server; its usage stays."""
-        self._put(ForgetServer(name=name))
+        self._put(writes.forget_server(name))
 
     def switch_server(self, name: str, *, disabled: bool) -> None:
         """Keep whether an operator has switched a server off."""
-        self._put(SwitchServer(name=name, disabled=disabled, updated_at=self._clock()))
+        self._put(writes.switch_server(name, self._clock(), disabled=disabled))
 
     def save_grant(self, grant: SavedGrant) -> None:
         """Keep a login at a server."""
-        self._put(SaveGrant(grant=grant, updated_at=self._clock()))
+        self._put(writes.save_grant(grant, self._clock()))
 
     def forget_grant(self, principal: Principal, server: str) -> None:
         """Remove a login."""
-        self._put(ForgetGrant(principal=principal, server=server))
+        self._put(writes.forget_grant(principal, server))
 
     def save_era(self, digest: str, era: EraName) -> None:
         """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
-        self._put(SaveEra(digest=digest, era=era, updated_at=self._clock()))
+        self._put(writes.save_era(digest, era, self._clock()))
 
     def end_session(self, session_id: str, expires_at: float) -> None:
         """Remember an ended session by the digest of its token until `expires_at` (unix s)."""
-        self._put(EndSession(id=session_id, expires_at=expires_at, now=self._clock()))
+        self._put(writes.end_session(session_id, expires_at, self._clock()))
 
     def end_sessions_until(self, moment: float) -> None:
         """Remember that every session that expires at `moment` (unix s) or before is ended, instead of each by name."""
-        self._put(EndSessionsUntil(moment=moment))
+        self._put(writes.end_sessions_until(moment))
 
     def add_usage(self, used: Iterable[ToolUsage]) -> None:
         """Add to the usage of tools; what waits for the disk is summed up per principal and tool."""
         for usage in used:
-            self._put(AddUsage(usage=usage))
+            self._put(writes.add_usage(usage))
 
     def save_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keep what stands for texts in the search, by their digests; at most `MAX_VECTORS`, those used last."""
-        self._put(SaveVectors(vectors=dict(vectors), used_at=self._clock()))
+        self._put(writes.save_vectors(vectors, self._clock()))
 
     async def load_vectors(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         """Return what is kept under these digests. A checkpoint; empty if the disk cannot be read."""

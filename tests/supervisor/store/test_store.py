@@ -19,7 +19,7 @@ from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store,
 from supervisor.store.database import Database
 from supervisor.store.file import examine, move_aside
 from supervisor.store.memory import StoreMemory, StoreVectors
-from supervisor.store.writes import SaveServer
+from supervisor.store.writes import save_server
 from tests.fakes.want import no_threads
 
 NOW = 1_000_000.0
@@ -165,7 +165,7 @@ async def test_usage_that_failed_is_added_to_later_usage_exactly_once(path: Path
 
 async def test_a_full_disk_degrades_the_store_until_there_is_room(path: Path) -> None:
     async with open_store(path) as store:
-        connection = store._database._opened()
+        connection = store._database._ensure_open()
         connection.execute("PRAGMA max_page_count = 1")  # SQLite refuses growth as a full disk does
         store.save_server("files", "d1", b"x" * 100_000)
         assert not await store.flush()
@@ -375,7 +375,7 @@ async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> Non
         for number in range(200):
             store.save_server(f"server {number}", "d1", b"x" * 1000)
         assert await store.flush()
-        connection = store._database._opened()
+        connection = store._database._ensure_open()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA shrink_memory")  # what SQLite remembers of the file is whole
         with path.open("r+b") as file:
@@ -473,9 +473,9 @@ async def test_a_write_after_closing_is_counted_and_raises_nothing(path: Path) -
 def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(path)
     database.open()
-    batch = [SaveServer(name=name, digest="d", payload=b"x", updated_at=NOW) for name in ("a", "b")]
-    failing = [*batch, SaveServer(name="c", digest="d", payload=b"x" * 100_000, updated_at=NOW)]
-    database._opened().execute("PRAGMA max_page_count = 1")
+    batch = [save_server(name, "d", b"x", NOW) for name in ("a", "b")]
+    failing = [*batch, save_server("c", "d", b"x" * 100_000, NOW)]
+    database._ensure_open().execute("PRAGMA max_page_count = 1")
     with pytest.raises(sqlite3.OperationalError, match="full"):
         database.write(failing)
     assert database.load_servers() == {}
@@ -487,7 +487,7 @@ def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.Mo
 async def test_vectors_are_kept_by_digest_and_those_used_longest_ago_are_dropped(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.store.database.MAX_VECTORS", 3)
+    monkeypatch.setattr("supervisor.store.writes.MAX_VECTORS", 3)
     monkeypatch.setattr("supervisor.store.database._DIGESTS", 2)
     now = [NOW]
     async with open_store(path, clock=lambda: now[0]) as store:

@@ -7,22 +7,22 @@ from hypothesis import strategies as st
 
 from actors.principal import LOCAL
 from supervisor.store.records import ToolUsage
-from supervisor.store.writes import AddUsage, ForgetServer, SaveServer, Write, WriteQueue
+from supervisor.store.writes import Write, WriteQueue, add_usage, forget_server, save_server
 
 
-def save(name: str, payload: bytes = b"x") -> SaveServer:
-    return SaveServer(name=name, digest="d", payload=payload, updated_at=0.0)
+def save(name: str, payload: bytes = b"x") -> Write:
+    return save_server(name, "d", payload, 0.0)
 
 
-def use(calls: int) -> AddUsage:
-    return AddUsage(usage=ToolUsage(principal=LOCAL, server="s", tool="t", calls=calls, failures=0, total_ms=0.0))
+def use(calls: int) -> Write:
+    return add_usage(ToolUsage(principal=LOCAL, server="s", tool="t", calls=calls, failures=0, total_ms=0.0))
 
 
 def test_the_newest_write_of_a_key_wins() -> None:
     queue = WriteQueue()
-    writes: list[Write] = [save("a", b"1"), save("b"), save("a", b"2"), ForgetServer(name="b")]
+    writes: list[Write] = [save("a", b"1"), save("b"), save("a", b"2"), forget_server("b")]
     assert all(queue.put(write) for write in writes)
-    assert queue.take() == [save("a", b"2"), ForgetServer(name="b")]
+    assert queue.take() == [save("a", b"2"), forget_server("b")]
     assert len(queue) == 0
 
 
@@ -78,5 +78,5 @@ def test_usage_is_neither_lost_nor_counted_twice_whatever_fails(steps: list[int 
             added += 1
             queue.put_back(batch)
         else:
-            on_disk += sum(write.usage.calls for write in batch if isinstance(write, AddUsage))
+            on_disk += sum(write.usage.calls for write in batch if write.usage is not None)
     assert on_disk == added
