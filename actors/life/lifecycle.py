@@ -70,7 +70,7 @@ def step(life: Life, event: ev.Event) -> Step:
         return life, ()
     if life.over:
         return life, ()
-    after, effects = _alive(life, event) if life.alive else _without_process(life, event)
+    after, effects = _with_process(life, event) if life.alive else _without_process(life, event)
     if after.state is not life.state:
         effects = (*_passage(life.state, after.state), *effects)
     return after, effects
@@ -106,7 +106,7 @@ def _without_process(life: Life, event: ev.Event) -> Step:
             return life, ()
 
 
-def _alive(life: Life, event: ev.Event) -> Step:
+def _with_process(life: Life, event: ev.Event) -> Step:
     match life.state, event:
         case (State.SPAWNING | State.DRAINING, ev.SpawnRefused(reason=reason, permanent=permanent, scarce=scarce)):
             refused = replace(life, permanent=permanent, away_s=0.0 if event.away else None)
@@ -135,7 +135,7 @@ def _alive(life: Life, event: ev.Event) -> Step:
         case (state, ev.Prolonged(timer=timer, seconds=seconds)):
             return life, (ef.StartTimer(timer, seconds),) if timer in TIMERS.get(state, ()) else ()
         case (State.DRAINING, _):
-            return _draining(life, event)
+            return _during_drain(life, event)
         case (_, ev.Violated(reason=reason)):
             return _drain(life, ef.FailInFlight(reason), ef.Kill(polite=False), reason=reason)
         case (_, ev.Away(reason=reason, wait_s=wait_s)):
@@ -148,7 +148,7 @@ def _alive(life: Life, event: ev.Event) -> Step:
             return life, ()
 
 
-def _draining(life: Life, event: ev.Event) -> Step:
+def _during_drain(life: Life, event: ev.Event) -> Step:
     match event:
         case ev.Drained() | ev.Expired():
             return life, (ef.Kill(),)

@@ -58,7 +58,7 @@ class RestartLog:
         self._probing = False
         self.total = 0
 
-    def unforgiving(self) -> RestartLog:
+    def without_restarts(self) -> RestartLog:
         """Return the log of something that is not started again by itself, under the same policy otherwise."""
         return RestartLog(replace(self.policy, max_restarts=0), self._jitter)
 

@@ -29,7 +29,7 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
-from actors.server.calls.unanswered import gone
+from actors.server.calls.errors import lost_task_error
 from actors.server.context import Profile, Shared
 from actors.server.inbox import (
     CallAbandoned,
@@ -73,7 +73,7 @@ class ServerActor(Actor[ServerMessage]):
         self._traffic = self._server.traffic
         self._legacy = LegacySession(
             server,
-            lambda: self._server.discovery.known,
+            lambda: self._server.discovery.offer,
             lambda profile: ServerActor(profile, shared.beside(), Unreported()),
             self.address,
             self.start_soon,
@@ -126,14 +126,14 @@ class ServerActor(Actor[ServerMessage]):
             case Written():
                 self._traffic.pump()
             case OutputClosed():
-                self._traffic.output_closed()
+                self._traffic.on_output_closed()
             case QuestionAnswered():
                 self._traffic.resume(message)
                 self._watch_deadlines()
             case PageRead() | QuestionProgressed() | HoldEnded() | PauseOver():
                 self._traffic.resume(message)
             case ProcessExit():
-                self._server.ended(message)
+                self._server.on_exit(message)
             case ev.Spawned() | ev.SpawnRefused() | ev.Violated():
                 self._server.processes.take(message)
 
@@ -168,7 +168,7 @@ class ServerActor(Actor[ServerMessage]):
             return
         self._legacy.restart()
         self._restarts.forget()
-        self._server.ordered("restart")
+        self._server.on_order("restart")
         self._orders.restart(reply)
         self._course.step(ev.Restart())
 
@@ -177,7 +177,7 @@ class ServerActor(Actor[ServerMessage]):
             reply.fail(refusal)
             return
         if operator:
-            self._server.ordered("refresh")
+            self._server.on_order("refresh")
         self._orders.refresh(reply)
         if self.life.listable:
             self._server.discovery.read()
@@ -210,7 +210,7 @@ class ServerActor(Actor[ServerMessage]):
             return
         serving = life.state is State.READY
         if message.run and (message.run != self._server.processes.run or not serving):
-            reply.fail(gone(self.name))
+            reply.fail(lost_task_error(self.name))
             return
         if not serving:
             refusal = self._recovery.refusal_of_call(life, now + message.deadline_s)

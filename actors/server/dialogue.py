@@ -83,7 +83,7 @@ class Dialogue:
         if exchange is None:
             link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
             return
-        self._calls.turns.asked(asked.call, link.heard)
+        self._calls.turns.note_question(asked.call, link.heard)
         if link.talk.era == "legacy" and (token := token_of(asked.params)):
             self._tokens[asked.id] = token
         self._open[asked.id] = scope = trio.CancelScope()

@@ -114,7 +114,7 @@ class LegacySession:
             reply.fail(error)
             return
         reply.on_abandon(sent.abandon)
-        sent.on_settled(lambda: self._settled(actor, sent, message, reply, arrived))
+        sent.on_settled(lambda: self._on_settled(actor, sent, message, reply, arrived))
 
     def _begin(self) -> SessionActor:
         server = self._server
@@ -124,7 +124,7 @@ class LegacySession:
         profile = replace(
             server,
             settings=settings,
-            restarts=server.restarts.unforgiving(),
+            restarts=server.restarts.without_restarts(),
             journal=server.journal.fresh(),
             known=self._known(),
             era="legacy",
@@ -133,7 +133,7 @@ class LegacySession:
         self._start_soon(actor.run)
         return actor
 
-    def _settled(
+    def _on_settled(
         self, actor: SessionActor, sent: Reply[Result], message: CallServer, reply: Reply[Result], arrived: float
     ) -> None:
         error, given = sent.failure, sent.value

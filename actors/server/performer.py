@@ -67,7 +67,7 @@ class Performer:
         )
 
     def status(self) -> ServerStatus:
-        context, link, known, now = self.context, self.processes.link, self.discovery.known, trio.current_time()
+        context, link, known, now = self.context, self.processes.link, self.discovery.offer, trio.current_time()
         life, calls, record, recovery = context.course.life, context.calls, context.record, context.recovery
         next_start_s, retry_s = recovery.next_start_s(), recovery.call_retry_s(life)
         agreement = link.talk.agreement if link is not None else None
@@ -110,16 +110,16 @@ class Performer:
         if urgent and self.context.recovery.may_hasten(self.context.course.life):
             self.context.course.step(ev.BackoffOver())
 
-    def ended(self, end: ProcessExit) -> None:
+    def on_exit(self, end: ProcessExit) -> None:
         self._dialogue.drop()
-        self.processes.ended(end)
-        self.change_stream.gone()
+        self.processes.on_exit(end)
+        self.change_stream.on_exit()
 
     def on_handshake_late(self) -> None:
         if self.processes.on_late():
             self.context.record.install(self.status())
 
-    def ordered(self, what: str) -> None:
+    def on_order(self, what: str) -> None:
         """Note what an operator orders: then nobody only looks any more."""
         self.discovery.looking = None
         self.context.record.order(what)
@@ -183,7 +183,7 @@ class Performer:
             case Timer.RETRY:
                 # Calls try a server that was given up, but nobody can call what was never listed; and one that is not
                 # ours to start may heal without us.
-                by_call = self._server.transport.kind == "stdio" and self.discovery.known is not None
+                by_call = self._server.transport.kind == "stdio" and self.discovery.offer is not None
                 return None if by_call else self._server.restarts.retry()
             case _:
                 return None
@@ -213,5 +213,5 @@ class Performer:
                 self.context.recovery.fail_waiting(
                     self.context.course.life, failure.reason, self.context.calls, self.context.orders
                 )
-            self.context.orders.fail_patient(lambda: self.context.recovery.starting(self.context.course.life))
+            self.context.orders.fail_patient(lambda: self.context.recovery.starting_error(self.context.course.life))
             self.context.record.wait(self.status(), delay_s)

@@ -115,7 +115,7 @@ class Processes:
                 return
         self._course.step(event)
 
-    def ended(self, end: ProcessExit) -> None:
+    def on_exit(self, end: ProcessExit) -> None:
         if not end.exit.asked:
             self._probe_failed()
         renewable = self._context.calls.window.end(renewable=end.exit.renewable)
@@ -142,7 +142,7 @@ class Processes:
         if self.link is not None and self._course.life.handshaking and self.link.probe_answered():
             self._course.step(ev.Prolonged(self.link.number, Timer.HANDSHAKE, self._settings.start_timeout_s))
 
-    def agreed(self, link: Link, *, known: bool) -> None:
+    def on_agreed(self, link: Link, *, known: bool) -> None:
         """The handshake is done; `known`: so are the lists."""
         self._new = False
         self._supposed = None

@@ -77,7 +77,7 @@ class Recovery:
         An operator may always ask, unless it is being stopped.
         """
         if life.state is State.FAILED and not operator and self._restarts.probe(trio.current_time()) > 0:
-            return self.unavailable(life)
+            return self.unavailable_error(life)
         if life.ending:
             return ShuttingDown(f"server {self._server!r} is being stopped", server=self._server)
         return None
@@ -89,7 +89,7 @@ class Recovery:
         left = self.next_start_s()
         if left is None or trio.current_time() + left < deadline:
             return None
-        return self.starting(life)
+        return self.starting_error(life)
 
     def delay(self, life: Life, activity: Activity | None) -> tuple[str, float]:
         """Return why a server is not ready yet, as the end of a sentence, and in how many seconds to ask again."""
@@ -107,15 +107,15 @@ class Recovery:
             if life.over:
                 return ShuttingDown(f"server {self._server!r} was stopped", server=self._server)
             if life.state is State.FAILED:
-                return self.unavailable(life)
+                return self.unavailable_error(life)
             if life.state is State.RESPAWNING:
-                return self.starting(life)
+                return self.starting_error(life)
             return ServerGaveUp(f"server {self._server!r} is not available: {reason}", server=self._server)
 
         calls.fail_waiting(error)
         orders.fail_wakers(error)
 
-    def starting(self, life: Life) -> ServerStarting:
+    def starting_error(self, life: Life) -> ServerStarting:
         wait = self.call_retry_s(life) or 0.0
         what = "did not start" if life.away_s is None else "is away"
         text = f"server {self._server!r} {what}: {life.reason}; {self._when(wait)}"
@@ -127,7 +127,7 @@ class Recovery:
         by_itself = left is not None and left <= wait_s + 0.5  # to the second that is said
         return f"it is tried again in {wait_s:.0f} s" if by_itself else f"a call tries it again after {wait_s:.0f} s"
 
-    def unavailable(self, life: Life) -> ServerGaveUp | LoginRequired:
+    def unavailable_error(self, life: Life) -> ServerGaveUp | LoginRequired:
         """Return the error for a server that was given up, or that wants a login."""
         reason = life.reason
         if life.barred:

@@ -77,7 +77,7 @@ class Subscribers:
 
     def uris(self, server: str) -> tuple[str, ...]:
         """Return the URIs that somebody is subscribed to, as the server knows them."""
-        return tuple(self._wanted(server))
+        return tuple(self._told_by_uri(server))
 
     def add(self, server: str, uri: str, tell: Tell, client: Hashable = None) -> None:
         """Subscribe somebody of a client.
@@ -95,30 +95,30 @@ class Subscribers:
         subscribed = self._of.get(server)
         return subscribed is not None and subscribed.remove(uri, tell)
 
-    def _wanted(self, server: str) -> dict[str, dict[Tell, Hashable]]:
+    def _told_by_uri(self, server: str) -> dict[str, dict[Tell, Hashable]]:
         subscribed = self._of.get(server)
         return {} if subscribed is None else subscribed.by_uri
 
-    def updated(self, server: str, uri: str) -> None:
+    def tell_update(self, server: str, uri: str) -> None:
         """Tell those who are subscribed to a resource, or else to what it is a part of, that it changed.
 
         (MCP 2025-11-25, schema, "ResourceUpdatedNotification": it may be about a sub-resource.)
         """
-        wanted = self._wanted(server)
+        wanted = self._told_by_uri(server)
         part = uri
         for _ in range(MAX_PARENTS):
             if not part or part in wanted or f"{part}/" in wanted:
                 break
             part = part.rpartition("/")[0]
-        self.missed(server, (part, f"{part}/") if part != uri else (uri,))
+        self.tell_missed(server, (part, f"{part}/") if part != uri else (uri,))
 
-    def missed(self, server: str, uris: Iterable[str]) -> None:
+    def tell_missed(self, server: str, uris: Iterable[str]) -> None:
         """Tell those who are subscribed that these resources may have changed.
 
         Whoever is subscribed now is told after this, soon, unless the subscription ends before.
         """
         busy = self._due or self._left
-        wanted = self._wanted(server)
+        wanted = self._told_by_uri(server)
         self._due.update({(server, uri): None for uri in uris if uri in wanted})
         if not busy:
             self._tell()
@@ -137,7 +137,7 @@ class Subscribers:
         """Turn to the next resource that somebody is subscribed to. While one is told of, it may become due again."""
         while self._due:
             (server, uri), _ = self._due.popitem(last=False)
-            self._told = self._wanted(server).get(uri, {})
+            self._told = self._told_by_uri(server).get(uri, {})
             self._left = list(reversed(self._told))
             if self._left:
                 return True
@@ -157,10 +157,10 @@ class OnlyUpdates(Subscribers):
     def uris(self, server: str) -> tuple[str, ...]:
         return self._whole.uris(server)
 
-    def updated(self, server: str, uri: str) -> None:
-        self._whole.updated(server, uri)
+    def tell_update(self, server: str, uri: str) -> None:
+        self._whole.tell_update(server, uri)
 
-    def missed(self, server: str, uris: Iterable[str]) -> None:
+    def tell_missed(self, server: str, uris: Iterable[str]) -> None:
         """Tell nobody."""
 
 

@@ -81,7 +81,7 @@ class Traffic:
             self._processes.on_probe_answered()
         self.pump()
 
-    def output_closed(self) -> None:
+    def on_output_closed(self) -> None:
         """Nothing can come any more: calls in flight have no answer, and none is sent to this process."""
         self._calls.window.close()
         self._calls.fail_in_flight("it closed its output")
@@ -127,15 +127,15 @@ class Traffic:
             outdated = self._calls.settle(fact, link, link.heard)
             self._dialogue.call_ended(link)
             if isinstance(fact, CallLost):
-                self._lost(fact.failure, link)
+                self._on_lost(fact.failure, link)
             elif outdated and self._course.life.serving:
-                self._discovery.changed(link)
+                self._discovery.on_changed(link)
             elif outdated:
-                self._calls.listed()
+                self._calls.on_listed()
         elif fact is not None:
             self._on_fact(fact, link)
 
-    def _lost(self, failure: Failure, link: Link) -> None:
+    def _on_lost(self, failure: Failure, link: Link) -> None:
         """A call has no answer: that may be all that is known of the server, or mean that it wants a login."""
         if failure.cause in GONE:
             self._liveness.ask()
@@ -158,7 +158,7 @@ class Traffic:
                 self._dialogue.visited(visit, link)
             case Agreement(era=era):
                 self._record.learn(era)
-                self._processes.agreed(link, known=self._discovery.known is not None)
+                self._processes.on_agreed(link, known=self._discovery.offer is not None)
             case NoAgreement(reason=said):
                 self._course.step(ev.NotAgreed(link.number, self._record.blame(said)))
             case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
@@ -170,9 +170,9 @@ class Traffic:
             case LoginWanted(reason=said):
                 self._course.step(ev.Barred(link.number, self._record.blame(said)))
             case ListsChanged(missed=missed):
-                self._change_stream.missed() if missed else self._discovery.changed(link)
+                self._change_stream.on_missed() if missed else self._discovery.on_changed(link)
             case ResourceUpdated(uri=uri):
-                self._change_stream.updated(uri)
+                self._change_stream.on_update(uri)
             case Listening() | ListenEnded():
                 self._on_subscription(fact, link)
 
@@ -185,9 +185,9 @@ class Traffic:
         for answer in fact.calls:
             self._calls.settle(answer, link, link.heard)
         if isinstance(fact, Listening):
-            self._change_stream.opened(useful=fact.useful)
+            self._change_stream.on_open(useful=fact.useful)
         elif fact.again:
-            self._change_stream.ended()
+            self._change_stream.on_end()
 
     def pump(self, now: float | None = None) -> None:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""

@@ -117,7 +117,7 @@ class Connection(Protocol):
         Not while another task sends. `left` as with `send`, which says, too, what is wrong where this cannot.
         """
 
-    async def input_closed(self) -> None:
+    async def wait_input_closed(self) -> None:
         """Wait until the peer reads no more, or is gone. May wait until the latter where the former cannot be seen."""
 
     async def receive(self) -> Incoming:

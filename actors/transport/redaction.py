@@ -149,7 +149,7 @@ def _secret(text: str, start: int, hint: str) -> tuple[int, int]:
         return _likely(text, _SPACE.match(text, end), certain=False)
     if hint == "key=":
         return _likely(text, _ASSIGNED.match(text, end - 1), certain=False)
-    return _named(text, start, end)
+    return _value_of_word(text, start, end)
 
 
 def _block(text: str, start: int) -> tuple[int, int]:
@@ -160,7 +160,7 @@ def _block(text: str, start: int) -> tuple[int, int]:
     return start, end.end() if end else len(text)
 
 
-def _named(text: str, start: int, end: int) -> tuple[int, int]:
+def _value_of_word(text: str, start: int, end: int) -> tuple[int, int]:
     """Return where the value is that a word like `password` announces: `password=x`, `password: x1`, `--password x`."""
     if lead := _ASSIGNED.match(text, end):
         return _likely(text, lead, certain=True)

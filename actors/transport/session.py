@@ -116,7 +116,7 @@ class Session:
             with suppress(MailboxFull):  # else whoever reads comes by when it has read all
                 self._arrived.address.tell_nowait(Incoming())
 
-    async def input_closed(self) -> None:
+    async def wait_input_closed(self) -> None:
         await self._exited.wait()
 
     async def receive(self) -> Incoming:

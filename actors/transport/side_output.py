@@ -26,7 +26,7 @@ NOISE_KEPT_BYTES = 16 * 1024
 """The newest of them are kept: a server that ends may have said there why."""
 
 
-def unheard(source: Source, data: bytes) -> None:
+def ignore(source: Source, data: bytes) -> None:
     """Take no notice."""
 
 
@@ -34,7 +34,7 @@ class Asides:
     """Of one connection. `hear` may be set at any time; it gets what comes from then on."""
 
     def __init__(self, max_bytes: int, mask: Mask | None = None) -> None:
-        self.hear: Hear = unheard
+        self.hear: Hear = ignore
         self._tail = Tail(max_bytes, mask)
         self._noise = Tail(NOISE_KEPT_BYTES, mask)
         self._shown: tuple[int, str] | None = None
@@ -46,11 +46,11 @@ class Asides:
 
     def noise(self, lines: list[Line]) -> None:
         """Tell of the last lines of a read that are no messages."""
-        self._hear_stdout(b"\n".join(_shown(line) for line in lines[-NOISE_LINES:]) + b"\n")
+        self._hear_stdout(b"\n".join(_cut(line) for line in lines[-NOISE_LINES:]) + b"\n")
 
     def nonsense(self, line: Line) -> None:
         """Tell of a line that looked like a message and is none."""
-        self._hear_stdout(_shown(line) + b"\n")
+        self._hear_stdout(_cut(line) + b"\n")
 
     def last_stderr(self, lines: int) -> str:
         if self._shown is None or self._shown[0] != lines:  # whoever sees an exit asks: it takes up to 10 ms
@@ -66,5 +66,5 @@ class Asides:
         self.hear("stdout", lines)
 
 
-def _shown(line: Line) -> bytes:
+def _cut(line: Line) -> bytes:
     return (line if isinstance(line, bytes) else line.head)[:NOISE_BYTES]

@@ -109,12 +109,12 @@ class Keeper:
                 self._renew_soon()
         return tokens.access
 
-    def accepted(self, token: str) -> None:
+    def on_accepted(self, token: str) -> None:
         """Take that the server knows a token."""
         if token == self._doubted:
             self._doubted = ""
 
-    async def refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
+    async def on_refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
         """Take that the server refused a token, or none; see `Authorizer.refused`."""
         challenge = challenge_of(challenges)
         if status == 403:

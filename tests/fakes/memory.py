@@ -179,7 +179,7 @@ class MemoryConnection:
         """Write lines if there is room for all of them."""
         return write_lines_at_once(messages, self._peer._stdin.write_at_once, left, self.counters)
 
-    async def input_closed(self) -> None:
+    async def wait_input_closed(self) -> None:
         """Wait until the server reads no more, or until its end once it was asked to end."""
         await self._peer._stdin.closed()
         if self._asked:

@@ -20,9 +20,17 @@ from actors.protocol.wire.jsonrpc import RemoteError
 from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
 from actors.server.calls.call import Call
 from actors.server.calls.deadlines import Deadlines
+from actors.server.calls.errors import (
+    busy_error,
+    exit_error,
+    late_error,
+    loss_error,
+    malformed_error,
+    too_large_error,
+    wrong_run_error,
+)
 from actors.server.calls.queue import CallQueue
 from actors.server.calls.turns import CallTurns
-from actors.server.calls.unanswered import busy, late, lost, misdirected, oversized, stopped, unusable
 from actors.server.calls.window import Window
 from actors.server.process.link import Link
 from actors.server.settings import ServerSettings
@@ -76,12 +84,12 @@ class Calls:
         """
         size = len(message.members) + len(message.meta) + len(message.retry) + len(message.interest.capabilities)
         if size > self._max_bytes:
-            raise oversized(self._server, size, self._max_bytes)
+            raise too_large_error(self._server, size, self._max_bytes)
         others = len(self.waiting) + len(self._in_flight)
         if others >= self._max_open:
-            raise busy(self._server, f"{self.in_flight} calls are in flight, {len(self.waiting)} wait")
+            raise busy_error(self._server, f"{self.in_flight} calls are in flight, {len(self.waiting)} wait")
         if self._queue.size + size > self._max_bytes:
-            raise busy(self._server, f"{len(self.waiting)} calls of {self._queue.size} bytes wait for it")
+            raise busy_error(self._server, f"{len(self.waiting)} calls of {self._queue.size} bytes wait for it")
         self.last_activity = now
         self._number += 1
         call = Call(self._number, message, reply, size + _ENVELOPE_BYTES, now, now + message.deadline_s)
@@ -94,7 +102,7 @@ class Calls:
         for call in self.sendable(self.window.size, now, link.place):
             self.window.sent += 1
             bound = call.message.run or call.message.resumes
-            if bound and (error := misdirected(call.message, link.talk.era, link.run)) is not None:
+            if bound and (error := wrong_run_error(call.message, link.talk.era, link.run)) is not None:
                 self._in_flight.pop(call.number)
                 self.fail(call, error)
             else:
@@ -119,7 +127,7 @@ class Calls:
     def settle(self, fact: CallAnswered | CallRefused | CallMalformed | CallLost, link: Link, now: float) -> bool:
         """Give a call its answer; one that nobody waits for is dropped.
 
-        Return whether it waits instead until the lists are read: see `listed`.
+        Return whether it waits instead until the lists are read: see `on_listed`.
         """
         call = self.take(fact.call)
         if call is None:
@@ -129,7 +137,7 @@ class Calls:
             self.window.prove()
         match fact:
             case CallAnswered(result=result):
-                self.turns.ended(call)
+                self.turns.on_result(call)
                 run = link.run if call.message.as_task else ""
                 call.reply.answer(Result(result, link.talk.era, run, call.waited_s))
             case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
@@ -139,12 +147,12 @@ class Calls:
             case CallRefused(error=error):
                 self.fail(call, RemoteError(error))
             case CallMalformed():
-                self.fail(call, unusable(self._server, fact, self._hide))
+                self.fail(call, malformed_error(self._server, fact, self._hide))
             case CallLost(failure=failure) if call.may_wait(failure):
                 self.window.lose(failure)
                 self._queue.add_again([call])
             case CallLost(failure=failure):
-                self.fail(call, lost(self._server, failure, self._hide))
+                self.fail(call, loss_error(self._server, failure, self._hide))
         return False
 
     def abandon(self, number: int, link: Link | None) -> None:
@@ -171,16 +179,16 @@ class Calls:
         calls = list(self._in_flight.values())
         self._in_flight.clear()
         for call in filter(lambda call: call.left, calls):
-            self.fail(call, stopped(self._server, reason))
+            self.fail(call, exit_error(self._server, reason))
         self._queue.add_again(call for call in calls if not call.left)
 
     def fail_unreached(self, failure: Failure) -> None:
         """Calls found nobody, and nor did the question for a sign of life, though others may still be answered."""
         for call in [call for call in self.waiting.values() if call.unreached]:
             self.drop(call.number)
-            self.fail(call, lost(self._server, failure, self._hide))
+            self.fail(call, loss_error(self._server, failure, self._hide))
 
-    def listed(self) -> None:
+    def on_listed(self) -> None:
         """The lists were read: calls refused for their headers are sent again, once, if other ones are wanted now.
 
         (MCP 2026-07-28, streamable-http "Client Behavior". Who refuses for that has carried nothing out.)
@@ -272,7 +280,10 @@ class Calls:
             if call is not None:
                 took_s = None if call.sent_at is None else now - call.began
                 turn = self.turns.reason(call, now)
-                self.fail(call, busy(self._server, turn) if turn else late(call.message, took_s, why, retry_after_s))
+                self.fail(
+                    call,
+                    busy_error(self._server, turn) if turn else late_error(call.message, took_s, why, retry_after_s),
+                )
                 if self.drop(number):
                     sent.append(call)
         return sent

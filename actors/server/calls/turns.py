@@ -64,7 +64,7 @@ class CallTurns:
         """Return the call to be sent now; None if there is none, or all have to wait for another one to end."""
         waiting = self._waiting.values()
         if self._held or self._suspected:
-            busy = self._blocking()
+            busy = self._blocker()
             return next((call for call in waiting if not (busy and self._apply_to(call))), None)
         return next(iter(waiting), None)
 
@@ -73,12 +73,12 @@ class CallTurns:
         suspicion = self._suspected.get(subject)
         return call.message.method in ASKING and (subject in self._held or bool(suspicion and suspicion.calls_left))
 
-    def _blocking(self) -> Call | None:
+    def _blocker(self) -> Call | None:
         return next((call for call in self._in_flight.values() if self._apply_to(call)), None)
 
     # What is known of them ------------------------------------------------------------------------------------------
 
-    def asked(self, number: int, now: float) -> None:
+    def note_question(self, number: int, now: float) -> None:
         """A question is about this call for certain."""
         if (call := self._in_flight.get(number)) is None:
             return
@@ -117,7 +117,7 @@ class CallTurns:
         while len(self._suspected) > MAX_KNOWN:
             self._suspected.popitem(last=False)
 
-    def ended(self, call: Call) -> None:
+    def on_result(self, call: Call) -> None:
         suspicion = self._suspected.get(_subject(call)) if self._suspected and not call.asks else None
         if suspicion is not None and suspicion.calls_left:
             suspicion.calls_left -= 1
@@ -129,7 +129,7 @@ class CallTurns:
 
     def reason(self, call: Call, now: float) -> str:
         """Return why a call that was not sent has to wait for its turn; empty if it has not."""
-        blocking = self._blocking() if call.sent_at is None and self._apply_to(call) else None
+        blocking = self._blocker() if call.sent_at is None and self._apply_to(call) else None
         if blocking is None:
             return ""
         text = f"it does one call of {blocking.message.name[:100]!r} or the like at a time, and the present one"
@@ -139,7 +139,7 @@ class CallTurns:
 
     def asked_at(self) -> float | None:
         """Return since when calls wait for an answer to a question of another one, by the trio clock; None: none do."""
-        blocking = self._blocking() if self.taken else None
+        blocking = self._blocker() if self.taken else None
         if blocking is None or not blocking.questions:
             return None
         return blocking.asked_at if any(self._apply_to(call) for call in self._waiting.values()) else None

@@ -44,11 +44,11 @@ class ChangeStream:
         if (link := self._processes.link) is not None and link.talk.era == "legacy":
             self._tell_lost()
 
-    def gone(self) -> None:
+    def on_exit(self) -> None:
         """The process is: what it was subscribed to it does not tell of. Who wants to know has to wake the server."""
         self._lost.update(self._subscribers.uris(self._server))
         if self._context.course.life.asleep:
-            self._subscribers.missed(self._server, self._lost)
+            self._subscribers.tell_missed(self._server, self._lost)
 
     def open(self) -> None:
         """Ask for one. A legacy server is asked for what the process before told of: others ask for theirs by calls."""
@@ -57,28 +57,28 @@ class ChangeStream:
             link.talk.listen(uris if link.talk.era == "modern" else [uri for uri in uris if uri in self._lost])
             self._processes.flush()
 
-    def opened(self, *, useful: bool) -> None:
+    def on_open(self, *, useful: bool) -> None:
         """It is open; `useful`: the server will tell of changes on it."""
         self._useful, self._opened_at = useful, trio.current_time()
         if self._unheard:
-            self.missed()
+            self.on_missed()
         self._tell_lost()
 
     def _tell_lost(self) -> None:
         """What an earlier process was subscribed to is told of again, and may have changed in between."""
-        self._subscribers.missed(self._server, self._lost)
+        self._subscribers.tell_missed(self._server, self._lost)
         self._lost = set()
 
-    def missed(self) -> None:
+    def on_missed(self) -> None:
         """The server could not tell of changes for a while."""
         self._unheard = False
-        self._discovery.missed()
-        self._subscribers.missed(self._server, self._subscribers.uris(self._server))
+        self._discovery.on_missed()
+        self._subscribers.tell_missed(self._server, self._subscribers.uris(self._server))
 
-    def updated(self, uri: str) -> None:
-        self._subscribers.updated(self._server, uri)
+    def on_update(self, uri: str) -> None:
+        self._subscribers.tell_update(self._server, uri)
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         if not self._useful or not self._context.course.life.serving:
             return
         lasted = trio.current_time() - self._opened_at if self._opened_at is not None else 0.0

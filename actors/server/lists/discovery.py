@@ -51,7 +51,7 @@ class Discovery:
         self._reading: set[trio.CancelScope] = set()
 
     @property
-    def known(self) -> Offer | None:
+    def offer(self) -> Offer | None:
         return self._lists.known
 
     def read(self) -> None:
@@ -77,13 +77,13 @@ class Discovery:
         self._timers.start(Timer.LISTING, self._settings.discovery_timeout_s)
         link.talk.list_all(now)
 
-    def changed(self, link: Link) -> None:
+    def on_changed(self, link: Link) -> None:
         if link.talk.listing:
             self._lists.owed = True
         elif self._course.life.serving:
             self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time()))
 
-    def missed(self) -> None:
+    def on_missed(self) -> None:
         """The server could not tell of changes for a while: read its lists, unless that was done lately."""
         if self._course.life.serving:
             self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time(), CATCH_UP_S))
@@ -161,7 +161,7 @@ class Discovery:
     def _settled(self, link: Link) -> bool:
         """Do what is owed after a reading. True: the server was woken for that alone, nobody has called it since."""
         if self._lists.owed:
-            self.changed(link)
+            self.on_changed(link)
         looked, self.looking = self.looking == self._context.calls.total, None
         self._timers.cancel(Timer.LOOK)
         self._watch(awake=self._course.life.serving and not looked)
@@ -193,7 +193,7 @@ class Discovery:
         self._context.record.publish(link.number, offer, ready=self._course.life.serving)
         self._context.orders.read(lambda: listed_change(before, offer))
         if not self._lists.owed:
-            self._context.calls.listed()
+            self._context.calls.on_listed()
         self._course.step(Discovered(link.number))
         if self._settled(link):
             self._course.step(Sleep())

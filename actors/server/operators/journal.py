@@ -2,7 +2,7 @@
 
 Rules of this file:
 - Taking something in is cheap and bounded, whatever the server writes: it is kept as bytes, in rings, and what does not
-  fit is dropped and counted. It is decoded, masked and made visible only when somebody looks (`shown`).
+  fit is dropped and counted. It is decoded, masked and made visible only when somebody looks (`render`).
 - Our own lines have a ring of their own: a server that floods its stderr cannot drown the reason of its last exit.
 - Lines are numbered without gaps in the order they came; a reader keeps the number it has seen.
 - What a server wrote without ending the line (a question, its last words) counts as a line once it has been quiet for
@@ -201,7 +201,7 @@ class Journal:
         lines = [line for line in self.last(limit) if line.number > number]
         return self._number, self._number - number - len(lines), lines
 
-    def shown(self, lines: list[KeptLine]) -> list[LogLine]:
+    def render(self, lines: list[KeptLine]) -> list[LogLine]:
         """Return lines as they may be shown: without secrets, unprintable characters escaped. Costs a millisecond or
         more for each line of a server with many secrets: call it in a thread.
         """

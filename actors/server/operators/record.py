@@ -140,16 +140,16 @@ class Record:
                 elif previous is State.FAILED:
                     self._journal.note("tried again")
             case State.HANDSHAKING:
-                self._started(status, began)
+                self._note_start(status, began)
             case State.READY:
-                self._ready(status)
+                self._note_ready(status)
             case State.DORMANT if previous is not State.RESPAWNING:
                 by_itself = previous is State.READY
                 self._journal.note(
                     f"{'ended by itself with nothing to do' if by_itself else 'asleep'}; a call wakes it"
                 )
             case State.FAILED:
-                self._failed(status, previous, reason)
+                self._note_failure(status, previous, reason)
             case State.RESPAWNING:
                 self._troubled = True
             case State.STOPPED:
@@ -157,20 +157,20 @@ class Record:
             case _:
                 return
 
-    def _started(self, status: ServerStatus, began: float) -> None:
+    def _note_start(self, status: ServerStatus, began: float) -> None:
         self._began = self._installing_told_at = began
         waited_s = began - self._woken_at
         queued = f" after {waited_s:.0f} s of waiting for its turn" if waited_s >= TOLD_WAIT_S else ""
         self._journal.note(f"started{queued}, pid {status.pid}" if status.pid is not None else f"started{queued}")
 
-    def _ready(self, status: ServerStatus) -> None:
+    def _note_ready(self, status: ServerStatus) -> None:
         seconds = trio.current_time() - self._began
         tools = f"{len(self._seen.tools)} tools, " if self._seen is not None else ""
         spoken = f"protocol {status.protocol_version}" if status.protocol_version else f"{status.era} protocol"
         self._journal.note(f"{'recovered, ' if self._troubled else ''}ready after {seconds:.1f} s: {tools}{spoken}")
         self._troubled = False
 
-    def _failed(self, status: ServerStatus, previous: State, reason: str) -> None:
+    def _note_failure(self, status: ServerStatus, previous: State, reason: str) -> None:
         self._troubled = True
         tried = previous is State.RESPAWNING
         what = "gave up" if tried else "cannot be started"

@@ -146,7 +146,7 @@ class Incarnation:
     def _cut_short(self) -> LastWord:
         """What to report of a process that was killed, or not even started."""
         if self.connection is not None:
-            return ProcessExit(self.number, self._ended(Exit(), self.connection))
+            return ProcessExit(self.number, self._with_last_words(Exit(), self.connection))
         if self._asked:
             return ProcessExit(self.number, Exit(asked=True))
         return SpawnRefused(self.number, f"it could not be started within {self._spawn_timeout_s:g} s")
@@ -178,9 +178,9 @@ class Incarnation:
                 with trio.move_on_after(LAST_WORDS_S):
                     await reading.wait()
                 nursery.cancel_scope.cancel()
-        return self._ended(exit_, connection, log)
+        return self._with_last_words(exit_, connection, log)
 
-    def _ended(self, exit_: Exit, connection: Connection, log: str = "") -> Exit:
+    def _with_last_words(self, exit_: Exit, connection: Connection, log: str = "") -> Exit:
         return msgspec.structs.replace(
             exit_,
             asked=self._asked,
@@ -213,13 +213,13 @@ class Incarnation:
             await connection.wait()
             return
         await self._post.tell(OutputClosed(self.number))
-        await self._closed(connection, "it closed its output and did not exit")
+        await self._on_closed(connection, "it closed its output and did not exit")
 
     async def _watch_input(self, connection: Connection) -> None:
-        await connection.input_closed()
-        await self._closed(connection, "it closed its input and did not exit")
+        await connection.wait_input_closed()
+        await self._on_closed(connection, "it closed its input and did not exit")
 
-    async def _closed(self, connection: Connection, reason: str) -> None:
+    async def _on_closed(self, connection: Connection, reason: str) -> None:
         """A pipe was closed: mostly because the process is about to exit, which says more, or was asked to."""
         for _ in range(2):  # a standstill of ours, in which it may have exited, costs one of them at most
             with trio.move_on_after(DEAF_GRACE_S / 2):
@@ -235,7 +235,7 @@ class Incarnation:
             try:
                 taken = await connection.send(messages, self.outbox.mark_sent)
             except ServerExited:
-                await self._closed(connection, "it closed its input and did not exit")
+                await self._on_closed(connection, "it closed its input and did not exit")
                 return
             if not taken:
                 await self._post.tell(Violated(self.number, "it does not read its input"))

@@ -54,7 +54,7 @@ class Link:
         return self.process.installer if not self.process.spoken.is_set() else None
 
     @property
-    def arrived(self) -> int:
+    def arrivals(self) -> int:
         """How many messages have arrived; those that were not `read` yet are with the transport, or with the reader."""
         return self.process.connection.counters.messages_received if self.process.connection is not None else 0
 

@@ -42,10 +42,10 @@ class Authorizer(Protocol):
     async def token(self) -> str:
         """Return the token to send, renewed if it is over; empty if there is none. Raises `NoToken`."""
 
-    def accepted(self, token: str) -> None:
+    def on_accepted(self, token: str) -> None:
         """Take that the server knows a token."""
 
-    async def refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
+    async def on_refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
         """Take that the server answered 401 or 403 to a token, or to none. Raises `NoToken`.
 
         `challenges` are the headers `WWW-Authenticate` of its answer.
@@ -82,11 +82,11 @@ class AuthorizedClient(httpx2.AsyncClient):
 async def _denial(authorizer: Authorizer, token: str, response: httpx2.Response) -> Denial | None:
     status = response.status_code
     if status != 401 and token:
-        authorizer.accepted(token)
+        authorizer.on_accepted(token)
     if status not in REFUSALS:
         return None
     try:
-        denial = await authorizer.refused(token, status, response.headers.get_list("www-authenticate"))
+        denial = await authorizer.on_refused(token, status, response.headers.get_list("www-authenticate"))
     except BaseException:
         await response.aclose()
         raise

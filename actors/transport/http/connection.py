@@ -23,7 +23,7 @@ from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Exit
 from actors.transport.http.channel import Channel, HttpKind
-from actors.transport.http.client.verdict import SESSION_OVER, expired
+from actors.transport.http.client.verdict import SESSION_OVER, expiry
 from actors.transport.http.site import Site
 from actors.transport.http.sse import HttpSse
 from actors.transport.http.streamable import StreamableHttp
@@ -46,7 +46,7 @@ class HttpConnection(Session):
         self._nursery = nursery
         self._learn = learn
         streamable = StreamableHttp(site, self.hand_on, self.fail, nursery)
-        sse = HttpSse(site, self.hand_on, nursery, self._lost)
+        sse = HttpSse(site, self.hand_on, nursery, self._on_stream_end)
         self._channel: Channel = sse if kind == "sse" else streamable
         self._other: Channel | None = streamable if kind == "sse" else sse
         self._open: dict[bytes, trio.CancelScope] = {}
@@ -85,7 +85,7 @@ class HttpConnection(Session):
         if message.method != LISTEN:  # that ends when nobody listens any more
             scope.deadline = trio.current_time() + longest
         with scope:
-            failure = expired(message.id) if self._expired else await self._asked(message)
+            failure = expiry(message.id) if self._expired else await self._ask_either(message)
         if self._open.pop(message.id, None) is None:
             return  # nobody waits for it any more
         if failure is not None:
@@ -95,7 +95,7 @@ class HttpConnection(Session):
             self._expired = True
             self._nursery.start_soon(self._finish)
 
-    async def _asked(self, message: Outgoing) -> Failure | None:
+    async def _ask_either(self, message: Outgoing) -> Failure | None:
         """Ask over the transport that the server speaks; whether it does is seen by its answer to `initialize`."""
         failure = await self._channel.ask(message)
         if message.method != "initialize" or not self._channel.missing or self._other is None or failure is None:
@@ -110,7 +110,7 @@ class HttpConnection(Session):
         self._learn(other.kind)
         return second
 
-    def _lost(self) -> None:
+    def _on_stream_end(self) -> None:
         self.lose(_STREAM_ENDED)
 
     async def _finish(self) -> None:

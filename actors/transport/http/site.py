@@ -1,7 +1,7 @@
 """A server's address and the client that asks there: requests, redirects within the origin.
 
 - What a server, or whoever answers in its place, names as another origin is never asked, and gets no header of ours.
-- This is the border of HTTP: everything of an answer is read in the block of `Site.asked`, which raises nothing but
+- This is the border of HTTP: everything of an answer is read in the block of `Site.request`, which raises nothing but
   `httpx2.HTTPError`, and `Site.failure` makes a `Failure` of that.
 """
 
@@ -44,7 +44,7 @@ class Site:
         self._proxy = proxy
 
     @asynccontextmanager
-    async def asked(
+    async def request(
         self, verb: str, head: Mapping[str, str], body: bytes | None = None, *, at: httpx2.URL | None = None
     ) -> AsyncIterator[httpx2.Response]:
         """The answer to a request, its body still to be read. `at` is another address of the same origin.
@@ -53,7 +53,7 @@ class Site:
         whatever is raised in the block.
         """
         try:
-            response = await self._followed(verb, head, body, self.url if at is None else at)
+            response = await self._follow(verb, head, body, self.url if at is None else at)
             try:
                 yield response
             finally:
@@ -72,9 +72,7 @@ class Site:
         after_s = retry_after_s(response.headers.get("retry-after"))
         return of_status(id_, response.status_code, after_s, denial_of(response), proxy)
 
-    async def _followed(
-        self, verb: str, head: Mapping[str, str], body: bytes | None, url: httpx2.URL
-    ) -> httpx2.Response:
+    async def _follow(self, verb: str, head: Mapping[str, str], body: bytes | None, url: httpx2.URL) -> httpx2.Response:
         for followed in range(MAX_REDIRECTS + 1):
             request = self._client.build_request(verb, url, headers=head, content=body)
             response = await self._client.send(request, stream=True)
@@ -107,15 +105,15 @@ class Site:
         """
         with suppress(httpx2.HTTPError), trio.move_on_after(self.limits.write_timeout_s):
             with suppress(httpx2.NetworkError, httpx2.RemoteProtocolError):
-                async with self.asked("POST", head, body, at=at):
+                async with self.request("POST", head, body, at=at):
                     return
-            async with self.asked("POST", head, body, at=at):
+            async with self.request("POST", head, body, at=at):
                 pass
 
     async def forget(self, head: Mapping[str, str]) -> None:
         """Tell the server that a session is over; what it says to that is not read."""
         with suppress(httpx2.HTTPError):
-            async with self.asked("DELETE", head):
+            async with self.request("DELETE", head):
                 pass
 
 

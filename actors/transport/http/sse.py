@@ -17,7 +17,7 @@ from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.http.channel import HandOn
 from actors.transport.http.client.pieces import events
-from actors.transport.http.client.verdict import expired
+from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import EVENTS, head_of, media_type
 from actors.transport.http.site import Site
 
@@ -53,12 +53,12 @@ class HttpSse:
             if refused is not None:
                 return refused
         try:
-            async with self._site.asked("POST", head_of(message, ""), message.body, at=self._endpoint) as response:
+            async with self._site.request("POST", head_of(message, ""), message.body, at=self._endpoint) as response:
                 status = response.status_code
                 if 200 <= status < 300:
                     return None
                 if status == 404 and message.method != "initialize":
-                    return expired(message.id)
+                    return expiry(message.id)
                 return self._site.refusal(message.id, response)
         except httpx2.HTTPError as error:
             return self._site.failure(message.id, error)
@@ -72,11 +72,11 @@ class HttpSse:
 
     async def _listen(self, id_: bytes, *, task_status: trio.TaskStatus[Failure | None]) -> None:
         """Hear everything that is said; started with why that is not possible, or None."""
-        refused: Failure | None = expired(id_)
+        refused: Failure | None = expiry(id_)
         try:
             with trio.CancelScope() as self._scope:
-                async with self._site.asked("GET", {"accept": EVENTS}) as response:
-                    refused = self._refused(id_, response)
+                async with self._site.request("GET", {"accept": EVENTS}) as response:
+                    refused = self._refusal(id_, response)
                     if refused is None:
                         refused = await self._read(id_, response, task_status)
         except httpx2.HTTPError as error:
@@ -86,7 +86,7 @@ class HttpSse:
         else:
             self._lost()
 
-    def _refused(self, id_: bytes, response: httpx2.Response) -> Failure | None:
+    def _refusal(self, id_: bytes, response: httpx2.Response) -> Failure | None:
         status, kind = response.status_code, media_type(response.headers.get("content-type", ""))
         if status == 200 and kind == EVENTS:
             return None
@@ -107,7 +107,7 @@ class HttpSse:
                         if event.data and event.event == "message":
                             await self._hand_on(event.data.encode(errors="replace"), b"")
                         continue
-                    located = self._located(id_, event)
+                    located = self._endpoint_in(id_, event)
                     if isinstance(located, Failure):
                         return located
                     if located is not None:
@@ -119,7 +119,7 @@ class HttpSse:
             return Failure(id=id_, cause="refused", reason="its address gives no stream of HTTP+SSE", sent=False)
         return None
 
-    def _located(self, id_: bytes, event: httpx2.ServerSentEvent) -> httpx2.URL | Failure | None:
+    def _endpoint_in(self, id_: bytes, event: httpx2.ServerSentEvent) -> httpx2.URL | Failure | None:
         """Return the address for messages, or why it cannot be used; None for another event, which says nothing yet."""
         if event.event != "endpoint":
             return None

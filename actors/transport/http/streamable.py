@@ -24,7 +24,7 @@ from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.channel import HandOn
 from actors.transport.http.client.pieces import events, whole
-from actors.transport.http.client.verdict import expired, is_expired
+from actors.transport.http.client.verdict import expiry, is_expired
 from actors.transport.http.head import (
     EVENTS,
     JSON,
@@ -74,7 +74,7 @@ class _Place:
         self.opened = False
         self.pause_s = _RETRY_S[0]
 
-    def passed(self, event: httpx2.ServerSentEvent) -> None:
+    def advance(self, event: httpx2.ServerSentEvent) -> None:
         if event.id:
             self.id = mark_of(event.id)
         self.pause_s = _RETRY_S[0] if event.retry is None else pause_s(event.retry, _RETRY_S[1])
@@ -113,7 +113,7 @@ class StreamableHttp:
         if fields is None:
             return Failure(id=message.id, cause="refused", reason=_TOO_LONG, sent=False)
         try:
-            async with self._site.asked("POST", {**head_of(message, self._session), **fields}, body) as response:
+            async with self._site.request("POST", {**head_of(message, self._session), **fields}, body) as response:
                 failure = await self._read(message, response, place)
         except httpx2.HTTPError as error:
             failure = self._site.failure(message.id, error)
@@ -130,7 +130,7 @@ class StreamableHttp:
             self._session = session_of(response.headers.get(SESSION))
         status, kind = response.status_code, media_type(response.headers.get("content-type", ""))
         if status >= 400:
-            return await self._refused(message, response, kind)
+            return await self._read_refusal(message, response, kind)
         if status in (202, 204):
             return Failure(id=message.id, cause="protocol", reason=f"it gave no answer (HTTP {status})")
         if status != 200:
@@ -153,7 +153,7 @@ class StreamableHttp:
         await self._hand_on(body, message.id)
         return None
 
-    async def _refused(self, message: Outgoing, response: httpx2.Response, kind: str) -> Failure:
+    async def _read_refusal(self, message: Outgoing, response: httpx2.Response, kind: str) -> Failure:
         """Hand on the JSON-RPC error in an answer that is no success, if there is one."""
         status = response.status_code
         minted = session_of(response.headers.get(SESSION))
@@ -161,7 +161,7 @@ class StreamableHttp:
             self._nursery.start_soon(self._site.share.run, self._site.forget, head_of_session("", minted))
         body = await whole(response, MAX_ERROR_BYTES, self._site.share) if kind == JSON and status != 401 else b""
         if self._session and is_expired(status, body or b""):
-            return expired(message.id)
+            return expiry(message.id)
         told = body and b'"error"' in body and may_be_message(body)
         if body and told:
             await self._hand_on(body, message.id)
@@ -177,7 +177,7 @@ class StreamableHttp:
                 response, self._site.limits.max_event_bytes, self._site.share, paced=bool(stream)
             ) as told:
                 async for event in told:
-                    place.passed(event)
+                    place.advance(event)
                     if event.data and event.event == "message":
                         text = event.data.encode(errors="replace")
                         await self._hand_on(text, stream)
@@ -212,7 +212,7 @@ class StreamableHttp:
         if place.id:
             head["last-event-id"] = place.id
         with suppress(httpx2.HTTPError):
-            async with self._site.asked("GET", head) as response:
+            async with self._site.request("GET", head) as response:
                 if response.status_code != 200:
                     return response.status_code < 500
                 if place.opened and not place.id:

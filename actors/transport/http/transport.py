@@ -60,7 +60,7 @@ class HttpTransport:
         """
         if self._trusted is None and self._remote.url.startswith("https:"):
             self._trusted = await trusted_certificates()
-        client, site = self._opened()
+        client, site = self._open()
         try:
             async with background() as nursery:
                 connection = HttpConnection(site, nursery, self._kind, self._learn)
@@ -73,7 +73,7 @@ class HttpTransport:
             with trio.move_on_after(self._limits.stop_s, shield=True):
                 await client.aclose()
 
-    def _opened(self) -> tuple[AuthorizedClient, Site]:
+    def _open(self) -> tuple[AuthorizedClient, Site]:
         """Return a client, and what is asked by it. Raises `SpawnFailed` if nothing can be asked there."""
         limits, url = self._limits, self._remote.url
         try:

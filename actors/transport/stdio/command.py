@@ -48,12 +48,12 @@ def check_strings(args: Sequence[str], environment: Mapping[str, str]) -> None:
     """Raise `SpawnFailed` (permanent) for what no kernel accepts; the message names the place, never a value."""
     for number, text in enumerate(args):
         if "\0" in text:
-            raise _refused(f"argument {number} has a NUL character in it")
+            raise _refusal(f"argument {number} has a NUL character in it")
     for name, value in environment.items():
         if not name or "=" in name or "\0" in name:
-            raise _refused(f"{name!r} is not a name for an environment variable")
+            raise _refusal(f"{name!r} is not a name for an environment variable")
         if "\0" in value:
-            raise _refused(f"the environment variable {name} has a NUL character in it")
+            raise _refusal(f"the environment variable {name} has a NUL character in it")
 
 
 def working_directory(cwd: str) -> str:
@@ -64,13 +64,13 @@ def working_directory(cwd: str) -> str:
     place = absolute(cwd)
     objection = objection_to_directory(place)
     if objection and not cwd:
-        raise _refused("the daemon's own working directory is gone: set `cwd`, or start the daemon elsewhere")
+        raise _refusal("the daemon's own working directory is gone: set `cwd`, or start the daemon elsewhere")
     if objection:
-        raise _refused(f"the working directory {place} {objection}")
+        raise _refusal(f"the working directory {place} {objection}")
     return place
 
 
-def prepared(command: str, args: Sequence[str], env: dict[str, str], cwd: str) -> tuple[list[str], dict[str, str], str]:
+def prepare(command: str, args: Sequence[str], env: dict[str, str], cwd: str) -> tuple[list[str], dict[str, str], str]:
     """Return what to execute, with which environment, where: nothing in it is relative. Raises `SpawnFailed`."""
     check_strings(args, env)
     place = working_directory(cwd)
@@ -85,12 +85,12 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
     is missing, or a whole command line.
     """
     if not command or "\0" in command:
-        raise _refused("the command is empty or has a NUL character in it")
+        raise _refusal("the command is empty or has a NUL character in it")
     try:
-        return _resolved(command, path, cwd)
+        return _resolve(command, path, cwd)
     except SpawnFailed:
         if is_whole_line(command, path, cwd):
-            raise _refused(
+            raise _refusal(
                 "the command is a whole command line: its first word is the program, those after it belong into `args`"
             ) from None
         raise
@@ -99,24 +99,24 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
 def is_whole_line(command: str, path: str, cwd: str) -> bool:
     words = command.split()
     try:
-        return len(words) > 1 and bool(_resolved(words[0], path, cwd))
+        return len(words) > 1 and bool(_resolve(words[0], path, cwd))
     except SpawnFailed:
         return False
 
 
-def _resolved(command: str, path: str, cwd: str) -> str:
+def _resolve(command: str, path: str, cwd: str) -> str:
     if "/" in command:
         # Not Path: it would lose the `./..` parts, which mean something across symbolic links.
         executable = command if command.startswith("/") else os.path.join(cwd, command)  # noqa: PTH118 - see above
         reason = objection_to_program(executable)
         if reason:
-            raise _refused(f"{command}: {reason}")
+            raise _refusal(f"{command}: {reason}")
     else:
         executable = _search(command, path)
     reason = _shebang_objection(executable, path)
     if reason:
         short = reason.replace(f" on PATH {path}", " on the PATH")
-        raise _refused(f"{command}: {short}", f"{executable}: {reason}")
+        raise _refusal(f"{command}: {short}", f"{executable}: {reason}")
     return executable
 
 
@@ -142,16 +142,16 @@ def explain_exec(program: str, error: OSError) -> SpawnFailed:
         want = _WANTS.get(error.errno or 0) or f"the system has too little of something: {reason_of(error)}"
         return SpawnFailed(want, scarce=True, detail=f"cannot start {program}: {want}")
     if error.errno == errno.ENOEXEC:
-        return _refused(f"{program} is neither a program nor a script with a #! line")
+        return _refusal(f"{program} is neither a program nor a script with a #! line")
     if error.errno == errno.E2BIG:
-        return _refused("the arguments and the environment together are too long for the system")
+        return _refusal("the arguments and the environment together are too long for the system")
     transient = {errno.ETXTBSY, errno.EIO}
     return SpawnFailed(
         f"cannot start {program}: {os.strerror(error.errno or 0)}", permanent=error.errno not in transient
     )
 
 
-def _refused(reason: str, detail: str = "") -> SpawnFailed:
+def _refusal(reason: str, detail: str = "") -> SpawnFailed:
     return SpawnFailed(reason, permanent=True, detail=detail)
 
 
@@ -171,7 +171,7 @@ def _search(command: str, path: str) -> str:
             near = f"; {candidate}: {reason}"
     if not near and (nearest := nearest_command(command, path)):
         near = f"; did you mean {nearest}?"
-    raise _refused(
+    raise _refusal(
         f"command {command!r} was not found on the PATH", f"command {command!r} was not found on PATH {path}{near}"
     )
 

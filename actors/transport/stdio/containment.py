@@ -180,7 +180,7 @@ class ShimContainment:
         contained = _Shimmed(process, ours)
         try:
             with trio.move_on_after(self._start_s):
-                await contained.started(argv[0])
+                await contained.wait_for_start(argv[0])
                 return contained
             raise SpawnFailed(f"{argv[0]} could not be started within {self._start_s:g} s")
         except BaseException:
@@ -206,7 +206,7 @@ class _Shimmed:
         self._control = control
         self._received = b""
 
-    async def started(self, program: str) -> None:
+    async def wait_for_start(self, program: str) -> None:
         """Wait for the shim's first line. Raises `SpawnFailed`."""
         while b"\n" not in self._received and await self._receive():
             pass

@@ -32,7 +32,7 @@ _FAILED = re.compile(r"^\d+ info run (\S+) (\S+) \{ code: ([1-9]\d*|null), signa
 _ERROR = re.compile(r"^\d+ (?:verbose stack|error) ((?!A complete log|code ).*\S)", re.MULTILINE)
 
 
-async def noted(command: str, args: Sequence[str], env: Mapping[str, str]) -> str:
+async def install_failure(command: str, args: Sequence[str], env: Mapping[str, str]) -> str:
     """Return what npm noted of the failure of this command, on one line; empty if npm does not start it."""
     installer = installer_of(command, args)
     if installer is not None and installer.launcher in NPM:
@@ -62,11 +62,11 @@ def failure(logs: Iterable[tuple[str, str]], package: str) -> str:
         of, script, code, killer = failed.groups()
         run = next((started[3] for started in _SCRIPT.finditer(tail) if started.group(1, 2) == (of, script)), "")
         how = f"code {code}" if code != "null" else f"signal {killer}"
-        return _shown(f"the {script} script of {of} failed with {how}{f': {run}' if run else ''}")
-    return _shown(" | ".join(dict.fromkeys(_ERROR.findall(tail))))
+        return _safe(f"the {script} script of {of} failed with {how}{f': {run}' if run else ''}")
+    return _safe(" | ".join(dict.fromkeys(_ERROR.findall(tail))))
 
 
-def _shown(text: str) -> str:
+def _safe(text: str) -> str:
     """Return text of a package, or with the address of a registry, as it may be shown."""
     return visible(without_secrets(text))
 

@@ -25,10 +25,10 @@ from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.lines import received, write_lines, write_lines_at_once
 from actors.transport.mask import Mask
 from actors.transport.side_output import Asides
-from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepared
+from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepare
 from actors.transport.stdio.containment import Contained, Containment, default_containment
 from actors.transport.stdio.input import Input
-from actors.transport.stdio.npm_log import noted
+from actors.transport.stdio.npm_log import install_failure
 from actors.transport.stdio.work import look
 
 _CHUNK_BYTES = 65536
@@ -111,7 +111,7 @@ class ProcessTransport:
 
     def _resolve(self) -> tuple[list[str], dict[str, str], str]:
         launch = self.launch
-        return prepared(launch.command, launch.args, build_environment(launch.env, os.environ), launch.cwd)
+        return prepare(launch.command, launch.args, build_environment(launch.env, os.environ), launch.cwd)
 
 
 class ProcessConnection:
@@ -154,7 +154,7 @@ class ProcessConnection:
     def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
         return write_lines_at_once(messages, self._stdin.write_at_once, left, self.counters)
 
-    async def input_closed(self) -> None:
+    async def wait_input_closed(self) -> None:
         """Wait until the last process that could read the input has closed it, or until the exit."""
         if not await self._stdin.unread():
             await self._exited.wait()
@@ -196,7 +196,7 @@ class ProcessConnection:
 
     async def install_log(self) -> str:
         launch = self._launch
-        return self._mask(await noted(launch.command, launch.args, build_environment(launch.env, os.environ)))
+        return self._mask(await install_failure(launch.command, launch.args, build_environment(launch.env, os.environ)))
 
     async def work(self) -> Work | None:
         return await look(self._contained.process.pid, self._contained.pid)

@@ -47,8 +47,8 @@ class SocketConnection(Session):
         self._meter = meter
         self._limits = limits
         self._asked = False
-        nursery.start_soon(self._guarded, self._read)
-        nursery.start_soon(self._guarded, self._beat)
+        nursery.start_soon(self._guard, self._read)
+        nursery.start_soon(self._guard, self._beat)
 
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
         for message in messages:
@@ -73,7 +73,7 @@ class SocketConnection(Session):
         except ConnectionClosed:
             raise ServerExited(_CLOSED) from None
 
-    async def _guarded(self, part: Callable[[], Awaitable[None]]) -> None:
+    async def _guard(self, part: Callable[[], Awaitable[None]]) -> None:
         """Run a part of the connection: what nobody foresaw ends the connection, with a reason."""
         try:
             await part()

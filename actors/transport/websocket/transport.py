@@ -99,7 +99,7 @@ class WebSocketTransport:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_until_ended, meter, patience)
                 with patience:
-                    socket = await self._opened(nursery, meter)
+                    socket = await self._open(nursery, meter)
                 if socket is None:
                     nursery.cancel_scope.cancel()
                 else:
@@ -112,9 +112,9 @@ class WebSocketTransport:
         finally:
             meter.finished.set()
         if socket is None:
-            raise _refused(failure, meter)
+            raise _refusal(failure, meter)
 
-    async def _opened(self, nursery: trio.Nursery, meter: Meter) -> WebSocketConnection:
+    async def _open(self, nursery: trio.Nursery, meter: Meter) -> WebSocketConnection:
         headers = {**self._remote.headers, "user-agent": "mcpvisor"}
         _, _, host = self._url.netloc.rpartition("@")
         path, query = self._url.path or "/", self._url.query
@@ -155,7 +155,7 @@ async def _until_ended(meter: Meter, patience: trio.CancelScope) -> None:
     patience.cancel()
 
 
-def _refused(failure: BaseException, meter: Meter) -> SpawnFailed:
+def _refusal(failure: BaseException, meter: Meter) -> SpawnFailed:
     match failure:
         case ConnectionRejected(status_code=status):
             away = status >= 500 or status == 429

@@ -124,7 +124,7 @@ class ServerPages:
 
 async def lines_shown(journal: Journal | None, kept: list[Any]) -> Any:
     """Return lines as they may be shown. In a thread: taking out secrets is slow."""
-    return await trio.to_thread.run_sync(journal.shown, kept) if journal is not None and kept else []
+    return await trio.to_thread.run_sync(journal.render, kept) if journal is not None and kept else []
 
 
 def failed(error: SupervisorError) -> Response:

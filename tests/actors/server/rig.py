@@ -127,7 +127,7 @@ class Rig:
     @property
     def story(self) -> list[str]:
         """What was told of the server, in order."""
-        lines = self.journal.shown(self.journal.last(1000))
+        lines = self.journal.render(self.journal.last(1000))
         return [line.text for line in lines if line.source == "supervisor"]
 
     async def stop(self) -> None:

@@ -197,7 +197,7 @@ async def test_a_log_line_that_looks_like_a_message_is_noise_that_can_be_read(au
         await rig.fake.write(b'{"level":"info","id":7,"msg":"hello"}\n')
         await lives(rig)
         assert (await rig.status()).noise == 1
-        assert "hello" in str(rig.journal.shown(rig.journal.last(1000)))
+        assert "hello" in str(rig.journal.render(rig.journal.last(1000)))
 
 
 async def test_a_log_message_over_the_limit_costs_no_call(autojump_clock: MockClock) -> None:

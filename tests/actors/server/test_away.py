@@ -276,7 +276,7 @@ async def test_a_web_socket_server_that_is_down_is_not_given_up() -> None:
 async def test_a_call_that_cannot_connect_at_a_server_that_answers_others_is_tried_again_a_few_times(
     monkeypatch: pytest.MonkeyPatch, refused: int, tries: int
 ) -> None:
-    fake, tried, asked = FakeServer(), [], Site.asked
+    fake, tried, asked = FakeServer(), [], Site.request
 
     def flaky(site: Site, verb: str, head: dict[str, str], body: bytes | None = None, **more: Any) -> Any:
         if body is not None and b"tools/call" in body:
@@ -285,7 +285,7 @@ async def test_a_call_that_cannot_connect_at_a_server_that_answers_others_is_tri
                 raise httpx2.ConnectError("refused")
         return asked(site, verb, head, body, **more)
 
-    monkeypatch.setattr(Site, "asked", flaky)
+    monkeypatch.setattr(Site, "request", flaky)
     async with remote(RemoteServer(fake.serve), LATER) as rig:
         await rig.wake()
         if tries > refused:

@@ -28,15 +28,15 @@ def test_everybody_who_is_subscribed_is_told_once_and_the_last_to_leave_is_known
         subscribers.add("s", "a", tell)
     subscribers.add("t", "a", told.teller("of another server"))
     assert (subscribers.uris("s"), subscribers.uris("x")) == (("a",), ())
-    subscribers.updated("s", "a")
+    subscribers.tell_update("s", "a")
     assert told.names == ["one", "other"]
     assert not subscribers.remove("s", "a", one)
     assert not subscribers.remove("s", "a", one)
-    subscribers.updated("s", "a")
+    subscribers.tell_update("s", "a")
     assert told.names == ["one", "other", "other"]
     assert subscribers.remove("s", "a", other)
     assert not subscribers.remove("s", "a", other)
-    subscribers.updated("s", "a")
+    subscribers.tell_update("s", "a")
     assert told.names == ["one", "other", "other"]
     assert subscribers.uris("s") == ()
 
@@ -46,7 +46,7 @@ def test_a_part_of_a_resource_is_told_of_as_the_whole(whole: str) -> None:
     told, subscribers = Told(), Subscribers(at_once)
     subscribers.add("s", whole, told.teller("whole"))
     for uri in ("file:///a/b/c", "file:///ab", "file:///", "x", "", "/".join("p" * (MAX_PARENTS + 2))):
-        subscribers.updated("s", uri)
+        subscribers.tell_update("s", uri)
     assert told.names == ["whole"]
 
 
@@ -54,7 +54,7 @@ def test_what_may_have_been_missed_is_told_of() -> None:
     told, subscribers = Told(), Subscribers(at_once)
     for uri in ("a", "b"):
         subscribers.add("s", uri, told.teller(uri))
-    subscribers.missed("s", ("b", "c"))
+    subscribers.tell_missed("s", ("b", "c"))
     assert told.names == ["b"]
 
 
@@ -109,7 +109,7 @@ def crowd(turns: Turns, uris: str = "a", size: int = 3 * PORTION) -> tuple[Told,
 def test_many_are_told_a_few_in_each_turn() -> None:
     turns = Turns()
     told, subscribers = crowd(turns)
-    subscribers.updated("s", "a")
+    subscribers.tell_update("s", "a")
     assert told.names == [f"a{number}" for number in range(PORTION)]
     turns.turn()
     assert told.names == [f"a{number}" for number in range(2 * PORTION)]
@@ -121,7 +121,7 @@ def test_a_change_while_many_are_told_is_told_once_to_everybody_after_that() -> 
     turns = Turns()
     told, subscribers = crowd(turns)
     for _ in range(3):
-        subscribers.updated("s", "a")
+        subscribers.tell_update("s", "a")
     assert len(turns.waiting) == 1
     turns.all()
     assert told.names == [f"a{number}" for number in range(3 * PORTION)] * 2
@@ -130,11 +130,11 @@ def test_a_change_while_many_are_told_is_told_once_to_everybody_after_that() -> 
 def test_a_resource_that_always_changes_does_not_keep_others_from_being_told() -> None:
     turns = Turns()
     told, subscribers = crowd(turns, "ab")
-    subscribers.updated("s", "a")
-    subscribers.updated("s", "b")
+    subscribers.tell_update("s", "a")
+    subscribers.tell_update("s", "b")
     while "b0" not in told.names:
         assert len(told.names) <= 3 * PORTION
-        subscribers.updated("s", "a")
+        subscribers.tell_update("s", "a")
         turns.turn()
 
 
@@ -143,7 +143,7 @@ def test_who_leaves_while_many_are_told_is_not_told_and_who_comes_is_not_either(
     told, subscribers = crowd(turns, size=PORTION)
     last = told.teller("last")
     subscribers.add("s", "a", last)
-    subscribers.updated("s", "a")
+    subscribers.tell_update("s", "a")
     subscribers.remove("s", "a", last)
     subscribers.add("s", "a", told.teller("new"))
     turns.all()
@@ -155,8 +155,8 @@ def test_a_resource_that_all_leave_before_its_turn_is_nothing_to_tell_of() -> No
     told, subscribers = crowd(turns)
     tell = told.teller("b")
     subscribers.add("s", "b", tell)
-    subscribers.updated("s", "a")
-    subscribers.updated("s", "b")
+    subscribers.tell_update("s", "a")
+    subscribers.tell_update("s", "b")
     subscribers.remove("s", "b", tell)
     turns.all()
     assert told.names == [f"a{number}" for number in range(3 * PORTION)]

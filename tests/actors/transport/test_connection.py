@@ -283,7 +283,7 @@ async def test_a_closed_input_is_noticed_without_writing_to_it(make: Make) -> No
     async with make(deaf).connect() as connection:
         await received(connection, 1)
         with trio.fail_after(PATIENCE_S):
-            await connection.input_closed()
+            await connection.wait_input_closed()
 
 
 @every_pipe
@@ -292,7 +292,7 @@ async def test_an_input_that_we_closed_counts_as_closed_when_the_server_is_gone(
         order: list[str] = []
 
         async def watch() -> None:
-            await connection.input_closed()
+            await connection.wait_input_closed()
             assert (await connection.wait()).asked
             order.append("closed")
 

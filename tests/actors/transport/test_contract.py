@@ -206,7 +206,7 @@ async def test_a_stop_is_polite_and_told_to_everyone_who_waits(row: Row) -> None
 
         async def watch(closed: bool) -> None:
             if closed:
-                await connection.input_closed()
+                await connection.wait_input_closed()
             exits.append(await connection.wait())
 
         nursery.start_soon(watch, True)

@@ -219,7 +219,7 @@ async def test_a_machine_needs_nobody(tmp_path: Path) -> None:
     ):
         keeper = at.accounts.authorizer(at.deployment.value.servers["far"])
         assert keeper is not None
-        assert (await keeper.refused("", 401, ['Bearer scope="read"'])).token == "a1"
+        assert (await keeper.on_refused("", 401, ['Bearer scope="read"'])).token == "a1"
         form = server.form("/token")
         assert (form["grant_type"], form["scope"]) == ("client_credentials", "read")
         assert (await at.accounts.login("far", LOCAL)).state == "done"
@@ -263,7 +263,7 @@ async def test_a_login_works_at_once_after_a_broken_challenge_was_repaired(tmp_p
         assert keeper is not None
         broken = f'Bearer resource_metadata="{server.base}/broken"'
         server.pages[MCP] = Reply(status=401, headers={"www-authenticate": broken})
-        assert (await keeper.refused("", 401, [broken])).login
+        assert (await keeper.on_refused("", 401, [broken])).login
         assert "cannot be read" in await at.refused()
         server.pages[MCP] = Reply(status=401, headers={"www-authenticate": repaired} if repaired else {})
         assert (await at.done()).state == "done"
@@ -274,7 +274,7 @@ async def test_a_login_asks_for_the_rights_that_a_call_lacked(tmp_path: Path) ->
         assert (await at.done()).state == "done"
         keeper = at.accounts.authorizer(at.deployment.value.servers["far"])
         assert keeper is not None
-        assert (await keeper.refused("a1", 403, ['Bearer error="insufficient_scope", scope="write"'])).login
+        assert (await keeper.on_refused("a1", 403, ['Bearer error="insufficient_scope", scope="write"'])).login
         assert set((await at.begun())["scope"].split()) == {"read", "write"}
 
 
@@ -285,5 +285,5 @@ async def test_a_login_at_a_server_that_wants_one_for_some_calls_goes_by_what_th
         keeper = at.accounts.authorizer(at.deployment.value.servers["far"])
         assert keeper is not None
         challenge = f'Bearer scope="write", resource_metadata="{server.base}/elsewhere"'
-        assert (await keeper.refused("", 401, [challenge])).login
+        assert (await keeper.on_refused("", 401, [challenge])).login
         assert (await at.begun())["scope"] == "write"

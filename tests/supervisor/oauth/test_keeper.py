@@ -112,7 +112,7 @@ async def all_of(count: int, question: Callable[[], Awaitable[Any]]) -> list[Any
 async def test_without_a_login_there_is_no_token_and_the_command_is_named(autojump_clock: object) -> None:
     async with kept() as far:
         assert await far.keeper.token() == ""
-        denial = await far.keeper.refused("", 401, ['Bearer scope="read"'])
+        denial = await far.keeper.on_refused("", 401, ['Bearer scope="read"'])
         assert (denial.token, denial.login) == ("", True)
         assert "`mcpvisor login far`" in denial.reason
         assert far.keeper.challenge == Challenge(scope=("read",))
@@ -146,9 +146,9 @@ async def test_fifty_calls_at_the_end_of_a_token_are_one_renewal(autojump_clock:
 async def test_fifty_refusals_are_one_renewal(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()
-        denials = await all_of(50, partial(far.keeper.refused, "a1", 401, []))
+        denials = await all_of(50, partial(far.keeper.on_refused, "a1", 401, []))
         assert {denial.token for denial in denials} == {"a2"}
-        assert (await far.keeper.refused("a1", 401, [])).token == "a2"  # it was late
+        assert (await far.keeper.on_refused("a1", 401, [])).token == "a2"  # it was late
         assert far.issuer.asked == 1
 
 
@@ -166,7 +166,7 @@ async def test_a_renewal_goes_on_when_who_waits_for_it_goes_away(autojump_clock:
     async with kept() as far:
         await far.logged_in()
         with trio.move_on_after(0.5):
-            await far.keeper.refused("a1", 401, [])
+            await far.keeper.on_refused("a1", 401, [])
         await trio.sleep(5)
         assert await far.keeper.token() == "a2"
         assert far.issuer.asked == 1
@@ -175,27 +175,27 @@ async def test_a_renewal_goes_on_when_who_waits_for_it_goes_away(autojump_clock:
 async def test_a_new_token_that_is_refused_is_not_renewed_again(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()
-        assert (await far.keeper.refused("a1", 401, [])).token == "a2"
+        assert (await far.keeper.on_refused("a1", 401, [])).token == "a2"
         for _ in range(3):
-            denial = await far.keeper.refused("a2", 401, [])
+            denial = await far.keeper.on_refused("a2", 401, [])
             assert (denial.token, denial.login) == ("", True)
             assert "does not take" in denial.reason
         assert far.issuer.asked == 1
-        far.keeper.accepted("a1")
-        far.keeper.accepted("a2")  # a hiccup of the server: it is good after all
-        assert (await far.keeper.refused("a2", 401, [])).token == "a3"
+        far.keeper.on_accepted("a1")
+        far.keeper.on_accepted("a2")  # a hiccup of the server: it is good after all
+        assert (await far.keeper.on_refused("a2", 401, [])).token == "a3"
 
 
 async def test_a_refused_renewal_ends_the_login_and_not_who_we_are(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()
         far.issuer.trouble = IssuerRefused("it refused (invalid_grant, HTTP 400)", "invalid_grant")
-        denials = await all_of(50, partial(far.keeper.refused, "a1", 401, []))
+        denials = await all_of(50, partial(far.keeper.on_refused, "a1", 401, []))
         assert {(denial.token, denial.login) for denial in denials} == {("", True)}
         assert "invalid_grant" in denials[0].reason
         assert far.saved[-1] == replace(GRANT, tokens=None)
         assert await far.keeper.token() == ""
-        assert (await far.keeper.refused("", 401, [])).login
+        assert (await far.keeper.on_refused("", 401, [])).login
         assert far.issuer.asked == 1
 
 
@@ -203,7 +203,7 @@ async def test_a_client_that_is_not_known_any_more_is_forgotten(autojump_clock: 
     async with kept() as far:
         await far.logged_in()
         far.issuer.trouble = IssuerRefused("no", "invalid_client")
-        assert not (await far.keeper.refused("a1", 401, [])).token
+        assert not (await far.keeper.on_refused("a1", 401, [])).token
         assert far.keeper.grant is None
         assert far.saved[-1] is None
 
@@ -213,13 +213,13 @@ async def test_trouble_on_the_way_ends_nothing_and_is_not_repeated_at_once(autoj
         await far.logged_in()
         far.issuer.trouble = Unreached("nobody answers")
         with pytest.raises(NoToken, match="nobody answers"):
-            await far.keeper.refused("a1", 401, [])
+            await far.keeper.on_refused("a1", 401, [])
         with pytest.raises(NoToken, match="cannot be renewed now"):
-            await far.keeper.refused("a1", 401, [])
+            await far.keeper.on_refused("a1", 401, [])
         assert far.issuer.asked == 1
         far.issuer.trouble = None
         await trio.sleep(AGAIN_S)
-        assert (await far.keeper.refused("a1", 401, [])).token == "a2"
+        assert (await far.keeper.on_refused("a1", 401, [])).token == "a2"
 
 
 async def test_an_outage_ahead_of_the_end_costs_nobody_anything(autojump_clock: object) -> None:
@@ -240,7 +240,7 @@ async def test_an_answer_that_is_no_token_is_no_end_either(autojump_clock: objec
     async with kept() as far:
         await far.logged_in()
         far.issuer.trouble = OAuthTrouble("that is no token")
-        denial = await far.keeper.refused("a1", 401, [])
+        denial = await far.keeper.on_refused("a1", 401, [])
         assert (denial.token, denial.login) == ("", True)
         assert far.keeper.tokens is not None
 
@@ -250,7 +250,7 @@ async def test_without_a_refresh_token_the_end_is_the_end(autojump_clock: object
         await far.keeper.take(replace(GRANT, tokens=Tokens(access="only", expires_at=trio.current_time() + 10)))
         await trio.sleep(20)
         assert await far.keeper.token() == "only"  # the server knows best
-        denial = await far.keeper.refused("only", 401, [])
+        denial = await far.keeper.on_refused("only", 401, [])
         assert denial.login
         assert "has ended" in denial.reason
         assert far.keeper.tokens is None
@@ -259,7 +259,7 @@ async def test_without_a_refresh_token_the_end_is_the_end(autojump_clock: object
 async def test_a_login_during_a_renewal_wins(autojump_clock: object) -> None:
     async with kept() as far, trio.open_nursery() as nursery:
         await far.logged_in()
-        nursery.start_soon(far.keeper.refused, "a1", 401, [])
+        nursery.start_soon(far.keeper.on_refused, "a1", 401, [])
         await trio.sleep(0.5)
         await far.keeper.take(replace(GRANT, tokens=Tokens(access="new")))
         await trio.sleep(5)
@@ -270,11 +270,11 @@ async def test_a_login_during_a_renewal_wins(autojump_clock: object) -> None:
 async def test_more_rights_are_a_matter_of_the_user(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()
-        denial = await far.keeper.refused("a1", 403, MORE)
+        denial = await far.keeper.on_refused("a1", 403, MORE)
         assert (denial.token, denial.login) == ("", True)
         assert far.keeper.challenge.scope == ("write",)
         assert await far.keeper.token() == "a1"
-        plain = await far.keeper.refused("a1", 403, [])
+        plain = await far.keeper.on_refused("a1", 403, [])
         assert not plain.login
         assert far.issuer.asked == 0
 
@@ -282,12 +282,12 @@ async def test_more_rights_are_a_matter_of_the_user(autojump_clock: object) -> N
 async def test_a_machine_logs_in_by_itself_and_asks_for_more_once(autojump_clock: object) -> None:
     async with kept(OAuthConfig(grant="client_credentials", client_id="x", client_secret="s")) as far:
         assert await far.keeper.token() == ""
-        denials = await all_of(50, partial(far.keeper.refused, "", 401, []))
+        denials = await all_of(50, partial(far.keeper.on_refused, "", 401, []))
         assert {denial.token for denial in denials} == {"a1"}
-        assert (await far.keeper.refused("a1", 403, MORE)).token == "a2"
+        assert (await far.keeper.on_refused("a1", 403, MORE)).token == "a2"
         assert far.keeper.grant is not None
         assert far.keeper.grant.scope == ("read", "write")
-        assert (await far.keeper.refused("a2", 403, MORE)).login
+        assert (await far.keeper.on_refused("a2", 403, MORE)).login
         await trio.sleep(LIFE_S + 1)
         assert await far.keeper.token() == "a3"
         assert far.issuer.asked == 3
@@ -299,7 +299,7 @@ async def test_a_machine_that_is_refused_says_why(autojump_clock: object) -> Non
     async with kept(OAuthConfig(grant="client_credentials", client_id="x", client_secret="s")) as far:
         far.issuer.trouble = IssuerRefused("it refused (invalid_client, HTTP 401)", "invalid_client")
         for _ in range(3):
-            denial = await far.keeper.refused("", 401, [])
+            denial = await far.keeper.on_refused("", 401, [])
             assert denial.login
             assert "invalid_client" in denial.reason
         assert far.issuer.asked == 3
@@ -313,15 +313,15 @@ async def test_a_renewal_that_failed_is_tried_again_in_time_wherever_the_clock_w
         await far.logged_in()
         far.issuer.trouble = Unreached("it cannot be reached")
         with pytest.raises(NoToken):
-            await far.keeper.refused("a1", 401, [])
+            await far.keeper.on_refused("a1", 401, [])
         far.set_s, far.issuer.trouble = set_s, None
         with pytest.raises(NoToken, match=f"it is tried again in {AGAIN_S:g} s"):
-            await far.keeper.refused("a1", 401, [])
+            await far.keeper.on_refused("a1", 401, [])
         await trio.sleep(AGAIN_S - 1.5)
         with pytest.raises(NoToken, match="it is tried again in 2 s"):
-            await far.keeper.refused("a1", 401, [])
+            await far.keeper.on_refused("a1", 401, [])
         await trio.sleep(2)
-        assert (await far.keeper.refused("a1", 401, [])).token == "a2"
+        assert (await far.keeper.on_refused("a1", 401, [])).token == "a2"
 
 
 @pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
@@ -365,7 +365,7 @@ async def test_a_machine_asks_anew_what_is_wanted_after_a_challenge_that_led_now
     async with kept(OAuthConfig(grant="client_credentials", client_id="x")) as far:
         await far.logged_in()
         far.keeper._begin = begin
-        await far.keeper.refused("a1", 401, ['Bearer resource_metadata="https://a.example/broken"'])
+        await far.keeper.on_refused("a1", 401, ['Bearer resource_metadata="https://a.example/broken"'])
         await trio.sleep(LIFE_S + 1)
         assert await far.keeper.token() == "a2"
         assert [bool(each.resource_metadata) for each in wanted] == [True, False]

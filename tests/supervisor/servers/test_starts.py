@@ -128,7 +128,7 @@ async def test_the_time_until_a_server_is_ready_does_not_count_the_wait_for_its_
         await trio.sleep(1000)
         journal = running.servers.journals.find("s3")
         assert journal is not None
-        told = [line.text for line in journal.shown(journal.last(100))]
+        told = [line.text for line in journal.render(journal.last(100))]
         ready_at = running.ready_at["s3"]
     (started,) = [text for text in told if text.startswith("started")]
     (ready,) = [text for text in told if text.startswith("ready after")]

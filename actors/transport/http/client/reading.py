@@ -20,7 +20,7 @@ TOO_MANY_INTERIM: Final = "too many interim responses"
 _receive_event = AsyncHTTP11Connection._receive_event
 
 
-async def _receive_bounded(self: AsyncHTTP11Connection, *args: Any, **named: Any) -> Any:
+async def _receive_in_bounds(self: AsyncHTTP11Connection, *args: Any, **named: Any) -> Any:
     event = await _receive_event(self, *args, **named)
     if isinstance(event, h11.InformationalResponse):
         count = getattr(self, "_interim", 0) + 1
@@ -36,4 +36,4 @@ def bound_reading() -> None:
     """Set the bounds for every connection of this process, those through proxies included."""
     AsyncHTTP11Connection.READ_NUM_BYTES = READ_BYTES
     AsyncHTTP11Connection.MAX_INCOMPLETE_EVENT_SIZE = MAX_HEAD_BYTES
-    AsyncHTTP11Connection._receive_event = _receive_bounded  # type: ignore[method-assign]  # it counts what comes
+    AsyncHTTP11Connection._receive_event = _receive_in_bounds  # type: ignore[method-assign]  # it counts what comes

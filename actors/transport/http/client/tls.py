@@ -23,7 +23,7 @@ class _Certificates:
         self._lock = trio.Lock()
         self._trusted: ssl.SSLContext | None = None
 
-    async def trusted(self) -> ssl.SSLContext:
+    async def load(self) -> ssl.SSLContext:
         async with self._lock:
             if self._trusted is None:
                 self._trusted = await _read()
@@ -40,7 +40,7 @@ async def trusted_certificates() -> ssl.SSLContext:
     except LookupError:
         certificates = _Certificates()
         _certificates.set(certificates)
-    return await certificates.trusted()
+    return await certificates.load()
 
 
 async def _read() -> ssl.SSLContext:

@@ -64,7 +64,7 @@ def is_expired(status: int, body: bytes) -> bool:
     return status == 404 or (status == 400 and b"session" in body[:4096].lower())
 
 
-def expired(id_: bytes) -> Failure:
+def expiry(id_: bytes) -> Failure:
     """Return the failure of a request in a session that is over: nothing of it was done."""
     return Failure(id=id_, cause="expired", reason=SESSION_OVER, sent=False)
 
@@ -80,11 +80,11 @@ def of_error(id_: bytes, error: BaseException, proxy: str = "") -> Failure:
     if isinstance(error, _UNREACHED):
         reason = f"it cannot be reached ({why(error)}){_through(proxy)}"
         return Failure(id=id_, cause="unavailable", reason=reason, sent=False)
-    failure = _broken(id_, error)
+    failure = _breakdown(id_, error)
     return replace(failure, reason=failure.reason + _through(proxy)) if failure.sent else failure
 
 
-def _broken(id_: bytes, error: BaseException) -> Failure:
+def _breakdown(id_: bytes, error: BaseException) -> Failure:
     """Return the failure for an error that came after a request was sent, or in the middle of its answer."""
     if isinstance(error, httpx2.LocalProtocolError):
         text = 'what would be sent to it is no HTTP: look at its "headers"'

@@ -24,7 +24,7 @@ class Clock:
 
 
 def texts(journal: Journal, count: int = 10_000) -> list[str]:
-    return [line.text for line in journal.shown(journal.last(count))]
+    return [line.text for line in journal.render(journal.last(count))]
 
 
 def test_lines_are_numbered_in_the_order_they_came_with_time_and_source() -> None:
@@ -35,7 +35,7 @@ def test_lines_are_numbered_in_the_order_they_came_with_time_and_source() -> Non
     journal.overhear("stderr", b"o\r\n\n")
     journal.note("it died", "warning")
     journal.overhear("stdout", b"Welcome!\n")
-    lines = [(line.number, line.time, line.source, line.text) for line in journal.shown(journal.last(10))]
+    lines = [(line.number, line.time, line.source, line.text) for line in journal.render(journal.last(10))]
     assert lines[:4] == [
         (1, 1000.0, "stderr", "one"),
         (2, 1000.5, "stderr", "two"),
@@ -158,7 +158,7 @@ def test_noise_on_stdout_is_told_once_in_a_while_in_short() -> None:
     assert "no MCP message" in text
     assert "Welcome *** !!" in text
     assert len(text) < 300
-    assert max(len(line.text) for line in journal.shown(journal.last(10)) if line.source == "stdout") <= 201
+    assert max(len(line.text) for line in journal.render(journal.last(10)) if line.source == "stdout") <= 201
     clock.now += 3600
     journal.overhear("stdout", b"again\n")
     assert len(told) == 2
@@ -181,7 +181,7 @@ async def test_a_reader_that_waits_is_woken_and_told_how_much_it_missed() -> Non
 def test_a_token_that_nobody_configured_is_not_in_the_log_of_a_server() -> None:
     journal = Journal(lambda: 0.0)
     journal.overhear("stderr", b"request failed: {'Authorization': 'Bearer sk-proj-abcdefghijklmnopqrst'}\n")
-    (line,) = journal.shown(journal.last(10))
+    (line,) = journal.render(journal.last(10))
     assert line.text == "request failed: {'Authorization': 'Bearer ***'}"
 
 

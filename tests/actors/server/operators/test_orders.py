@@ -294,6 +294,6 @@ async def test_what_a_server_wrote_in_earlier_incarnations_is_kept(autojump_cloc
         await rig.restart()
         await rig.fake.write(b"Welcome to the server!\n")
         await wait_all_tasks_blocked()
-        lines = [(line.source, line.text) for line in rig.journal.shown(rig.journal.last(100))]
+        lines = [(line.source, line.text) for line in rig.journal.render(rig.journal.last(100))]
         assert ("stderr", "last words") in lines
         assert ("stdout", "Welcome to the server!") in lines

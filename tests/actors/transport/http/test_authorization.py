@@ -28,10 +28,10 @@ class Purse:
             raise NoToken("nobody gives one now")
         return self.given
 
-    def accepted(self, token: str) -> None:
+    def on_accepted(self, token: str) -> None:
         self.known.append(token)
 
-    async def refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
+    async def on_refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
         self.denied.append((token, status, list(challenges)))
         return Denial(token=self.following, login=True, reason="log in")
 

@@ -137,9 +137,9 @@ READING: list[tuple[object, str]] = [
     (streamable, "whole"),
     (streamable, "answers"),
     (streamable, "may_be_message"),
-    (streamable._Place, "passed"),
+    (streamable._Place, "advance"),
     (streamable.StreamableHttp, "_events"),
-    (site.Site, "_followed"),
+    (site.Site, "_follow"),
     (site.Site, "within"),
     (pieces._Pieces, "_take"),
     (pieces._Text, "__anext__"),
@@ -187,7 +187,7 @@ async def test_whatever_reading_raises_is_a_reason_for_its_call_and_nothing_for_
 
 
 @pytest.mark.parametrize(
-    ("place", "name"), [(sse, "media_type"), (sse, "events"), (sse.HttpSse, "_located"), (site.Site, "within")]
+    ("place", "name"), [(sse, "media_type"), (sse, "events"), (sse.HttpSse, "_endpoint_in"), (site.Site, "within")]
 )
 async def test_whatever_reading_the_stream_of_an_older_server_raises_is_a_reason(
     place: object, name: str, monkeypatch: pytest.MonkeyPatch

@@ -53,13 +53,13 @@ async def test_no_request_is_sent_on_a_connection_that_its_server_may_be_closing
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, serve, [listener])
         url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/mcp"
-        client, site = HttpTransport(Remote(url=url))._opened()
+        client, site = HttpTransport(Remote(url=url))._open()
         with trio.fail_after(30):
-            async with site.asked("POST", {}, b"{}") as answer:
+            async with site.request("POST", {}, b"{}") as answer:
                 await answer.aread()
             later = time.monotonic() + idle_s
             monkeypatch.setattr(time, "monotonic", lambda: later)
-            async with site.asked("POST", {}, b"{}") as answer:
+            async with site.request("POST", {}, b"{}") as answer:
                 await answer.aread()
             await client.aclose()
         nursery.cancel_scope.cancel()

@@ -10,7 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.transport.stdio.npm_log import failure, failure_in, logs_of, noted
+from actors.transport.stdio.npm_log import failure, failure_in, install_failure, logs_of
 
 HEAD = """\
 0 verbose cli /usr/bin/node /usr/lib/npm-cli.js
@@ -92,8 +92,8 @@ async def test_only_what_npm_starts_is_looked_up(tmp_path: Path) -> None:
     log(tmp_path / ".npm" / "_logs", 1, "a-server", SCRIPT_FAILED)
     env = {"HOME": str(tmp_path)}
     with trio.fail_after(30):
-        assert await noted("npx", ["-y", "a-server"], env) == SAID
-        assert await noted("uvx", ["a-server"], env) == ""
+        assert await install_failure("npx", ["-y", "a-server"], env) == SAID
+        assert await install_failure("uvx", ["a-server"], env) == ""
 
 
 @given(st.text(max_size=400), st.text(max_size=400))

@@ -29,7 +29,7 @@ Hide = Callable[[str], str]
 """Hides the secrets of a server in a text."""
 
 
-def unusable(server: str, fact: CallMalformed, hide: Hide) -> SupervisorError:
+def malformed_error(server: str, fact: CallMalformed, hide: Hide) -> SupervisorError:
     """Return the error for an answer that cannot be passed on. Where it has a result, the tool has run."""
     outcome: Outcome = "completed" if fact.done else "unknown"
     text = f"server {server!r} answered with {hide(fact.reason)}"
@@ -39,7 +39,7 @@ def unusable(server: str, fact: CallMalformed, hide: Hide) -> SupervisorError:
     return CallTooLarge(text, server=server, outcome=outcome, details=fact.over)
 
 
-def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
+def loss_error(server: str, failure: Failure, hide: Hide) -> SupervisorError:
     text = f"server {server!r}: {hide(failure.reason)}"
     outcome: Outcome = "unknown" if failure.sent else "not_sent"
     if failure.login:
@@ -61,7 +61,7 @@ def lost(server: str, failure: Failure, hide: Hide) -> SupervisorError:
             return ServerError(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
 
 
-def oversized(server: str, size: int, limit: int) -> CallTooLarge:
+def too_large_error(server: str, size: int, limit: int) -> CallTooLarge:
     text = f"the call has {size} bytes; server {server!r} takes {limit} (max_queued_bytes)"
     return CallTooLarge(text, server=server)
 
@@ -72,30 +72,30 @@ def _unresumable(server: str) -> MalformedRequest:
     return MalformedRequest(text, server=server)
 
 
-def misdirected(message: CallServer, era: Era, run: str) -> SupervisorError | None:
+def wrong_run_error(message: CallServer, era: Era, run: str) -> SupervisorError | None:
     """Return why an incarnation cannot know what a request is about; None if it can."""
     if message.resumes and era == "legacy":
         return _unresumable(message.server)
-    return gone(message.server) if message.run and message.run != run else None
+    return lost_task_error(message.server) if message.run and message.run != run else None
 
 
-def gone(server: str) -> UnknownTask:
+def lost_task_error(server: str) -> UnknownTask:
     """Return the error for a request about a task whose server has ended since it made that."""
     text = f"server {server!r} has ended since it made this task: it is lost, and how far it came is not known"
     return UnknownTask(f"{text}; look before you make it again", server=server, outcome="unknown")
 
 
-def busy(server: str, why: str) -> TooManyCalls:
+def busy_error(server: str, why: str) -> TooManyCalls:
     return TooManyCalls(f"server {server!r} is busy: {why}", server=server)
 
 
-def stopped(server: str, reason: str) -> ServerExited:
+def exit_error(server: str, reason: str) -> ServerExited:
     """Return the error for a call that its server may know of, and that ended before it answered."""
     text = f"server {server!r} stopped while the call was in flight: {reason}"
     return ServerExited(text, server=server, outcome="unknown")
 
 
-def late(message: CallServer, took_s: float | None, why: str, retry_after_s: float) -> SupervisorError:
+def late_error(message: CallServer, took_s: float | None, why: str, retry_after_s: float) -> SupervisorError:
     """Return the error for a call whose deadline passed, after so many seconds; None: it was not sent.
 
     `why` the server was not ready, and when to ask again, are for that.
