@@ -24,6 +24,7 @@ from actors.registry.actor import Happening
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
+from supervisor.front.pages.responses import error_response, json_response
 from supervisor.front.pages.server_rows import Now, Totals, row_of, shown, token_savings
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside
@@ -90,19 +91,19 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
 
     def register(app: QuartTrio) -> None:
         async def healthz() -> Response:
-            return _json({"status": "ok"})
+            return json_response({"status": "ok"})
 
         async def readyz() -> Response:
             body, ready = _readiness(view)
-            return _json(body, 200 if ready else 503)
+            return json_response(body, 200 if ready else 503)
 
         async def status() -> Response:
-            return Response(await status_page.get(), content_type="application/json")
+            return json_response(await status_page.get())
 
         async def debug() -> Response:
             if not view.deployment.value.settings.show_debug:
-                return _json({"error": {"code": 403, "message": 'the setting "show_debug" is off'}}, 403)
-            return Response(await _debug(view), content_type="application/json")
+                return error_response(403, 'the setting "show_debug" is off')
+            return json_response(await _debug(view))
 
         app.add_url_rule("/healthz", view_func=healthz)
         app.add_url_rule("/readyz", view_func=readyz)
@@ -110,10 +111,6 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
         app.add_url_rule("/api/status/debug", view_func=debug)
 
     return register
-
-
-def _json(body: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(body), status=status, content_type="application/json")
 
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:

@@ -3,7 +3,7 @@
 Rules of this file:
 - Nothing is global and nothing runs in the application: no lifespan, no `app.nursery`, no background task. A daemon
   may have any number of these.
-- Every error Quart makes by itself is JSON, and none carries the text of an exception.
+- A page raises what is wrong, and here it becomes JSON with its status. None carries the text of a bug.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from quart import Response, make_response
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
+from actors.errors import SupervisorError
 from actors.kit import is_want, reason_of
+from supervisor.front.pages.responses import error_body, error_response, json_response
 
 log = logging.getLogger(__name__)
 
@@ -39,35 +40,39 @@ def create_app(register: Callable[[QuartTrio], None]) -> QuartTrio:
         BODY_TIMEOUT=None,  # it is here when a page is asked for
         PROVIDE_AUTOMATIC_OPTIONS=False,  # there is no CORS: a preflight gets 405
     )
-    app.register_error_handler(HTTPException, _as_json)
+    app.register_error_handler(HTTPException, _on_http_error)
+    app.register_error_handler(SupervisorError, _on_error)
     for kind in (OSError, RuntimeError, MemoryError):
-        app.register_error_handler(kind, _as_busy)
-    app.after_request(_hardened)
+        app.register_error_handler(kind, _on_want)
+    app.after_request(_harden)
     register(app)
     return app
 
 
-async def _as_json(error: HTTPException) -> Any:
+async def _on_error(error: SupervisorError) -> Response:
+    status, body = error_body(error)
+    return json_response(body, status)
+
+
+async def _on_http_error(error: HTTPException) -> Any:
     status = error.code or 500
     if status < 400 or error.response is not None:  # a redirect, or a response a route made by itself
         return await make_response(error.get_response())
     message = "internal error; the daemon's log says more" if status >= 500 else error.description or error.name
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
-    body = msgspec.json.encode({"error": {"code": status, "message": message}})
-    return await make_response(body, status, {**headers, "Content-Type": "application/json"})
+    return error_response(status, message, headers)
 
 
-async def _as_busy(error: Exception) -> Any:
+async def _on_want(error: Exception) -> Response:
     """Answer 503 for want of resources; any other exception is the bug that it was."""
     if not is_want(error):
         raise error
     log.debug("a page was not made for want: %s", reason_of(error))
     message = f"the daemon lacks what this page needs ({reason_of(error)}); /api/status says what is degraded"
-    body = msgspec.json.encode({"error": {"code": 503, "message": message}})
-    return await make_response(body, 503, {"Retry-After": "1", "Content-Type": "application/json"})
+    return error_response(503, message, {"Retry-After": "1"})
 
 
-async def _hardened(response: Response) -> Response:
+async def _harden(response: Response) -> Response:
     """Add what keeps a browser from misusing an answer."""
     for name, value in _HARDENING.items():
         response.headers.setdefault(name, value)

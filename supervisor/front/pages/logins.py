@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from html import escape
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from actors.errors import InvalidArguments, LoginFailed, SupervisorError
+from actors.errors import InvalidArguments, LoginFailed
 from actors.principal import Principal
 from supervisor.front.pages.api import View
 from supervisor.front.pages.query import decode
-from supervisor.front.pages.servers import failed
+from supervisor.front.pages.responses import json_response
 from supervisor.front.pages.this_machine import check_from_here
 from supervisor.oauth.port import CALLBACK, Accounts, CallbackQuery, LoginStatus
 from supervisor.servers.orders import Control
@@ -92,32 +92,23 @@ class LoginPages:
 
     async def login(self, server: str) -> Response:
         """Answer `POST /api/servers/{name}/login`: where a user says yes."""
-        try:
-            check_from_here(request.scope)
-            self._control.check(server)
-            return _json(await self._accounts.login(server, self._view.principal))
-        except SupervisorError as error:
-            return failed(error)
+        check_from_here(request.scope)
+        self._control.check(server)
+        return json_response(await self._accounts.login(server, self._view.principal))
 
     async def logout(self, server: str) -> Response:
         """Answer `POST /api/servers/{name}/logout`: a sentence."""
-        try:
-            check_from_here(request.scope)
-            self._control.check(server)
-            return _json({"server": server, "message": await self._accounts.logout(server, self._view.principal)})
-        except SupervisorError as error:
-            return failed(error)
+        check_from_here(request.scope)
+        self._control.check(server)
+        return json_response({"server": server, "message": await self._accounts.logout(server, self._view.principal)})
 
     async def progress(self, login: str) -> Response:
         """Answer `GET /api/logins/{login}`: how it is doing, once it is over or after `wait_s`."""
-        try:
-            wanted = decode(request.args.items(multi=True), WaitQuery)
-            status = await self._accounts.progress(login, wanted.wait_s)
-            if status is None:
-                raise InvalidArguments("there is no such login; it may be too long ago")
-            return _json(status)
-        except SupervisorError as error:
-            return failed(error)
+        wanted = decode(request.args.items(multi=True), WaitQuery)
+        status = await self._accounts.progress(login, wanted.wait_s)
+        if status is None:
+            raise InvalidArguments("there is no such login; it may be too long ago")
+        return json_response(status)
 
     async def callback(self) -> Response:
         """Answer `GET /oauth/callback`: a page for the user who said yes, or no."""
@@ -146,7 +137,3 @@ def _page(title: str, text: str, status: int) -> Response:
         f"<h1>{escape(title)}</h1><p>{escape(text)}</p></html>"
     )
     return Response(body, status=status, content_type="text/html; charset=utf-8", headers=_HEADERS)
-
-
-def _json(body: LoginStatus | dict[str, Any]) -> Response:
-    return Response(msgspec.json.encode(body), content_type="application/json")

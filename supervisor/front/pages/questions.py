@@ -18,12 +18,12 @@ import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from actors.errors import InvalidArguments, SupervisorError
+from actors.errors import InvalidArguments
 from actors.protocol.asking.forms import Form, FormField
 from supervisor.front.pages import question_html
 from supervisor.front.pages.api import View
 from supervisor.front.pages.filled_in import Unreadable, read_form
-from supervisor.front.pages.servers import failed
+from supervisor.front.pages.responses import error_response, json_response
 from supervisor.host.loop.workbench import beside
 from supervisor.service.questions.elicitations import PAGES, Action, Elicitation, Elicitations
 
@@ -72,25 +72,22 @@ class QuestionPages:
         for each in self._elicitations.of(self._view.principal):
             rows.append(msgspec.json.encode(self._row(each)))
             await trio.lowlevel.checkpoint()  # hundreds of large forms at once would hold up everybody
-        return _json({"questions": [msgspec.Raw(row) for row in rows]})
+        return json_response({"questions": [msgspec.Raw(row) for row in rows]})
 
     async def shown(self, question: str) -> Response:
         """Answer `GET /api/questions/{question}`."""
         elicitation = self._find(question)
-        return _json(self._row(elicitation)) if elicitation is not None else _gone()
+        return json_response(self._row(elicitation)) if elicitation is not None else error_response(404, GONE)
 
     async def answer(self, question: str) -> Response:
         """Answer `POST /api/questions/{question}` with a body like `{"action": "accept", "content": {...}}`."""
         body = await request.get_data()
         elicitation = self._find(question)
         if elicitation is None:
-            return _gone()
-        try:
-            given = _read(body)
-            self._elicitations.answer(elicitation, given.action, given.content)
-        except SupervisorError as error:
-            return failed(error)
-        return _json({"id": question, "action": given.action})
+            return error_response(404, GONE)
+        given = _read(body)
+        self._elicitations.answer(elicitation, given.action, given.content)
+        return json_response({"id": question, "action": given.action})
 
     async def overview(self) -> Response:
         """Answer `GET /questions`."""
@@ -183,14 +180,6 @@ def _value(field: FormField, text: str) -> Any:
 
 def _left_s(elicitation: Elicitation) -> float:
     return max(0.0, elicitation.expires - trio.current_time())
-
-
-def _gone() -> Response:
-    return _json({"error": {"code": 404, "message": GONE}}, 404)
-
-
-def _json(body: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(body), status=status, content_type="application/json")
 
 
 def _html(body: str, status: int = 200) -> Response:

@@ -17,38 +17,16 @@ import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from actors.errors import (
-    CallTimedOut,
-    InvalidArguments,
-    LoginFailed,
-    MailboxFull,
-    ServerDisabled,
-    ServerError,
-    ShuttingDown,
-    SupervisorError,
-    UnknownServer,
-)
+from actors.errors import CallTimedOut
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View, server_row
 from supervisor.front.pages.query import decode
-from supervisor.front.pages.this_machine import FromElsewhere, check_from_here
+from supervisor.front.pages.responses import json_response
+from supervisor.front.pages.this_machine import check_from_here
 from supervisor.servers.orders import Control, Order
 
 MAX_LINES = 1000
 """Of one page, and of one message of a follower."""
-
-STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
-    (FromElsewhere, 403),
-    (UnknownServer, 404),
-    (ServerDisabled, 409),
-    (InvalidArguments, 400),
-    (MailboxFull, 503),
-    (ShuttingDown, 503),
-    (CallTimedOut, 504),
-    (ServerError, 502),
-    (LoginFailed, 502),
-)
-"""The HTTP status of each error; the first that fits."""
 
 
 class OrderQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,57 +65,32 @@ class ServerPages:
 
     async def row(self, server: str) -> Response:
         """Answer `GET /api/servers/{name}`: its row of `/api/status`."""
-        try:
-            self._control.check(server)
-            return _json(await server_row(self._view, server))
-        except SupervisorError as error:
-            return failed(error)
+        self._control.check(server)
+        return json_response(await server_row(self._view, server))
 
     async def order(self, server: str, order: Order) -> Response:
         """Answer `POST /api/servers/{name}/{order}`: a sentence, and the row as it is then."""
-        try:
-            wanted = decode(request.args.items(multi=True), OrderQuery)
-            check_from_here(request.scope)
-            self._control.check(server)
-            with trio.move_on_after(wanted.deadline_s):
-                done = await self._control.order(server, order, self._view.principal)
-                body = {"server": server, "order": order, **msgspec.to_builtins(done)}
-                return _json({**body, "status": await server_row(self._view, server)})
-            text = f"{server}: {order} is not done after {wanted.deadline_s:g} s; it goes on: see mcpvisor status"
-            raise CallTimedOut(text, server=server, outcome="unknown")
-        except SupervisorError as error:
-            return failed(error)
+        wanted = decode(request.args.items(multi=True), OrderQuery)
+        check_from_here(request.scope)
+        self._control.check(server)
+        with trio.move_on_after(wanted.deadline_s):
+            done = await self._control.order(server, order, self._view.principal)
+            body = {"server": server, "order": order, **msgspec.to_builtins(done)}
+            return json_response({**body, "status": await server_row(self._view, server)})
+        text = f"{server}: {order} is not done after {wanted.deadline_s:g} s; it goes on: see mcpvisor status"
+        raise CallTimedOut(text, server=server, outcome="unknown")
 
     async def logs(self, server: str) -> Response:
         """Answer `GET /api/servers/{name}/logs`: the newest lines, and the number to follow from."""
-        try:
-            wanted = decode(request.args.items(multi=True), LogQuery)
-            self._control.check(server)
-        except SupervisorError as error:
-            return failed(error)
+        wanted = decode(request.args.items(multi=True), LogQuery)
+        self._control.check(server)
         journal = self._view.journals(server)
         kept = journal.last(wanted.lines) if journal is not None else []
         newest = journal.newest.value if journal is not None else 0
         lines = await lines_shown(journal, kept)
-        return _json({"server": server, "newest": newest, "lines": lines})
+        return json_response({"server": server, "newest": newest, "lines": lines})
 
 
 async def lines_shown(journal: Journal | None, kept: list[Any]) -> Any:
     """Return lines as they may be shown. In a thread: taking out secrets is slow."""
     return await trio.to_thread.run_sync(journal.render, kept) if journal is not None and kept else []
-
-
-def failed(error: SupervisorError) -> Response:
-    """Answer with an error."""
-    status, body = error_body(error)
-    return Response(body, status=status, content_type="application/json")
-
-
-def error_body(error: SupervisorError) -> tuple[int, bytes]:
-    """Return the HTTP status of an error, and the body that says what it is."""
-    status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
-    return status, msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
-
-
-def _json(body: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(body), status=status, content_type="application/json")

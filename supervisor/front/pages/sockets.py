@@ -19,7 +19,8 @@ from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.pages.api import View
 from supervisor.front.pages.query import decode
-from supervisor.front.pages.servers import MAX_LINES, error_body, lines_shown
+from supervisor.front.pages.responses import error_body
+from supervisor.front.pages.servers import MAX_LINES, lines_shown
 
 PATHS = ("/api/events", "/api/servers/{server}/logs")
 """Where they are; those of MCP are where MCP is."""

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -21,6 +21,7 @@ from actors.errors import InvalidArguments
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
 from supervisor.front.pages.query import decode
+from supervisor.front.pages.responses import json_response
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
 
@@ -42,24 +43,15 @@ def tool_routes(view: View) -> Callable[[QuartTrio], None]:
 
     def register(app: QuartTrio) -> None:
         async def tools() -> Response:
-            return await _answer(lambda parameters: _tools(view, parameters))
+            return json_response(await _tools(view, request.args.items(multi=True)))
 
         async def tokens() -> Response:
-            return await _answer(lambda parameters: _tokens(view, parameters))
+            return json_response(await _tokens(view, request.args.items(multi=True)))
 
         app.add_url_rule("/api/tools", view_func=tools)
         app.add_url_rule("/api/tokens", view_func=tokens)
 
     return register
-
-
-async def _answer(made: Callable[[Parameters], Awaitable[bytes]]) -> Response:
-    try:
-        body, status = await made(request.args.items(multi=True)), 200
-    except InvalidArguments as error:
-        status = error.http_status
-        body = msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
-    return Response(body, status=status, content_type="application/json")
 
 
 async def _tools(view: View, parameters: Parameters) -> bytes:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from html import escape
 from typing import Final
 
-import msgspec
 from quart import Response, request
 from quart_trio import QuartTrio
+
+from supervisor.front.pages.responses import json_response
 
 NAME: Final = "mcpvisor"
 WHAT: Final = "Many MCP servers behind one address, supervised, with four tools in front of all of theirs."
@@ -39,7 +40,7 @@ def welcome_routes(version: str) -> Callable[[QuartTrio], None]:
         if best == "text/html":
             return Response(_html(version), content_type="text/html; charset=utf-8", headers=_HEADERS)
         body = {"name": NAME, "version": version, "what": WHAT, "places": PLACES, "help": HELP}
-        return Response(msgspec.json.encode(body), content_type="application/json", headers=_HEADERS)
+        return json_response(body, headers=_HEADERS)
 
     def register(app: QuartTrio) -> None:
         app.add_url_rule("/", view_func=welcome)
