@@ -52,9 +52,6 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     typo_one: float = 0.85
     typo_two: float = 0.5
     prefix: float = 0.7
-    prefix_unnamed: float = 0.8  # factor when the longer word is in no name
-    prefix_last: float = 0.6  # factor for the last word of a short query, which may still be in the typing
-    word_break: float = 0.8
     glued_neighbours: float = 0.9
     phrases: float = 0.7
     intents: float = 0.7  # a need that a turn of phrase stands for; 0 reads words only
@@ -81,8 +78,6 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     verb_contradiction: float = 0.12
     sentences_from: int = 24  # from this many words on every sentence is scored on its own
     courtesy: float = 0.6  # weight of a sentence that greets, thanks or tells the circumstances
-    whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
-    whole_wish: float = 1.0  # share of the whole query's score beside the best of its wishes'; 0 reads it as one
     referred: float = 0.4  # weight of what a wish leaves to the one before
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match
 

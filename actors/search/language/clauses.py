@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actors.search.words.phrases import COURTESY
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 
 _MAX_CLAUSES = 6
@@ -21,7 +20,17 @@ _BORDER = re.compile(
     rf"[.;!?]\s+|\n+|\s*,?\s+(?:and|then|but|so|plus)\s+(?:{_ALSO}\s*,?\s+){{0,3}}|,\s+(?:then\s+)?", re.IGNORECASE
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?;:\n])\s+|\n+")
-_COURTESY = re.compile(COURTESY, re.IGNORECASE)
+_COURTESY = re.compile(
+    r"\W{0,8}("
+    r"hi|hey|hello|dear|good (morning|afternoon|evening|day)|greetings|thanks?|many thanks|cheers|sorry|apologies"
+    r"|let me know|feel free|looking forward|no (rush|hurry|worries)|please (keep|be|feel|note)"
+    r"|i(('d| would) (really )?(be|appreciate)|('m| am|'ve| have| was)\b)|we('re| are|'ve| have)\b|my\b|the team\b"
+    r"|as (we|i|you|discussed)\b|so,? (i|we|my|our)\b|if (there|you|any|that|it|this)\b|it('s| is| was)\b|this is\b"
+    r"|just so\b|btw\b|by the way\b|not sure\b|honestly\b|basically,? (i|we)\b"
+    r")",
+    re.IGNORECASE,
+)
+"""How a sentence begins that greets, thanks, or tells the circumstances of what is asked."""
 _QUOTE = re.compile(r"\"[^\"]{1,300}\"|\u201c[^\u201d]{1,300}\u201d")
 _ACTION_WORDS = """
 add allow announce answer append apply archive arrange ask assign attach block book bring build bump buy call cancel

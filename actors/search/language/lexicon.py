@@ -7,39 +7,25 @@ the word itself; their weight stays below that of the word typed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.search.language.text import stem
-from actors.search.words.phrases import OPENINGS, PHRASES
-from actors.search.words.tables import ABBREVIATIONS, RULES, SYNONYMS, WEAK
+from actors.search.words.tables import ABBREVIATIONS, PHRASES, RULES, SYNONYMS, WEAK
 
 _SEVERAL_MEANINGS = 0.85
 _MAX_ALTERNATIVE = 0.9
 
-PHRASE_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern), meant) for pattern, meant in PHRASES
-)
-"""Compiled turns of phrase and the words they mean."""
-_ANY_PHRASE = re.compile("|".join(f"(?:{pattern})" for pattern, _ in PHRASES))
-
-OPENING_PATTERNS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern), meant) for pattern, meant in OPENINGS
-)
-"""The same for the beginning of a text."""
+_PHRASES = tuple((re.compile(phrase), meant) for phrase, meant in PHRASES)
+_ANY_PHRASE = re.compile("|".join(f"(?:{phrase})" for phrase, _ in PHRASES))
 
 REAL_WORDS: frozenset[str] = frozenset(re.findall(r"[a-z]{2,}", " ".join((*SYNONYMS, *ABBREVIATIONS, *RULES)))) | WEAK
 """Words of our own lists. Who writes one of them means it: it is no misspelling of a word that a catalogue has."""
 
 
-Phrases = Sequence[tuple[re.Pattern[str], tuple[str, ...]]]
-
-
-def phrases_in(text: str, among: Phrases = PHRASE_PATTERNS) -> Phrases:
-    """Return the turns of phrase that a lower-case text has; few texts have any, which one look tells."""
-    if among is PHRASE_PATTERNS and not _ANY_PHRASE.search(text):
-        return ()
-    return [pair for pair in among if pair[0].search(text)]
+def phrases_in(text: str) -> list[tuple[str, ...]]:
+    """Return what the turns of phrase of a lower-case text mean; few texts have any, which one look tells."""
+    return [meant for pattern, meant in _PHRASES if pattern.search(text)] if _ANY_PHRASE.search(text) else []
 
 
 @lru_cache(maxsize=16)

@@ -24,7 +24,6 @@ NO_TERM = -1
 
 _MAX_COMPLETIONS = 16
 _MAX_CORRECTIONS = 4
-_WRONG_FIRST_LETTER = 0.75
 _CLOSE_TO_BEST = 0.8
 _SURE_CORRECTION = 0.7
 _SURE_MEANING = 0.5  # a correction below does not stand for its synonyms, too
@@ -56,7 +55,7 @@ class Forms:
         """Return what a word matches. `completing`: it may be unfinished, so names that begin with it match too."""
         term_of, own = self._corpus.term_of, stem(word)
         forms: list[Weighted] = [(own, 1.0 if own == word else self._tuning.other_form)]
-        if own != word and self._tuning.other_form < 1:
+        if own != word:
             forms.append((as_written(word), _SAME_FORM))
         forms += self._alternatives.get(own, {}).items()
         if word not in self.written and own not in term_of:
@@ -64,8 +63,7 @@ class Forms:
                 forms += self._completions(word, names_only=False)
                 forms += () if word in REAL_WORDS else self._corrected_forms(word)
         elif completing:
-            share = self._tuning.prefix_last
-            forms += [(other, weight * share) for other, weight in self._completions(word, names_only=True)]
+            forms += self._completions(word, names_only=True)
         out: Weights = {}
         for form, weight in forms:
             term = term_of.get(form, NO_TERM)
@@ -121,37 +119,23 @@ class Forms:
         return out
 
     def _completions(self, word: str, *, names_only: bool) -> list[Weighted]:
-        """Return the stems of longer words that begin with this one, words of names before others, the least longer
-        first.
-        """
-        out: list[Weighted] = []
-        if not self._tuning.prefix:
-            return out
-        for other in self._vocabulary.completions(word):
-            own = stem(other)
-            named = self.is_in_a_name(self._corpus.term_of.get(own, NO_TERM))
-            if named or not names_only:
-                weight = self._tuning.prefix * (0.55 + 0.45 * len(word) / len(other))
-                out.append((own, weight if named else weight * self._tuning.prefix_unnamed))
-        out.sort(key=itemgetter(1), reverse=True)
-        return out[:_MAX_COMPLETIONS]
+        """Return the stems of longer words that begin with this one, the least longer first."""
+        out = [
+            (stem(other), self._tuning.prefix * (0.55 + 0.45 * len(word) / len(other)))
+            for other in self._vocabulary.completions(word)
+            if not names_only or self.is_in_a_name(self.number(other))
+        ]
+        return sorted(out, key=itemgetter(1), reverse=True)[:_MAX_COMPLETIONS]
 
     def _corrections(self, word: str) -> list[Weighted]:
         """Return known words this one may be a misspelling of, best first, all nearly as good as the best."""
         if word not in self._corrected:
+            weight = {1: self._tuning.typo_one, 2: self._tuning.typo_two}
             near = self._vocabulary.corrections(word)
-            similar = [(other, self._similarity(word, other, edits)) for other, edits in near]
-            similar = [pair for pair in similar if pair[1] > 0]
+            similar = [(other, weight[edits] * (1 - edits / len(word))) for other, edits in near]
             similar.sort(key=lambda pair: (-pair[1], -self._frequency(pair[0]), pair[0]))
             self._corrected[word] = [p for p in similar if p[1] >= similar[0][1] * _CLOSE_TO_BEST][:_MAX_CORRECTIONS]
         return self._corrected[word]
-
-    def _similarity(self, word: str, other: str, edits: int) -> float:
-        """Return the weight of a correction: the first letter is rarely wrong."""
-        weight = self._tuning.typo_one if edits == 1 else self._tuning.typo_two
-        if other[0] != word[0]:
-            weight *= _WRONG_FIRST_LETTER
-        return weight * (1 - edits / len(word))
 
     def _frequency(self, word: str) -> int:
         term = self.number(word)

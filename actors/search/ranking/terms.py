@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from actors.search.documents.corpus import Corpus
 from actors.search.language.intents import understood
-from actors.search.language.lexicon import OPENING_PATTERNS, PHRASE_PATTERNS, Phrases, phrases_in
+from actors.search.language.lexicon import phrases_in
 from actors.search.language.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
 from actors.search.language.text import is_cjk, stem
 from actors.search.ranking.forms import NO_TERM, Forms, Weights
@@ -50,7 +50,6 @@ class Reader:
         self.corpus = corpus
         self.tuning = corpus.tuning
         self._forms = Forms(corpus)
-        self._possible: Phrases = PHRASE_PATTERNS
         self._proper: frozenset[str] = frozenset()
         self._topics: frozenset[str] = frozenset()
 
@@ -128,10 +127,7 @@ class Reader:
         if not weight or len(lowered) >= _MAX_PHRASE_CHARS:
             return []
         out: list[Term] = []
-        present = phrases_in(lowered, self._possible)
-        if self._possible is PHRASE_PATTERNS:  # the first text read is the whole query: its sentences hold no others
-            self._possible = present
-        for _, meant in (*(pair for pair in OPENING_PATTERNS if pair[0].match(lowered)), *present):
+        for meant in phrases_in(lowered):
             matches = {term: weight * _PHRASE_MATCH for word in meant if (term := self._forms.number(word)) >= 0}
             if matches:
                 out.append(Term("", NO_TERM, matches, weight))
@@ -146,7 +142,7 @@ class Reader:
         if unknown and (pieces := self._forms.pieces(word)):
             new = [piece for piece in pieces if piece not in STOP_WORDS and piece not in seen]
             seen.update(new)
-            return [self._term(piece, self._forms.number(piece), self._piece(piece), weight) for piece in new]
+            return [self._term(piece, self._forms.number(piece), self._forms.of(piece), weight) for piece in new]
         matches = self._forms.of(word, completing=completing)
         head = self._forms.head(word, own)
         if head >= 0:
@@ -155,7 +151,3 @@ class Reader:
             if term >= 0:
                 matches[term] = max(matches.get(term, 0.0), self.tuning.glued_neighbours)
         return [self._term(word, own, matches, weight)]
-
-    def _piece(self, piece: str) -> Weights:
-        forms = self._forms.of(piece)
-        return {term: weight * self.tuning.word_break for term, weight in forms.items()}

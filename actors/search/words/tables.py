@@ -57,6 +57,12 @@ SYNONYMS: Final = tuple(_synonyms["synonyms"].splitlines())
 ABBREVIATIONS: Final = tuple(_synonyms["abbreviations"].splitlines())
 """Directed: the word on the left of `=` is written, the words on the right are meant."""
 
+PHRASES: Final = tuple(
+    (phrase, tuple(meant.split()))
+    for phrase, _, meant in (line.partition(" => ") for line in _synonyms["turns of phrase"].splitlines())
+)
+"""Turns of phrase, as regular expressions, with the words that they mean and do not contain."""
+
 RULES: Final = tuple(_sections("intents")["rules"].replace("\n ", " ").splitlines())
 """Rules of paraphrase and comments, a line each; a line that begins with a space goes on with the one before."""
 

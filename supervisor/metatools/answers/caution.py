@@ -51,7 +51,7 @@ class Need:
             return True
         if not self._is_paraphrased:
             meant = [word for need in understood(self._text).needs for word in need]
-            meant += [word for _, said in phrases_in(self._text.lower()) for word in said]
+            meant += [word for said in phrases_in(self._text.lower()) for word in said]
             self._read([*words(self._text), *meant])
             self._is_paraphrased = True
         return self._says(tool)
