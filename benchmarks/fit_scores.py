@@ -80,7 +80,7 @@ def cases(catalog: Path, queries: Path, options: argparse.Namespace) -> Iterator
 
 def _without(corpus: Corpus, servers: frozenset[str]) -> Corpus:
     for server in servers:
-        corpus = corpus.changed(server, None)
+        corpus = corpus.with_segment(server, None)
     return corpus
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from actors.catalogue.lists.findings import quoted
+from actors.catalogue.lists.findings import quote
 from actors.catalogue.lists.inference import Complexity
 from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
 from actors.catalogue.names.naming import tool_path
@@ -221,7 +221,7 @@ def incompatible(wanted: str, offered: str) -> str:
     wanted, offered = wanted.strip(), offered.strip()
     asked, got = _VERSION.fullmatch(wanted), _VERSION.fullmatch(offered)
     if asked is None or got is None:
-        return "" if wanted == offered else f"{quoted(offered)} and {quoted(wanted)} can only be compared as versions"
+        return "" if wanted == offered else f"{quote(offered)} and {quote(wanted)} can only be compared as versions"
     need, have = (tuple(int(part or 0) for part in match.groups()) for match in (asked, got))
     if need[0] != have[0]:
         return f"the major version is {have[0]}, not {need[0]}"

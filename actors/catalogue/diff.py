@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.names.renames import renamed
+from actors.catalogue.names.renames import find_renames
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 
 FIELDS = ("title", "description", "input_schema", "annotations", "meta", "uri", "mime_type")
@@ -44,7 +44,7 @@ def compare(before: Offer, after: Offer) -> OfferChange:
     """Return what differs. Token counts and problems do not count as differences."""
     tools = _compare(_by_name(before.tools), _by_name(after.tools))
     return OfferChange(
-        tools=replace(tools, renamed=renamed(before.tools, after.tools)),
+        tools=replace(tools, renamed=find_renames(before.tools, after.tools)),
         resources=_compare(
             _by_uri((*before.resources, *before.templates)), _by_uri((*after.resources, *after.templates))
         ),

@@ -27,7 +27,7 @@ from actors.catalogue.lists.findings import (
     duplicates,
     found,
     name_findings,
-    quoted,
+    quote,
     schema_findings,
     text_findings,
     texts,
@@ -92,7 +92,7 @@ _Declared = dict[str, Any]
 
 def describe(server: str, tool: Tool) -> Metadata:
     """Return what is known of one tool by itself. Raises nothing."""
-    declared = _declared(tool)
+    declared = _declarations(tool)
     suggested = inference.effects(tool.name, tool.description)
     hints, inferred = _hints(tool, declared, suggested)
     large = memoryview(tool.input_schema).nbytes > MAX_SCHEMA_BYTES
@@ -117,7 +117,7 @@ def describe_all(server: str, tools: Iterable[Tool]) -> dict[str, Metadata]:
     """Return what is known of each tool of a server by name, names that can be mistaken for each other included."""
     known = {tool.name: describe(server, tool) for tool in tools}
     for name, others in duplicates(known).items():
-        finding = found("name-duplicate", ", ".join(quoted(other) for other in others))
+        finding = found("name-duplicate", ", ".join(quote(other) for other in others))
         known[name] = replace(known[name], findings=(*known[name].findings, finding))
     return known
 
@@ -128,18 +128,18 @@ def is_idempotent(tool: Tool) -> bool:
     return said.get("readOnlyHint") is True or said.get("idempotentHint") is True
 
 
-def _declared(tool: Tool) -> _Declared:
+def _declarations(tool: Tool) -> _Declared:
     """Return what the server declares: its annotations, and of `_meta` only what MCP has no annotation for."""
     meta = {key: value for key, value in _object(tool.meta).items() if key in FROM_META}
     return {**meta, **_object(tool.annotations)}
 
 
 def _object(raw: msgspec.Raw) -> _Declared:
-    value = _decoded(raw)
+    value = _decode(raw)
     return value if isinstance(value, dict) else {}
 
 
-def _decoded(raw: msgspec.Raw) -> Any:
+def _decode(raw: msgspec.Raw) -> Any:
     try:
         return msgspec.json.decode(raw) if 0 < memoryview(raw).nbytes <= MAX_SCHEMA_BYTES else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -153,8 +153,8 @@ def _schema(tool: Tool) -> Any:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         declared = tool.input_schema
     if bytes(declared) or bytes(tool.definition) not in (b"", b"{}"):
-        return _decoded(declared)
-    return _decoded(tool.input_schema)
+        return _decode(declared)
+    return _decode(tool.input_schema)
 
 
 def _hints(tool: Tool, declared: _Declared, suggested: Effects) -> tuple[Hints, tuple[str, ...]]:
@@ -252,7 +252,7 @@ def _hint_findings(tool: Tool, declared: _Declared, suggested: Effects) -> Itera
     if read_only is True and destructive is True:
         yield found("hints-contradict")
     elif suggested.destructive and (read_only is True or destructive is False):
-        yield found("hints-doubtful", quoted(suggested.why))
+        yield found("hints-doubtful", quote(suggested.why))
     malformed = [name for name in HINTS if name in declared and not isinstance(declared[name], bool | None)]
     if malformed:
         yield found("hints-malformed", ", ".join(malformed))

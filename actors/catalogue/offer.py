@@ -122,7 +122,7 @@ def encode_offer(offer: Offer) -> bytes:
         kept.append(part)
         size += len(part)
         if size > PACKED_FROM_BYTES:
-            return _packed(chain(kept, parts))
+            return _compress(chain(kept, parts))
     return b"".join(kept)
 
 
@@ -139,7 +139,7 @@ def _parts_of(offer: Offer) -> Iterator[bytes]:
     yield (between if rest != b"{}" else between.removesuffix(b",")) + rest[1:]
 
 
-def _packed(parts: Iterable[bytes]) -> bytes:
+def _compress(parts: Iterable[bytes]) -> bytes:
     packing = zlib.compressobj(1)
     return b"".join([*map(packing.compress, parts), packing.flush()])
 
@@ -147,12 +147,12 @@ def _packed(parts: Iterable[bytes]) -> bytes:
 def decode_offer(data: bytes) -> Offer:
     """Read what `encode_offer` wrote. Raises `msgspec.MsgspecError` for anything else (an older format, say)."""
     try:
-        return msgspec.json.decode(_unpacked(data), type=Offer)
+        return msgspec.json.decode(_decompress(data), type=Offer)
     except (TypeError, UnicodeDecodeError, RecursionError, zlib.error) as error:
         raise msgspec.DecodeError(f"no saved offer: {type(error).__name__}") from None
 
 
-def _unpacked(data: bytes) -> bytes:
+def _decompress(data: bytes) -> bytes:
     if data[:1] != _PACKED:
         return data
     unpacking = zlib.decompressobj()

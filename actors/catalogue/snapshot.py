@@ -12,9 +12,9 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, compare
-from actors.catalogue.names.naming import namespaced, resource_path, tool_path
+from actors.catalogue.names.naming import namespaced_name, resource_path, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
-from actors.catalogue.names.renames import remembered, renamed
+from actors.catalogue.names.renames import find_renames, merge_renames
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.catalogue.offer import Offer, Tool
 from actors.principal import Principal
@@ -57,13 +57,13 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         """Return the entry with what was known before of names that changed."""
         if before is None or (before.offer.tools == self.offer.tools and not before.renamed):
             return self
-        fresh = renamed(before.offer.tools, self.offer.tools)
-        return replace(self, renamed=remembered(before.renamed, fresh, self.tools))
+        fresh = find_renames(before.offer.tools, self.offer.tools)
+        return replace(self, renamed=merge_renames(before.renamed, fresh, self.tools))
 
     def with_problem(self, problem: str) -> Entry:
         return replace(self, offer=replace(self.offer, problems=(*self.offer.problems, problem)))
 
-    def revised(self, before: Entry | None, change: OfferChange, following: Catalogue) -> Entry:
+    def with_revisions(self, before: Entry | None, change: OfferChange, following: Catalogue) -> Entry:
         """Return the entry with its revisions: those of the catalogue that follows, or of the entry before."""
         newest = {name: getattr(following if getattr(change, kind) else before, name, 0) for kind, name in _REVISIONS}
         return replace(self, **newest)
@@ -95,7 +95,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def __post_init__(self) -> None:
         """Whatever has an entry can be called by its name."""
         if any(server not in self.names for server in self.entries):
-            force_setattr(self, "names", self.names.including(self.entries))
+            force_setattr(self, "names", self.names.with_servers(self.entries))
 
     def view(self, principal: Principal) -> Catalogue:
         """Return what `principal` may see: everything, until identities are configured."""
@@ -115,7 +115,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return which tool a path means; `server` is what a client wrote beside it."""
         if server:
             return resolve(path, self.names, self._tool_names, server=server)
-        known = self._resolved
+        known = self._resolutions
         if path in known:
             return known[path]
         resolution = resolve(path, self.names, self._tool_names)
@@ -124,7 +124,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return resolution
 
     @cached_property
-    def _resolved(self) -> dict[str, Resolved]:
+    def _resolutions(self) -> dict[str, Resolved]:
         """What paths were found to mean: clients call the same tools again and again, and a catalogue never changes."""
         return {}
 
@@ -141,7 +141,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def prompt_name(self, server: str, prompt: str) -> str:
         """Return the name a prompt is listed under: `server-prompt`, or its path where that could mean another."""
-        name = namespaced(server, prompt)
+        name = namespaced_name(server, prompt)
         return name if self.prompt(name) == Resolved(server, prompt) else tool_path(server, prompt)
 
     def nearest(self, path: str, limit: int = MOST_NEAREST, *, server: str | None = None) -> list[str]:
@@ -155,10 +155,10 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ) -> tuple[Catalogue, dict[str, OfferChange]]:
         """Return the next catalogue and what changed in it, by server; `changes` if somebody has compared already."""
         if changes is None:
-            changes = compared(self.entries, changed)
-        following = self._bumped(changes.values(), self.entries, index)
+            changes = compare_entries(self.entries, changed)
+        following = self._next(changes.values(), self.entries, index)
         revised = {
-            name: entry.after(self.entries.get(name)).revised(
+            name: entry.after(self.entries.get(name)).with_revisions(
                 self.entries.get(name), changes.get(name, OfferChange()), following
             )
             for name, entry in changed.items()
@@ -169,7 +169,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:
         entries = {name: entry for name, entry in self.entries.items() if name != server}
         change = _change(self.entries.get(server), Entry(server=server))
-        following = self._bumped([change], entries, index)
+        following = self._next([change], entries, index)
         return replace(following, names=self.names.without(server)), change
 
     def with_counts(self, server: str, counts: dict[str, int], *, exact: bool) -> Catalogue:
@@ -184,7 +184,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return self
         return replace(self, entries={**self.entries, server: entry.with_problem(problem)})
 
-    def _bumped(self, changes: Collection[OfferChange], entries: Mapping[str, Entry], index: Index) -> Catalogue:
+    def _next(self, changes: Collection[OfferChange], entries: Mapping[str, Entry], index: Index) -> Catalogue:
         tools, resources, prompts = (
             any(getattr(change, kind) for change in changes) for kind in ("tools", "resources", "prompts")
         )
@@ -200,7 +200,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-def compared(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> dict[str, OfferChange]:
+def compare_entries(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> dict[str, OfferChange]:
     """Return for each server of `after` what a client sees changed; milliseconds for a thousand tools."""
     return {name: _change(before.get(name), entry) for name, entry in after.items()}
 

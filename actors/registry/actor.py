@@ -208,7 +208,7 @@ class Registry(Actor[Message]):
             following, changes[server] = following.without(server, message.index)
         self._unsearched -= (message.entries.keys() - message.tools_only) | message.removed
         self.catalogue.set(replace(following, indexed=not self._unsearched))
-        self._publication.publish(message.told)
+        self._publication.publish(message.versions)
         for server, change in changes.items():
             self._emit_change(server, change)
         self._unembedded.set()
@@ -252,10 +252,10 @@ class Registry(Actor[Message]):
             await self._work.wait()
             self._work = trio.Event()
             piece = self._indexer.piece({name: self._entries.get(name) for name in self._dirty})
-            self._dirty -= piece.done
-            told = self._publication.told(piece.done)
+            self._dirty -= piece.complete
+            versions = self._publication.versions(piece.complete)
             indexed = await persist(self._conditions, "search index", self._indexer.take, piece)
-            await self.address.tell(replace(indexed, told=told))
+            await self.address.tell(replace(indexed, versions=versions))
             if self._dirty:
                 self._work.set()
 

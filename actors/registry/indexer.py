@@ -19,7 +19,7 @@ import trio
 
 from actors.catalogue.diff import OfferChange
 from actors.catalogue.offer import Offer
-from actors.catalogue.snapshot import Entry, compared, documents
+from actors.catalogue.snapshot import Entry, compare_entries, documents
 from actors.kit import is_want
 from actors.registry.vectors import Embedded
 from actors.search import Index, Segment, analyse
@@ -49,7 +49,7 @@ class Indexed(msgspec.Struct, frozen=True):
     removed: frozenset[str]
     changes: dict[str, OfferChange] | None = None
     tools_only: frozenset[str] = frozenset()
-    told: dict[str, int] = {}
+    versions: dict[str, int] = {}
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Piece(msgspec.Struct, frozen=True):
     tools_only: frozenset[str]
 
     @property
-    def done(self) -> frozenset[str]:
+    def complete(self) -> frozenset[str]:
         """The servers of which nothing is left to be taken in."""
         return (self.removed | self.entries.keys()) - self.tools_only
 
@@ -138,16 +138,16 @@ def _reindex(
     """Return the index with these servers replaced, and those that a bug left out. Runs in a worker thread."""
     for server in sorted(removed):
         index = index.remove(server)
-    made = {name: _tried(name, _analysed, entry, name in tools_only) for name, entry in entries.items()}
+    made = {name: _try(name, _analyse, entry, name in tools_only) for name, entry in entries.items()}
     segments = {name: segment for name, segment in made.items() if segment is not None}
     broken = made.keys() - segments.keys()
     if len(index) == 0 or len(made) > MANY_SERVERS:
         others = [segment for segment in index.segments if segment.server not in made]
-        built = _tried("all servers at once", _built, [*others, *segments.values()], index)
+        built = _try("all servers at once", _built, [*others, *segments.values()], index)
         if built is not None:
             return built, frozenset(broken)
     for name in sorted(made):
-        following = _tried(name, index.replace, segments[name]) if name in segments else None
+        following = _try(name, index.replace, segments[name]) if name in segments else None
         if following is None:
             broken.add(name)
             following = index.remove(name)
@@ -162,24 +162,24 @@ def _with_meanings(index: Index, made: Embedded) -> Index:
     return index.with_meanings(made.embedder, rows, made.world)
 
 
-def _analysed(entry: Entry, tools_only: bool) -> Segment:
+def _analyse(entry: Entry, tools_only: bool) -> Segment:
     offer = entry.offer
     offer = Offer(tools=offer.tools, instructions=offer.instructions) if tools_only else offer
     return analyse(entry.server, documents(entry.server, offer))
 
 
 def _built(segments: Collection[Segment], before: Index) -> Index:
-    index = before.rebuilt(segments)
+    index = before.rebuild(segments)
     index.search("what a first search costs")  # expressions and word lists are made ready here, not on the loop
     return index
 
 
 def _changes(before: Mapping[str, Entry], entries: Mapping[str, Entry]) -> dict[str, OfferChange]:
-    by_server = {name: _tried(name, compared, before, {name: entry}) for name, entry in entries.items()}
+    by_server = {name: _try(name, compare_entries, before, {name: entry}) for name, entry in entries.items()}
     return {name: changes[name] for name, changes in by_server.items() if changes is not None}
 
 
-def _tried(server: str, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T | None:
+def _try(server: str, work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T | None:
     """Return what `work` returns, or None for a bug, which is logged. Raises what `is_want` tells."""
     try:
         return work(*args)

@@ -22,7 +22,7 @@ class Publication:
     def tell(self, server: str) -> None:
         self._told[server] = self._told.get(server, 0) + 1
 
-    def told(self, servers: Iterable[str]) -> dict[str, int]:
+    def versions(self, servers: Iterable[str]) -> dict[str, int]:
         """Return what is told of these servers now, for `publish` once it is published."""
         return {server: self._told.get(server, 0) for server in servers}
 

@@ -92,7 +92,7 @@ class Embedding:
         waiting = [s for s in index.segments if s.embedder != embedder.name and s.server not in self._broken]
         begun = trio.current_time()
         made: dict[str, tuple[Documents, Levels]] = {}
-        for some in _gathered(waiting):
+        for some in _groups(waiting):
             texts = await trio.to_thread.run_sync(_texts, embedder, some)
             known = await self._kept.load([digest for own in texts for digest, _ in own])
             for segment, own in zip(some, texts, strict=True):
@@ -126,7 +126,7 @@ class Embedding:
             batch = waiting[first : first + BATCH]
             begun = trio.current_time()
             try:
-                rows = await trio.to_thread.run_sync(_embedded, embedder, [text for _, text in batch])
+                rows = await trio.to_thread.run_sync(_embed, embedder, [text for _, text in batch])
             except Exception as error:
                 if is_want(error):
                     raise
@@ -140,7 +140,7 @@ class Embedding:
         return np.frombuffer(joined, np.int8).reshape(len(texts), size) if texts else np.zeros((0, size), np.int8)
 
 
-def _gathered(segments: Sequence[Segment]) -> list[list[Segment]]:
+def _groups(segments: Sequence[Segment]) -> list[list[Segment]]:
     groups: list[list[Segment]] = [[]]
     size = 0
     for segment in segments:
@@ -158,6 +158,6 @@ def _texts(embedder: Embedder, segments: Sequence[Segment]) -> list[list[Text]]:
     return [[(digest_of(embedder, text), text) for text in own] for own in texts]
 
 
-def _embedded(embedder: Embedder, texts: Sequence[str]) -> Levels:
+def _embed(embedder: Embedder, texts: Sequence[str]) -> Levels:
     """Return the vectors of some texts. Runs in a worker thread."""
     return levels(embedder.embed(texts))

@@ -18,7 +18,7 @@ from actors.search.documents.postings import Bools
 from actors.search.documents.segment import Segment
 from actors.search.language.spans import without_escapes
 from actors.search.language.text import clean
-from actors.search.ranking.fusion import fused
+from actors.search.ranking.fusion import fuse
 from actors.search.ranking.page import exact_matches, page
 from actors.search.ranking.rank import Allowed, score
 from actors.search.tuning import DEFAULT_TUNING, Tuning
@@ -50,14 +50,14 @@ class Index:
 
         The meanings of segments that were analysed without this embedder are unknown: only their words are compared.
         """
-        return cls.empty(tuning, embedder).rebuilt(segments)
+        return cls.empty(tuning, embedder).rebuild(segments)
 
     def replace(self, segment: Segment) -> Index:
-        return Index(self.corpus.changed(segment.server, segment))
+        return Index(self.corpus.with_segment(segment.server, segment))
 
-    def rebuilt(self, segments: Iterable[Segment]) -> Index:
+    def rebuild(self, segments: Iterable[Segment]) -> Index:
         """Return an index of these segments, as `build` does, that compares what this one compares."""
-        return Index(self.corpus.rebuilt(list({segment.server: segment for segment in segments}.values())))
+        return Index(self.corpus.rebuild(list({segment.server: segment for segment in segments}.values())))
 
     def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None = None) -> Index:
         """Return an index that compares meanings, with these vectors: for each server as `document_levels` returns them
@@ -68,7 +68,7 @@ class Index:
 
     def remove(self, server: str) -> Index:
         """Return an index without this server; the same index if it has none of that name."""
-        changed = self.corpus.changed(server, None)
+        changed = self.corpus.with_segment(server, None)
         return self if changed is self.corpus else Index(changed)
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Index:
         shares a word with the query, and for those nearest in meaning. `*` lists everything in path order; a query of
         no or one character finds nothing. `limit` is in documents.
         """
-        text = _clipped(query, self.corpus.tuning.max_query_chars)
+        text = _clip(query, self.corpus.tuning.max_query_chars)
         mask = self.corpus.mask(kinds, servers)
         if text.strip() == EVERYTHING:
             return self._listing(mask, allowed, limit)
@@ -111,7 +111,7 @@ class Index:
         exact = exact_matches(self.corpus, text, mask, allowed)
         scores = score(self.corpus, text, mask, allowed)
         if not exact:  # who writes a name or a path means that one, and need not wait for the meaning
-            scores = fused(self.corpus, text, scores, mask, allowed)
+            scores = fuse(self.corpus, text, scores, mask, allowed)
         return page(self.corpus, text, scores, exact, limit)
 
     def _listing(self, mask: Bools | None, allowed: Allowed | None, limit: int) -> Found:
@@ -123,7 +123,7 @@ class Index:
         return Found(hits=hits, total=len(visible))
 
 
-def _clipped(query: str, most: int) -> str:
+def _clip(query: str, most: int) -> str:
     """Return at most so many characters of a query; of a ligature that stands for eighteen, all eighteen count."""
     text = without_escapes(query[:most])
     if text.isascii():

@@ -260,7 +260,7 @@ def server_named(text: str, seen: Catalogue) -> str:
     What is literally a configured server's name means that server, though nothing of it can be seen. Else case and
     punctuation do not count, and one that can be seen comes first: a search may be generous, a call may not.
     """
-    fitting = seen.names.fitting(text.strip())
+    fitting = seen.names.matches(text.strip())
     return min(fitting, key=lambda name: (name not in seen.visible, name), default="")
 
 

@@ -42,11 +42,11 @@ class SentenceModel:
         return self._remembered(text)
 
     def _query(self, text: str) -> Floats:
-        out = self._vector(self._asked(text), MAX_QUERY_PIECES)
+        out = self._vector(self._last_sentences(text), MAX_QUERY_PIECES)
         out.flags.writeable = False
         return out
 
-    def _asked(self, text: str) -> str:
+    def _last_sentences(self, text: str) -> str:
         """Return the last sentences of a query that are read whole, without those that greet or tell the circumstances.
 
         Who writes much begins with these, and ends with what is to be done. If the last one is too long, it is alone.

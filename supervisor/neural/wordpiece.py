@@ -78,11 +78,11 @@ def _words(text: str) -> list[str]:
     """Return the words of a text: without case, accents and control characters, punctuation by itself."""
     if text.isascii() and text.isprintable():
         return _split(text.lower())
-    decomposed = unicodedata.normalize("NFD", "".join(map(_cleaned, text)))
+    decomposed = unicodedata.normalize("NFD", "".join(map(_readable, text)))
     return _split("".join(char for char in decomposed if unicodedata.category(char) != "Mn").lower())
 
 
-def _cleaned(char: str) -> str:
+def _readable(char: str) -> str:
     """Return a character as it is read: control characters are nothing, ideographs stand alone."""
     if char in "\t\n\r" or unicodedata.category(char) == "Zs":
         return " "

@@ -19,8 +19,8 @@ from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_intege
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
-from supervisor.service.fitting.relay import as_tool_result, fit, passes, relayed, travelling_meta
-from supervisor.service.fitting.results import NO_DEFINITION, Shown, fitted, may_not_fit
+from supervisor.service.fitting.relay import as_tool_result, fit, passes, translate_error, travelling_meta
+from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result, may_not_fit
 from supervisor.service.questions.elicitations import CallElicitations, Elicitations
 from supervisor.service.request import ServerRequest
 from supervisor.service.rounds.parking import Parking
@@ -125,7 +125,7 @@ class Forwarder:
             raise RemoteError(error.error, request.server)
         failed = as_tool_result(error, request.method)
         if failed is None:
-            said = relayed(error, request.method, client.era, request.uri, written).error
+            said = translate_error(error, request.method, client.era, request.uri, written).error
             raise RemoteError(said, request.server)
         return failed
 
@@ -139,8 +139,8 @@ class Forwarder:
         small = len(result.body) <= REWRITTEN_COST * SMALL_BYTES
         try:
             if small or (cost := fitting_cost(result.body, shown)) <= SMALL_BYTES:
-                return fitted(fit(result, era, server), shown)
-            return await self._bench.run(cost, lambda: fitted(fit(result, era, server), shown))
+                return fit_result(fit(result, era, server), shown)
+            return await self._bench.run(cost, lambda: fit_result(fit(result, era, server), shown))
         except (msgspec.MsgspecError, RecursionError):
             text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
             raise ProtocolViolation(text, server=server, outcome="completed") from None

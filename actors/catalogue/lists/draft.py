@@ -87,12 +87,12 @@ class Draft:
         part = self._parts[kind]
         entries = [entry for entry in part.entries.values() if isinstance(entry, of)]
         if kind in listed.missing and self._before is not None:
-            entries += self._unseen(kind, of)
+            entries += self._carry_over(kind, of)
         before: tuple[E, ...] = getattr(self._before, kind, ())
         made = tuple(entries)
         return before if made == before else made
 
-    def _unseen(self, kind: Kind, of: type[E]) -> list[E]:
+    def _carry_over(self, kind: Kind, of: type[E]) -> list[E]:
         """Return what was known of a list that was not read to its end, as far as there is room for it."""
         room, part, kept = self.room(kind), self._parts[kind], []
         size, count = room.size, room.entries

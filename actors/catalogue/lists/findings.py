@@ -94,7 +94,7 @@ def found(code: str, detail: str = "") -> Finding:
     return Finding(code=code, severity=severity, message=f"{text} ({detail})" if detail else text)
 
 
-def quoted(text: str, limit: int = 60) -> str:
+def quote(text: str, limit: int = 60) -> str:
     """Return text of a server as an ASCII literal of at most `limit` characters."""
     literal = ascii(text[:limit])
     return literal if len(literal) <= limit else literal[: limit - 3] + "..."
@@ -102,7 +102,7 @@ def quoted(text: str, limit: int = 60) -> str:
 
 def name_findings(name: str) -> Iterator[Finding]:
     if not _NAME.fullmatch(name):
-        yield found("name-characters", quoted(name))
+        yield found("name-characters", quote(name))
     elif not _NARROW_NAME.fullmatch(name):
         yield found("name-start")
     if len(name) > MAX_NAME_CHARS:
@@ -110,7 +110,7 @@ def name_findings(name: str) -> Iterator[Finding]:
     if name.lower() in RESERVED:
         yield found("name-reserved")
     if _confusable(name):
-        yield found("name-confusable", quoted(name))
+        yield found("name-confusable", quote(name))
 
 
 def _confusable(name: str) -> bool:
@@ -182,7 +182,7 @@ def _required_findings(schema: dict[str, Any], properties: Any) -> Iterator[Find
     known = properties if isinstance(properties, dict) else {}
     unknown = [] if elsewhere else [name for name in required if name not in known]
     if unknown:
-        yield found("schema-required", ", ".join(quoted(name) for name in unknown[:3]))
+        yield found("schema-required", ", ".join(quote(name) for name in unknown[:3]))
 
 
 def _walk_findings(schema: dict[str, Any]) -> Iterator[Finding]:
@@ -194,7 +194,7 @@ def _walk_findings(schema: dict[str, Any]) -> Iterator[Finding]:
         if isinstance(value, dict):
             reference, pattern = value.get("$ref"), value.get("pattern")
             if isinstance(reference, str) and not reference.startswith("#"):
-                seen.setdefault("schema-reference", quoted(reference))
+                seen.setdefault("schema-reference", quote(reference))
             if isinstance(pattern, str) and len(pattern) > MAX_PATTERN_CHARS:
                 seen.setdefault("schema-pattern", f"{len(pattern)}")
     for code in sorted(seen):
@@ -225,13 +225,13 @@ def text_findings(parts: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for where, text in parts:
         for suspect in _SUSPECT.finditer(text):
-            if code := _hidden(text, suspect.start()):
+            if code := _hidden_code(text, suspect.start()):
                 seen.setdefault(code, f"U+{ord(suspect.group()):04X} in {where}")
     for code in sorted(seen):
         yield found(code, seen[code])
 
 
-def _hidden(text: str, at: int) -> str:
+def _hidden_code(text: str, at: int) -> str:
     """Return the code of the rule a character breaks. Joiners between letters of other scripts or emoji are text."""
     char = text[at]
     category = unicodedata.category(char)

@@ -94,7 +94,7 @@ def first_sentence(text: str) -> str:
 
 def effects(name: str, description: str) -> Effects:
     named, told = words(name), words(first_sentence(description))
-    if destroying := _destroying(named, told):
+    if destroying := _destroy_word(named, told):
         return Effects(read_only=False, destructive=True, why=destroying)
     verb = next((word for word in named if word in _READ or word in _WRITE or word in _REPLACE), "")
     if not verb and told and (told[0] in _READS or told[0] in _REPLACES):
@@ -106,7 +106,7 @@ def effects(name: str, description: str) -> Effects:
     return Effects(read_only=False, why=verb) if verb in _WRITE else Effects(why=verb)
 
 
-def _destroying(named: list[str], told: list[str]) -> str:
+def _destroy_word(named: list[str], told: list[str]) -> str:
     """Return the word that destroys: of the name, else of the first sentence unless the name reads."""
     of_name = next((word for word in named if word in _DESTROY), "")
     if of_name or not _READ.isdisjoint(named):

@@ -16,7 +16,7 @@ def tool_path(server: str, tool: str) -> str:
     return f"{server}:{tool}"
 
 
-def namespaced(server: str, name: str) -> str:
+def namespaced_name(server: str, name: str) -> str:
     return f"{server}-{name}"
 
 

@@ -21,7 +21,7 @@ MAX_REMEMBERED = 200
 _Telling = tuple[str, str, bytes]
 
 
-def renamed(before: Iterable[Tool], after: Iterable[Tool]) -> dict[str, str]:
+def find_renames(before: Iterable[Tool], after: Iterable[Tool]) -> dict[str, str]:
     """Return the new name of each tool of `before` that has another one now, by its old name, in sorted order."""
     old, new = {tool.name: tool for tool in before}, {tool.name: tool for tool in after}
     gone = [old[name] for name in old.keys() - new.keys()]
@@ -39,7 +39,7 @@ def renamed(before: Iterable[Tool], after: Iterable[Tool]) -> dict[str, str]:
     )
 
 
-def remembered(known: Mapping[str, str], fresh: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+def merge_renames(known: Mapping[str, str], fresh: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
     """Return old names with the present ones: those `known`, those that are `fresh`; `names` are those of all tools.
 
     Who has its old name back, or is gone under its new one, is forgotten.

@@ -114,17 +114,17 @@ class ServerNames:
     def literal(self, name: str) -> str | None:
         return self._names.get(name)
 
-    def fitting(self, text: str) -> list[str]:
+    def matches(self, text: str) -> list[str]:
         """Return the server that has this name, or those that have it but for case and punctuation."""
         alike = self._spellings.like(text) if len(text) <= _MAX_SERVER_CHARS else []
         return sorted({self._names[name] for name in alike}) if alike else alike
 
     def meant(self, text: str) -> str | None:
         """Return the only server that fits a name."""
-        fits = self.fitting(text.strip())
+        fits = self.matches(text.strip())
         return fits[0] if len(fits) == 1 else None
 
-    def including(self, servers: Iterable[str]) -> ServerNames:
+    def with_servers(self, servers: Iterable[str]) -> ServerNames:
         """Return these names and those of more servers; a server's own name goes over another one's second name."""
         return ServerNames({**self._names, **{name: name for name in servers}})
 
@@ -143,7 +143,7 @@ def resolve(path: str, servers: ServerNames, listed: NamesOf, *, server: str = "
         return _apart(server.strip(), path, servers, listed)
     if not _SEPARATOR.search(path):  # most of what is searched for
         return Unknown()
-    return _literally(path, servers, listed) or _read(unwrapped(path), servers, listed)
+    return _literally(path, servers, listed) or _read(unwrap(path), servers, listed)
 
 
 def _read(plain: str, servers: ServerNames, listed: NamesOf) -> Resolution:
@@ -157,12 +157,12 @@ def _literally(path: str, servers: ServerNames, listed: NamesOf) -> Resolution |
     return _named_on(server, name, listed) if server is not None else None
 
 
-def bounded(path: str) -> str:
+def clip(path: str) -> str:
     """Return a path as it is, or so much of it that it is seen to be too long: cut, it could mean another tool."""
     return path.strip()[: MAX_PATH_CHARS + 1]
 
 
-def unwrapped(path: str) -> str:
+def unwrap(path: str) -> str:
     """Return a path without what models put around it: quotes, parentheses, spaces at the colon."""
     path = path.strip().strip("`'\"").removesuffix("()").strip()
     head, colon, name = path.partition(":")
@@ -197,10 +197,10 @@ def _alike(server: str, name: str, listed: NamesOf) -> list[str] | None:
 def _apart(text: str, path: str, servers: ServerNames, listed: NamesOf) -> Resolution:
     """Read a path beside which the server stands by itself; it may stand in the path once more."""
     server = servers.meant(text)
-    plain = unwrapped(path)
+    plain = unwrap(path)
     head, colon, name = plain.partition(":")
     if server is None:
-        fitting = tuple((each, plain) for each in servers.fitting(text))
+        fitting = tuple((each, plain) for each in servers.matches(text))
         if fitting or colon:  # a name of no server, or of several, is not passed over for what the path says
             return Ambiguous(fitting) if fitting else Unknown()
         return resolve(f"{text}:{path}", servers, listed)
@@ -259,27 +259,27 @@ class _Reader:
         literal = [(server, name) for head, name in splits if (server := self._servers.literal(head)) is not None]
         last = path.partition(":")[2]
         before_colon = [split for split in splits if split[1] == last]
-        readings = [*filter(self._possible, literal), *self._spelled(before_colon)]
-        readings = readings or self._spelled(_forgiven(path, self._servers))
-        return self._decided(readings) if readings else self._absent(last, literal, before_colon)
+        readings = [*filter(self._possible, literal), *self._readings_alike(before_colon)]
+        readings = readings or self._readings_alike(_forgiven(path, self._servers))
+        return self._decide(readings) if readings else self._absent(last, literal, before_colon)
 
     def _possible(self, reading: Meaning) -> bool:
         names = self._listed(reading[0])
         return names is None or reading[1] in names
 
-    def _spelled(self, splits: Iterable[Meaning]) -> list[Meaning]:
+    def _readings_alike(self, splits: Iterable[Meaning]) -> list[Meaning]:
         """Return what can be meant if case and punctuation are forgiven, but for those of a server's literal name.
 
         If one of the servers that fit has it, all of them are readings: only a server that fits alone is meant.
         """
         readings: list[Meaning] = []
         for head, name in splits:
-            alike = {server: _alike(server, name, self._listed) for server in self._servers.fitting(head)}
+            alike = {server: _alike(server, name, self._listed) for server in self._servers.matches(head)}
             if any(names is None or names for names in alike.values()):
                 readings += [(server, each) for server, names in alike.items() for each in names or [name]]
         return readings
 
-    def _decided(self, readings: list[Meaning]) -> Resolution:
+    def _decide(self, readings: list[Meaning]) -> Resolution:
         ordered = sorted(dict.fromkeys(readings), key=lambda reading: (-len(reading[0]), reading))
         server, name = ordered[0]
         if len({server for server, _ in ordered}) == 1 and self._listed(server) is None:

@@ -32,7 +32,7 @@ def resolve_named(uri: str, servers: ServerNames, offers: Container[str]) -> Res
     The name in what is returned is the server's own URI.
     """
     head, own = split_resource(uri) or ("", "")
-    fits = servers.fitting(head.strip()) if head else []
+    fits = servers.matches(head.strip()) if head else []
     if len(fits) > 1:
         return Ambiguous(tuple((server, own) for server in fits))
     if fits:

@@ -84,16 +84,18 @@ class Corpus:
             copied=nothing,
             embedder=embedder,
             meanings=Meanings.empty(dimensions),
-            world=World.unknown(dimensions),
+            world=World.empty(dimensions),
         )
 
-    def rebuilt(self, segments: Sequence[Segment]) -> Corpus:
+    def rebuild(self, segments: Sequence[Segment]) -> Corpus:
         """Return the corpus of these segments, of different servers, tuned and compared as this one."""
         ordered = tuple(sorted(segments, key=lambda segment: segment.server))
         nothing = Corpus.empty(self.tuning, self.embedder)
-        return _changed(replace(nothing, world=self.world.changed(self.all_servers, {})), ordered, (), ordered, 0)
+        return _replace_segments(
+            replace(nothing, world=self.world.replace(self.all_servers, {})), ordered, (), ordered, 0
+        )
 
-    def changed(self, server: str, segment: Segment | None) -> Corpus:
+    def with_segment(self, server: str, segment: Segment | None) -> Corpus:
         """Return the corpus with this server's segment replaced, added, or (None) removed."""
         place = self.place(server)
         present = place < len(self.segments) and self.segments[place].server == server
@@ -103,9 +105,9 @@ class Corpus:
             return self
         segments = self.segments[:place] + new + self.segments[place + len(old) :]
         if len(self.counts) > 2 * len(self.term_of) + _SPARE_TERMS:  # numbers of forgotten terms are never re-used
-            return self.rebuilt(segments)
+            return self.rebuild(segments)
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
-        return _changed(self, segments, old, new, low)
+        return _replace_segments(self, segments, old, new, low)
 
     def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None) -> Corpus:
         """Return the corpus with the vectors of these servers' documents, a row each, put in; unknown servers do not
@@ -119,13 +121,13 @@ class Corpus:
             for segment in self.segments
         )
         rows = {segment.server: _comparable(segment, embedder) for segment in segments}
-        meanings = Meanings.empty(embedder.dimensions).spliced(0, 0, list(rows.values()))
+        meanings = Meanings.empty(embedder.dimensions).splice(0, 0, list(rows.values()))
         if world is not None:
-            following = World.of(world).changed((), rows)
+            following = World.of(world).replace((), rows)
         elif self.embedder is not None and self.embedder.name == embedder.name:
-            following = self.world.changed((), {server: rows[server] for server in made.keys() & rows.keys()})
+            following = self.world.replace((), {server: rows[server] for server in made.keys() & rows.keys()})
         else:
-            following = World.unknown(embedder.dimensions)
+            following = World.empty(embedder.dimensions)
         return replace(self, segments=segments, embedder=embedder, meanings=meanings, world=following)
 
     def place(self, server: str) -> int:
@@ -143,7 +145,7 @@ class Corpus:
         return mask
 
 
-def _changed(
+def _replace_segments(
     base: Corpus, segments: tuple[Segment, ...], old: tuple[Segment, ...], new: tuple[Segment, ...], low: int
 ) -> Corpus:
     """Return `base` with the documents of `old`, numbered from `low` on, replaced by those of `new`."""
@@ -154,11 +156,11 @@ def _changed(
     placed = np.cumsum([low, *map(len, new)])[:-1].tolist()
     grown_by = sum(map(len, new)) - (high - low)
 
-    def spliced(postings: Postings, parts: list[Triples]) -> Postings:
-        moved = [part.placed(named, first) for part, named, first in zip(parts, numbers, placed, strict=True)]
-        return postings.spliced(low, high, Triples.joined(moved), grown_by, len(counts))
+    def splice(postings: Postings, parts: list[Triples]) -> Postings:
+        moved = [part.move(named, first) for part, named, first in zip(parts, numbers, placed, strict=True)]
+        return postings.splice(low, high, Triples.join(moved), grown_by, len(counts))
 
-    names = spliced(base.names, [segment.names for segment in new])
+    names = splice(base.names, [segment.names for segment in new])
     total = sum(sizes)
     segment_of = np.repeat(np.arange(len(segments), dtype=np.int32), sizes)
     prints = np.concatenate([base.prints[:low], *[s.prints for s in new], base.prints[high:]])
@@ -174,10 +176,10 @@ def _changed(
         counts=counts,
         holders=holders,
         idf=idf,
-        postings=spliced(base.postings, [segment.postings for segment in new]),
+        postings=splice(base.postings, [segment.postings for segment in new]),
         names=names,
-        vocabulary=base.vocabulary.changed([s.known for s in old], [s.known for s in new]),
-        named=_named(base.named, old, new),
+        vocabulary=base.vocabulary.replace([s.known for s in old], [s.known for s in new]),
+        named=_servers_by_name(base.named, old, new),
         segment_of=segment_of,
         sizes=np.array(sizes, np.int32),
         kinds=kinds,
@@ -189,8 +191,8 @@ def _changed(
         prints=prints,
         copied=copied_shares(prints, segment_of, np.array(sizes, np.int32)),
         embedder=base.embedder,
-        meanings=base.meanings.spliced(low, high, list(vectors.values())),
-        world=base.world.changed([segment.server for segment in old], vectors),
+        meanings=base.meanings.splice(low, high, list(vectors.values())),
+        world=base.world.replace([segment.server for segment in old], vectors),
     )
 
 
@@ -231,7 +233,7 @@ def _terms(
     return term_of, counts, holders, numbers
 
 
-def _named(
+def _servers_by_name(
     named: dict[str, tuple[str, ...]], old: Sequence[Segment], new: Sequence[Segment]
 ) -> dict[str, tuple[str, ...]]:
     out = dict(named)

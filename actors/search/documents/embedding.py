@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from actors.search.document import Document
 from actors.search.documents.postings import Bools, Floats
-from actors.search.language.text import spaced
+from actors.search.language.text import with_spaces
 
 Levels = npt.NDArray[np.int8]
 """Vectors as whole numbers, a row each; only their direction has a meaning."""
@@ -67,7 +67,7 @@ def query_levels(embedder: Embedder, query: str) -> Floats:
 
 def text_of(document: Document) -> str:
     """Return the text that stands for a document: server, name, title and the beginning of the description."""
-    server, name = spaced(document.server[:_MAX_NAME_CHARS]), spaced(document.name[:_MAX_NAME_CHARS])
+    server, name = with_spaces(document.server[:_MAX_NAME_CHARS]), with_spaces(document.name[:_MAX_NAME_CHARS])
     description = " ".join(document.description[: 2 * _MAX_DESCRIPTION_CHARS].split())[:_MAX_DESCRIPTION_CHARS]
     return f"{server} {name}: {document.title[:_MAX_NAME_CHARS]} {description}"
 
@@ -96,7 +96,7 @@ class Meanings:
     def empty(dimensions: int) -> Meanings:
         return Meanings(np.zeros((0, dimensions), np.float32), np.zeros(0, np.float32))
 
-    def spliced(self, low: int, high: int, new: Sequence[Levels]) -> Meanings:
+    def splice(self, low: int, high: int, new: Sequence[Levels]) -> Meanings:
         """Return these with the rows from `low` to `high` replaced; vectors of another length count as none."""
         width = self.rows.shape[1]
         fresh = [
@@ -110,7 +110,7 @@ class Meanings:
         )
 
     @property
-    def known(self) -> Bools:
+    def present(self) -> Bools:
         out: Bools = self.scales > 0
         return out
 

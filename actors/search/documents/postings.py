@@ -27,12 +27,12 @@ class Triples:
     documents: Ints
     weights: Floats
 
-    def placed(self, names: Ints, first: int) -> Triples:
+    def move(self, names: Ints, first: int) -> Triples:
         """Return the same postings with term t called `names[t]` and documents counted from `first`."""
         return Triples(names[self.terms], self.documents + np.int32(first), self.weights)
 
     @staticmethod
-    def joined(parts: list[Triples]) -> Triples:
+    def join(parts: list[Triples]) -> Triples:
         if not parts:
             return NO_TRIPLES
         return Triples(
@@ -70,7 +70,7 @@ class Postings:
         """Return the term of every posting."""
         return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
 
-    def spliced(self, low: int, high: int, new: Triples, grown_by: int, term_count: int) -> Postings:
+    def splice(self, low: int, high: int, new: Triples, grown_by: int, term_count: int) -> Postings:
         """Return postings without documents `low` up to `high`, later ones moved by `grown_by`, and `new` merged in.
 
         `new` uses the numbers after the move; `term_count` is the number of terms afterwards, at least as many as now.
@@ -84,7 +84,7 @@ class Postings:
         new_keys = _keys(new.terms, new.documents)
         order = np.argsort(new_keys)
         at = np.searchsorted(_keys(terms, documents), new_keys[order])
-        return _packed(
+        return _pack(
             np.insert(terms, at, new.terms[order]),
             np.insert(documents, at, new.documents[order]),
             np.insert(weights, at, new.weights[order]),
@@ -96,7 +96,7 @@ def _keys(terms: Ints, documents: Ints) -> npt.NDArray[np.int64]:
     return (terms.astype(np.int64) << _SHIFT) | documents
 
 
-def _packed(terms: Ints, documents: Ints, weights: Floats, term_count: int) -> Postings:
+def _pack(terms: Ints, documents: Ints, weights: Floats, term_count: int) -> Postings:
     starts = np.zeros(term_count + 1, np.int64)
     np.cumsum(np.bincount(terms, minlength=term_count), out=starts[1:])
     return Postings(starts, documents, weights)

@@ -92,15 +92,15 @@ def analyse(
         names=analysis.names.triples(),
         known=frozenset(map(sys.intern, analysis.known)),
         server_words=frozenset(map(stem, analysis.server_words)),
-        by_name=_squashed(ordered, lambda document: document.name),
-        by_path=_squashed(ordered, lambda document: server + document.name),
+        by_name=_numbers_by(ordered, lambda document: document.name),
+        by_path=_numbers_by(ordered, lambda document: server + document.name),
         prints=prints_of(ordered),
         meanings=document_levels(embedder, ordered),
         embedder=embedder.name if embedder is not None else "",
     )
 
 
-def _squashed(documents: Iterable[Document], text: Callable[[Document], str]) -> dict[str, tuple[int, ...]]:
+def _numbers_by(documents: Iterable[Document], text: Callable[[Document], str]) -> dict[str, tuple[int, ...]]:
     out: dict[str, tuple[int, ...]] = {}
     for number, document in enumerate(documents):
         key = squash(text(document)[:_MAX_NAME_CHARS])
@@ -171,7 +171,7 @@ class _Analysis:
             if field == "instructions":
                 only_instructions = set(stemmed) - gained.keys()
             elif field != "joined":
-                stemmed = stemmed + self._inflected(field, fields[field])
+                stemmed = stemmed + self._inflections(field, fields[field])
             for word, count in Counter(stemmed).items():
                 gained[word] = gained.get(word, 0.0) + weight * min(count, self.tuning.repeat_limit)
         for word, weight in gained.items():
@@ -180,7 +180,7 @@ class _Analysis:
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
 
-    def _inflected(self, field: FieldName, written: list[str]) -> list[str]:
+    def _inflections(self, field: FieldName, written: list[str]) -> list[str]:
         """Return the terms for words that are not their own stem: the form that is asked for counts a little more."""
         counted = (word for word in written if word not in STOP_WORDS or field in _NAMES)
         return [as_written(word) for word in counted if stem(word) != word]

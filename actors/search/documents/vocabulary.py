@@ -46,7 +46,7 @@ class Vocabulary:
     def __contains__(self, word: object) -> bool:
         return word in self.holders
 
-    def changed(self, removed: Iterable[Iterable[str]], added: Iterable[Iterable[str]]) -> Vocabulary:
+    def replace(self, removed: Iterable[Iterable[str]], added: Iterable[Iterable[str]]) -> Vocabulary:
         holders = dict(self.holders)
         new: set[str] = set()
         for known in added:
@@ -65,7 +65,7 @@ class Vocabulary:
         fresh, lost = new - gone, gone - new
         if not fresh and not lost:
             return Vocabulary(holders, self.ordered, self.by_shape)
-        return Vocabulary(holders, _merged(self.ordered, lost, fresh), self._shapes(lost, fresh))
+        return Vocabulary(holders, _merge(self.ordered, lost, fresh), self._shapes(lost, fresh))
 
     def _shapes(self, lost: set[str], fresh: set[str]) -> Mapping[Shape, Sequence[str]]:
         by_shape = dict(self.by_shape)
@@ -75,7 +75,7 @@ class Vocabulary:
                 if len(word) >= _MIN_CORRECTED_CHARS - 1 and not word.isdigit() and not is_cjk(word):
                     groups.setdefault((len(word), word[0]), (set(), set()))[place].add(word)
         for shape, (out, come) in groups.items():
-            by_shape[shape] = _merged(by_shape.get(shape, ()), out, come)
+            by_shape[shape] = _merge(by_shape.get(shape, ()), out, come)
         return by_shape
 
     def completions(self, word: str) -> list[str]:
@@ -132,7 +132,7 @@ class Vocabulary:
         return whole[1] if whole and 1 < len(whole[1]) <= _MAX_PIECES else ()
 
 
-def _merged(words: Sequence[str], lost: set[str], fresh: set[str]) -> Sequence[str]:
+def _merge(words: Sequence[str], lost: set[str], fresh: set[str]) -> Sequence[str]:
     """Return the sorted words without some and with others; sorting two sorted runs is one pass."""
     kept = [word for word in words if word not in lost] if lost else list(words)
     kept += sorted(fresh)

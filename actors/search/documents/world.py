@@ -33,14 +33,14 @@ class World:
     @staticmethod
     def of(rows: Levels) -> World:
         """Return a world in which nothing is done here; `rows` are the vectors of its lines."""
-        lines = Meanings.empty(rows.shape[1]).spliced(0, 0, [rows])
+        lines = Meanings.empty(rows.shape[1]).splice(0, 0, [rows])
         return World(lines, {}, np.ones(len(rows), np.bool_))
 
     @staticmethod
-    def unknown(dimensions: int) -> World:
+    def empty(dimensions: int) -> World:
         return World.of(np.zeros((0, dimensions), np.int8))
 
-    def changed(self, gone: Iterable[str], new: Mapping[str, Levels]) -> World:
+    def replace(self, gone: Iterable[str], new: Mapping[str, Levels]) -> World:
         """Return the world with these servers left out and then those with these vectors put in."""
         if not len(self.elsewhere):
             return self
@@ -67,7 +67,7 @@ class World:
         out = np.zeros(len(self.elsewhere), np.bool_)
         if rows.shape[1] != self.lines.rows.shape[1]:
             return out
-        documents = Meanings.empty(rows.shape[1]).spliced(0, 0, [rows])
+        documents = Meanings.empty(rows.shape[1]).splice(0, 0, [rows])
         for first in range(0, len(rows), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             cosines = self.lines.rows @ documents.rows[some].T * documents.scales[some]

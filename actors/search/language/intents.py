@@ -81,7 +81,7 @@ Rules = Mapping[str, Sequence[_Rule]]
 """Rules by the stems, or the classes, of one word of their cue: that which the fewest rules have."""
 
 
-def compiled(lines: Iterable[str]) -> Rules:
+def compile_rules(lines: Iterable[str]) -> Rules:
     """Return the rules of these lines, of which blank ones and comments (`# `) are none. Raises `ValueError`."""
     rules: list[_Rule] = []
     for line in lines:
@@ -101,7 +101,7 @@ def compiled(lines: Iterable[str]) -> Rules:
     return out
 
 
-def _asked(word: str) -> str:
+def _cue(word: str) -> str:
     """Return what a word of a cue asks for: any form of the word, but a past participle itself."""
     return word if word.endswith("ed") else stem(word)
 
@@ -117,7 +117,7 @@ def _rule(number: int, cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -
             if said & _PASSED_OVER or any(word.startswith("#") for word in said - _CLASSES):
                 raise ValueError(f"not a rule: {element!r} is never looked at")
             kinds = said & _CLASSES
-            steps.append(_Step(frozenset(map(_asked, said - kinds)) | kinds, gap))
+            steps.append(_Step(frozenset(map(_cue, said - kinds)) | kinds, gap))
             gap = 0
     return _Rule(number, tuple(steps), cue[:1] == [_START], cue[-1:] == [_END], needs)
 
@@ -130,10 +130,10 @@ class _Word:
     names: frozenset[str]
 
 
-_OURS = compiled(RULES)  # here and not with the first query: it takes as long as twenty of these
+_OURS = compile_rules(RULES)  # here and not with the first query: it takes as long as twenty of these
 
 
-def understood(text: str, known: Rules = _OURS) -> Understood:
+def interpret(text: str, known: Rules = _OURS) -> Understood:
     """Return what a text means by these rules (default: ours). In other words it means no more than it says."""
     sentence = _read(text)
     places: dict[str, list[int]] = defaultdict(list)
@@ -142,7 +142,7 @@ def understood(text: str, known: Rules = _OURS) -> Understood:
             places[name].append(place)
     meanings: list[_Meaning] = []
     for _, rule in sorted(_candidates(places.keys(), known).items()):
-        met = _met(rule, sentence, places)
+        met = _find(rule, sentence, places)
         if met:
             meanings.append(_Meaning(rule.needs, met))
     if not meanings:
@@ -175,7 +175,7 @@ def _read(text: str) -> list[_Word]:
 
 
 def _names(word: str) -> frozenset[str]:
-    names = {stem(word), _asked(word)}
+    names = {stem(word), _cue(word)}
     if word in TIMES or _CLOCK.fullmatch(word):
         names.add("#time")
     if word in _WHO:
@@ -187,7 +187,7 @@ def _names(word: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def _met(rule: _Rule, sentence: Sequence[_Word], places: Mapping[str, Sequence[int]]) -> frozenset[int]:
+def _find(rule: _Rule, sentence: Sequence[_Word], places: Mapping[str, Sequence[int]]) -> frozenset[int]:
     for begin in sorted({place for name in rule.steps[0].options for place in places.get(name, ())}):
         met = _match(rule, sentence, begin)
         if met:

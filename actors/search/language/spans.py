@@ -66,7 +66,7 @@ def _spans(query: str) -> Sequence[re.Match[str]]:
     return tuple(_SPAN.finditer(query))
 
 
-def _replaced(query: str, replacement: Callable[[re.Match[str]], str]) -> str:
+def _replace_spans(query: str, replacement: Callable[[re.Match[str]], str]) -> str:
     parts: list[str] = []
     end = 0
     for span in _spans(query):
@@ -77,15 +77,15 @@ def _replaced(query: str, replacement: Callable[[re.Match[str]], str]) -> str:
 
 def with_nouns(query: str) -> str:
     """Return the query with what its shape says in the place of what is written so: "PLAT-2231" is a Jira issue."""
-    return _replaced(query, lambda span: SHAPES[span.lastgroup].noun if span.lastgroup in SHAPES else span[0])
+    return _replace_spans(query, lambda span: SHAPES[span.lastgroup].noun if span.lastgroup in SHAPES else span[0])
 
 
 def with_marks(query: str) -> str:
     """Return the query with the mark of its kind in the place of each span, and without what is quoted and blobs."""
-    return _replaced(query, lambda span: f" {_marked(span)} ")
+    return _replace_spans(query, lambda span: f" {_mark_of(span)} ")
 
 
-def _marked(span: re.Match[str]) -> str:
+def _mark_of(span: re.Match[str]) -> str:
     kind = span.lastgroup or ""
     if kind == "path" and not _EXTENSION.search(span[0][-16:]):
         kind = "folder"
@@ -99,7 +99,7 @@ def mark(kind: str) -> str:
 
 def without_quotes(query: str) -> str:
     """Return the query without what is quoted, or to be contained in what is looked for: that is text, no request."""
-    return _replaced(query, lambda span: " " if span.lastgroup in ("quote", "content") else span[0])
+    return _replace_spans(query, lambda span: " " if span.lastgroup in ("quote", "content") else span[0])
 
 
 def named_words(query: str) -> frozenset[str]:
@@ -162,12 +162,12 @@ def query_words(text: str, known: Container[str]) -> list[str]:
         if len(pieces) > 1:
             whole = words(part, split=False)
             if any(word in known for word in whole):
-                pieces = [piece for word in whole for piece in _kept(word, part, known)]
+                pieces = [piece for word in whole for piece in _keep_known(word, part, known)]
         out += pieces
     return out
 
 
-def _kept(word: str, part: str, known: Container[str]) -> list[str]:
+def _keep_known(word: str, part: str, known: Container[str]) -> list[str]:
     """Return the word itself if it is known, else its pieces as its capitals show them."""
     if word in known:
         return [word]

@@ -55,11 +55,11 @@ def is_cjk(word: str) -> bool:
 
 def clean(text: str) -> str:
     """Return the text in compatibility form, without accents and invisible characters."""
-    return text if text.isascii() else _cleaned(text)
+    return text if text.isascii() else _normalize(text)
 
 
 @lru_cache(maxsize=32)  # a query is cleaned by each step that reads it
-def _cleaned(text: str) -> str:
+def _normalize(text: str) -> str:
     text = unicodedata.normalize("NFKC", text)
     if _CJK_CHAR.search(text):  # taking Hangul and kana apart would change what is written
         return "".join(c for c in text if unicodedata.category(c) != "Cf")
@@ -112,7 +112,7 @@ def camel_words(text: str) -> list[str]:
     ]
 
 
-def spaced(name: str) -> str:
+def with_spaces(name: str) -> str:
     """Return a name in words as a person would write them: no camelCase, underscores or hyphens."""
     return _LOWER_UPPER.sub(r"\1 \2", name).replace("_", " ").replace("-", " ")
 

@@ -93,7 +93,7 @@ def chances(values: Floats, evidence: Evidence) -> Floats:
     """
     common = _logit(WORDS, evidence.of(0)) if len(values) else 0.0
     beside = (evidence.elsewhere - evidence.elsewhere[:1]) * np.float32(WORDS.elsewhere)
-    out: Floats = falling(values) / (1 + np.exp(-beside - np.float32(common)))
+    out: Floats = decay(values) / (1 + np.exp(-beside - np.float32(common)))
     return out
 
 
@@ -105,7 +105,7 @@ def with_meanings(values: Floats, readings: Sequence[Evidence], nearness: Nearne
     first = int(values.argmax())
     curve = WORDS if nearness is None else MEANINGS
     sure = max(_logit(curve, evidence.of(first, nearness or NO_NEARNESS)) for evidence in readings)
-    return falling(values) * np.float32(1 / (1 + math.exp(-sure)))
+    return decay(values) * np.float32(1 / (1 + math.exp(-sure)))
 
 
 def _logit(curve: Curve, evidence: tuple[float, ...]) -> float:
@@ -113,7 +113,7 @@ def _logit(curve: Curve, evidence: tuple[float, ...]) -> float:
     return sum(weight * value for weight, value in zip(weights, evidence, strict=True))
 
 
-def falling(values: Floats) -> Floats:
+def decay(values: Floats) -> Floats:
     """Return per document by how much it is less likely to be meant than the one with the best score."""
     out = np.zeros(len(values), np.float32)
     scored = np.flatnonzero(values > 0)  # a power of zero takes ten times as long as one of a number

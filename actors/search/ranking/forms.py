@@ -98,7 +98,7 @@ class Forms:
                 return head
         return NO_TERM
 
-    def glued(self, words: Sequence[Weighted]) -> list[int]:
+    def compounds(self, words: Sequence[Weighted]) -> list[int]:
         """Return of each two neighbours the term they are as one word, if that is known: "event hubs", "eventhubs"."""
         out: list[int] = []
         for (one, _), (other, _) in pairwise(words):

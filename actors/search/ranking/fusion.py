@@ -16,7 +16,7 @@ import numpy as np
 from actors.search.documents.corpus import Corpus
 from actors.search.documents.embedding import Embedder, query_levels
 from actors.search.documents.postings import Bools, Floats
-from actors.search.language.intents import understood
+from actors.search.language.intents import interpret
 from actors.search.language.spans import with_nouns
 from actors.search.language.text import words
 from actors.search.ranking.certainty import Nearness, with_meanings
@@ -35,7 +35,7 @@ _MAX_WORDS = 60
 _TINY = 1e-6
 
 
-def fused(
+def fuse(
     corpus: Corpus, query: str, scores: Scores | None, mask: Bools | None, allowed: Allowed | None
 ) -> Scores | None:
     """Return the scores with the meanings' part; as they are without an embedder, or if no document matches.
@@ -44,8 +44,8 @@ def fused(
     """
     if scores is None or corpus.embedder is None or not corpus.tuning.semantic:
         return scores
-    matching = scores.matching(corpus.tuning.min_matched)
-    known = corpus.meanings.known
+    matching = scores.matches_enough(corpus.tuning.min_matched)
+    known = corpus.meanings.present
     if not matching.any() or not known.any():
         return scores
     asked = query_vector(corpus, corpus.embedder, query)
@@ -77,7 +77,7 @@ def _weight(corpus: Corpus, query: str, share: float) -> float:
     tuning = corpus.tuning
     asked = [word for word in words(query) if len(word) >= _LEAST_LETTERS][:_MAX_WORDS]
     unknown = sum(word not in corpus.vocabulary for word in asked) / max(1, len(asked))
-    explained = len(understood(query).taken.intersection(asked)) / max(1, len(asked)) if tuning.intents else 0.0
+    explained = len(interpret(query).taken.intersection(asked)) / max(1, len(asked)) if tuning.intents else 0.0
     unsure = (1 - tuning.semantic_sure * min(1.0, share)) * (1 - tuning.semantic_explained * explained)
     read = min(1.0, tuning.semantic_words / max(1, len(query.split())))
     return tuning.semantic * unsure * (1 - unknown) ** 2 * read

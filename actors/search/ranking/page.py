@@ -90,10 +90,10 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
     if scores is None:
         nothing = np.zeros(len(corpus.documents), np.float32)
         scores = Scores(nothing, nothing, 1.0, nothing)
-    enough = scores.matching(corpus.tuning.min_matched)
+    enough = scores.matches_enough(corpus.tuning.min_matched)
     if not enough.any() and _is_long_and_familiar(corpus, query):
         # So many words describe the world around what is wanted that no tool can explain a seventh of them.
-        enough = scores.matching(corpus.tuning.min_matched * _OF_MANY_WORDS)
+        enough = scores.matches_enough(corpus.tuning.min_matched * _OF_MANY_WORDS)
     enough[list(exact)] = True
     matching: Ints = np.flatnonzero(enough).astype(np.int32)
     if not len(matching):
@@ -102,10 +102,10 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
         return Found(total=len(matching))
     # Words alone decide who fits, as nearness in meaning is never far from the next.
     values = scores.values if scores.words is None else scores.words
-    ordered = _ordered(scores, values, corpus.segment_of, matching, exact, limit)
+    ordered = _order(scores, values, corpus.segment_of, matching, exact, limit)
     asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
     ordered = _in_turns(_with_originals_first(corpus, asked, ordered, exact), exact)
-    chosen = _chosen(corpus, asked, ordered, values, exact, limit)
+    chosen = _choose(corpus, asked, ordered, values, exact, limit)
     return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
 
 
@@ -116,9 +116,7 @@ def _is_long_and_familiar(corpus: Corpus, query: str) -> bool:
     return corpus.tuning.sentences_from <= len(asked) <= _FAMILIAR * known
 
 
-def _ordered(
-    scores: Scores, values: Floats, segment_of: Ints, matching: Ints, exact: Exact, limit: int
-) -> Sequence[int]:
+def _order(scores: Scores, values: Floats, segment_of: Ints, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
     """Return matching documents in order, as far down as another server's could still fit the page.
 
     Who fits is decided by `values`, the scores by words alone.
@@ -196,7 +194,7 @@ def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
     return written + mixed + [number for number in ordered if exact.get(number, 0) < _BY_NAME]
 
 
-def _chosen(
+def _choose(
     corpus: Corpus, asked: set[str], ordered: Sequence[int], values: Floats, exact: Exact, limit: int
 ) -> Sequence[int]:
     """Return one page: of each server at most half, unless the query names it or nothing else fits."""

@@ -35,7 +35,7 @@ def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | Non
     sentences = _sentences(reader, query, terms)
     wishes = [] if sentences else _wishes(reader, query)
     if allowed is not None:
-        mask = _narrowed(corpus, [terms, *[sentence for _, sentence in sentences], *wishes], mask, allowed)
+        mask = _visible_mask(corpus, [terms, *[sentence for _, sentence in sentences], *wishes], mask, allowed)
     scorer = Scorer(corpus, mask)
     whole = scorer.score(_rarest(corpus, terms))
     if sentences:
@@ -73,7 +73,7 @@ def _asks(terms: Sequence[Term]) -> bool:
     return is_all_known
 
 
-def _narrowed(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | None, allowed: Allowed) -> Bools:
+def _visible_mask(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | None, allowed: Allowed) -> Bools:
     """Return the mask of those documents with a word of the query that are allowed: it is asked about no others."""
     out: Bools = np.zeros(len(corpus.documents), np.bool_)
     for match in {match for part in parts for term in part for match in term.matches}:

@@ -49,7 +49,7 @@ class Scores:
     words: Floats | None = None
     near: Bools | None = None
 
-    def matching(self, least: float) -> Bools:
+    def matches_enough(self, least: float) -> Bools:
         """Return which documents match at least this share of the query, or are near in meaning."""
         out = (self.values > 0) & (self.matched >= least)
         return out if self.near is None else out | self.near
@@ -79,7 +79,7 @@ class Scorer:
         mass, asked, unknown = 0.0, 0.0, 0.0
         for term in terms:
             if not term.matches:
-                mass += _missed(corpus, term)
+                mass += _missing_mass(corpus, term)
                 unknown += _greatest_idf(corpus) * term.weight if term.thing and not term.proper else 0.0
                 continue
             best = self._best(term)
@@ -153,7 +153,7 @@ def _elsewhere(corpus: Corpus, terms: Sequence[Term]) -> Floats:
     return missing / np.float32(max(1, len(named)))
 
 
-def _missed(corpus: Corpus, term: Term) -> float:
+def _missing_mass(corpus: Corpus, term: Term) -> float:
     """Return the mass of a term that nothing matches: it lowers the share matched, as something was asked for."""
     if term.word.isdigit():
         return 0.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from actors.search.documents.corpus import Corpus
-from actors.search.language.intents import understood
+from actors.search.language.intents import interpret
 from actors.search.language.lexicon import phrases_in
 from actors.search.language.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
 from actors.search.language.text import is_cjk, stem
@@ -66,7 +66,7 @@ class Reader:
         self._topics = topics if "about" in meant and has_object else frozenset()
         seen = {term.word for term in out}
         out += self._phrases(unquoted)
-        glued = [NO_TERM, *self._forms.glued(used), NO_TERM]  # with the word before
+        glued = [NO_TERM, *self._forms.compounds(used), NO_TERM]  # with the word before
         for place, (word, weight) in enumerate(used):
             if word not in seen:
                 seen.add(word)
@@ -110,7 +110,7 @@ class Reader:
         """Add the needs that turns of phrase stand for, and return the words that these explain."""
         if not self.tuning.intents or len(text) >= _MAX_PHRASE_CHARS:
             return frozenset()
-        meaning = understood(text)
+        meaning = interpret(text)
         for need in meaning.needs:
             matches: Weights = {}
             for word in need:

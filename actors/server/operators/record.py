@@ -7,7 +7,7 @@ from collections.abc import Callable
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.names.renames import renamed
+from actors.catalogue.names.renames import find_renames
 from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartType
@@ -40,7 +40,7 @@ def listed_change(before: Offer | None, after: Offer) -> Refreshed:
         added=tuple(sorted(new.keys() - old.keys())),
         removed=tuple(sorted(old.keys() - new.keys())),
         changed=tuple(sorted(name for name in new.keys() & old.keys() if new[name] != old[name])),
-        renamed=renamed(before.tools, after.tools) if before is not None else {},
+        renamed=find_renames(before.tools, after.tools) if before is not None else {},
         problems=after.problems,
     )
 

@@ -16,7 +16,7 @@ from actors.catalogue.lists import inference
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.search import DEFAULT_TUNING, Hit
-from actors.search.language.intents import understood
+from actors.search.language.intents import interpret
 from actors.search.language.lexicon import REAL_WORDS, alternatives, phrases_in
 from actors.search.language.spans import without_quotes
 from actors.search.language.text import stem, words
@@ -50,7 +50,7 @@ class Need:
         if self._things and self._says(tool):
             return True
         if not self._is_paraphrased:
-            meant = [word for need in understood(self._text).needs for word in need]
+            meant = [word for need in interpret(self._text).needs for word in need]
             meant += [word for said in phrases_in(self._text.lower()) for word in said]
             self._read([*words(self._text), *meant])
             self._is_paraphrased = True

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from actors.catalogue.names.resolution import bounded
+from actors.catalogue.names.resolution import clip
 from actors.errors import AmbiguousName
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import lenient_json
@@ -77,7 +77,7 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
         return None
     if b'"tool_path"' in given and _is_envelope(call.arguments, call.tool_path):
         return None
-    return Execute(tool_path=bounded(path), arguments=call.arguments)
+    return Execute(tool_path=clip(path), arguments=call.arguments)
 
 
 def _understood(arguments: msgspec.Raw) -> Execute:
@@ -99,7 +99,7 @@ def _understood(arguments: msgspec.Raw) -> Execute:
         raise invalid(EXECUTE, "'tool_path' must be a string such as 'github:create_issue'", given)
     if _is_envelope(inner, path):
         inner = object_text(members(EXECUTE, inner)["arguments"])
-    return Execute(tool_path=bounded(path), server=outer.name, server_key=outer.key, arguments=inner, wrapper=wrapper)
+    return Execute(tool_path=clip(path), server=outer.name, server_key=outer.key, arguments=inner, wrapper=wrapper)
 
 
 class _Beside(NamedTuple):
@@ -117,7 +117,7 @@ def _take_server(path: Any, rest: lenient_json.Members) -> tuple[_Beside, lenien
     flat = isinstance(path, str) and ":" in path and not _says_something(rest.get("arguments", EMPTY))
     given = {key: plain(rest.get(key)) for key in SERVER_KEYS}
     named = {key: texts(value) for key, value in given.items() if value and not (flat and isinstance(value, list))}
-    names = list(dict.fromkeys(bounded(name) for several in named.values() for name in several))
+    names = list(dict.fromkeys(clip(name) for several in named.values() for name in several))
     if not names:
         return _NOWHERE, rest
     if len(names) > 1:

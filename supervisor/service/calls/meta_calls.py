@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.catalogue.names.resolution import MAX_PATH_CHARS, Unknown, bounded
+from actors.catalogue.names.resolution import MAX_PATH_CHARS, Unknown, clip
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, MalformedRequest, SupervisorError
 from actors.kit import Latest
@@ -111,7 +111,7 @@ class MetaCalls:
                 return self._own(client, await self._list_for_model(client, given))
             case definitions.READ_RESOURCE:
                 return self._own(client, await self._reading.for_model(exchange, given, call.meta))
-        direct = execution.Execute(tool_path=bounded(name), arguments=given)
+        direct = execution.Execute(tool_path=clip(name), arguments=given)
         return await self._tools.call(exchange, direct, call.meta)
 
     async def _execute(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:
@@ -142,7 +142,7 @@ class MetaCalls:
         most = settings.discover_limit_max
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
         await self._visible.searchable(client, wanted.kinds)
-        seen = await self._visible.discovered(client, configured.first_discovery_wait_s)
+        seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)
         done = await self._search(seen, wanted)
         statuses = self._visible.statuses(client.principal)
         servers = partial(self._introduction.servers, client.principal)

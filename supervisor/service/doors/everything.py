@@ -121,7 +121,9 @@ class Everything:
 
     async def _list(self, exchange: Exchange) -> bytes:
         client, kind = exchange.client, KINDS[exchange.method]
-        seen = await self._visible.discovered(client, self._means.deployment.value.settings.first_discovery_wait_s)
+        seen = await self._visible.wait_for_discovery(
+            client, self._means.deployment.value.settings.first_discovery_wait_s
+        )
         names = await self._names.of(seen)
         cursor, weight = native_lists.cursor_of(exchange.params), native_lists.weight(seen, kind)
         define = partial(names.definition_of, client.version)

@@ -63,7 +63,7 @@ def mentions_unknown(text: bytes, version: str) -> bool:
     return holds(text, MARKS[version])
 
 
-def known(block: msgspec.Raw, version: str) -> msgspec.Raw:
+def fit(block: msgspec.Raw, version: str) -> msgspec.Raw:
     """Return a block that clients of a revision know: the same, or a text in its place."""
     if not mentions_unknown(bytes(block), version):
         return block

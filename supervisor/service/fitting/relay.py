@@ -196,7 +196,9 @@ def not_found(era: Era, message: str, uri: str) -> RemoteError:
     return RemoteError(ErrorObject(code, message, msgspec.Raw(encode(data))))
 
 
-def relayed(error: RemoteError, method: str, era: Era, uri: str = "", written: Era | None = None) -> RemoteError:
+def translate_error(
+    error: RemoteError, method: str, era: Era, uri: str = "", written: Era | None = None
+) -> RemoteError:
     """Return a server's error for a client of `era`: as it is, but for codes that would mislead that client.
 
     `uri`: what a `resources/read` asked for; `written`: the era of the server, if that is known. Message and data stay.

@@ -52,7 +52,7 @@ def may_not_fit(body: bytes, to: Shown) -> bool:
     return False
 
 
-def fitted(body: bytes, to: Shown) -> bytes:
+def fit_result(body: bytes, to: Shown) -> bytes:
     """Return a result as its client can take it: the same bytes if it can.
 
     Raises `msgspec.MsgspecError` or RecursionError for what is nested too deeply to be read.
@@ -67,7 +67,7 @@ def fitted(body: bytes, to: Shown) -> bytes:
         changed = _fit_list(members, "messages", _known_message, to.version)
     else:
         changed = structured.fit(members, to.version, wrapped=to.wrapped)
-        changed = _fit_list(changed, "content", blocks.known, to.version)
+        changed = _fit_list(changed, "content", blocks.fit, to.version)
     return body if changed is members else encode(changed)
 
 
@@ -92,5 +92,5 @@ def _known_message(message: msgspec.Raw, version: str) -> msgspec.Raw:
     except msgspec.ValidationError:
         return message
     content = members.get("content")
-    block = blocks.known(content, version) if content is not None else content
+    block = blocks.fit(content, version) if content is not None else content
     return message if block is content else msgspec.Raw(encode({**members, "content": block}))

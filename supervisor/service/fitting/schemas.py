@@ -55,7 +55,7 @@ def is_movable(schema: msgspec.Raw) -> bool:
     return len(schema) <= MAX_BYTES and bytes(schema)[:1] == b"{" and _RECURSIVE not in bytes(schema)
 
 
-def projected(schema: msgspec.Raw) -> msgspec.Raw | None:
+def wrap(schema: msgspec.Raw) -> msgspec.Raw | None:
     """Return the schema of an object with one property, `result`, which has this schema; None if there is none.
 
     Its references to itself are made to lead to the new place, and its dialect is told at the root. What a
@@ -70,13 +70,13 @@ def projected(schema: msgspec.Raw) -> msgspec.Raw | None:
             inner = schema
         else:
             rest = {name: value for name, value in members.items() if name not in dialect}
-            inner = _moved(msgspec.Raw(encode(rest)) if dialect else schema, MAX_DEPTH)
+            inner = _move(msgspec.Raw(encode(rest)) if dialect else schema, MAX_DEPTH)
     except (_TooDeepError, msgspec.MsgspecError, RecursionError):
         return None
     return msgspec.Raw(encode({**dialect, "type": "object", "properties": {"result": inner}, "required": ["result"]}))
 
 
-def _moved(schema: msgspec.Raw, depth: int) -> msgspec.Raw:
+def _move(schema: msgspec.Raw, depth: int) -> msgspec.Raw:
     """Return a schema, or an array of some, with references as they are from the new root. Raises `_TooDeepError`."""
     text = bytes(schema)
     if text[:1] not in (b"{", b"[") or not _MAY_REFER.search(text):
@@ -84,7 +84,7 @@ def _moved(schema: msgspec.Raw, depth: int) -> msgspec.Raw:
     if not depth:
         raise _TooDeepError
     if text[:1] == b"[":
-        return msgspec.Raw(encode([_moved(item, depth - 1) for item in _items.decode(schema)]))
+        return msgspec.Raw(encode([_move(item, depth - 1) for item in _items.decode(schema)]))
     members = _members.decode(schema)
     if _has_base(members):
         return schema
@@ -98,8 +98,8 @@ def _value(keyword: str, value: msgspec.Raw, depth: int) -> Any:
         reference = _text(value)
         return f"{_HERE}{reference[1:]}" if reference == "#" or reference.startswith("#/") else value
     if keyword in _NAMED and bytes(value)[:1] == b"{":
-        return {name: _moved(each, depth) for name, each in _members.decode(value).items()}
-    return _moved(value, depth)
+        return {name: _move(each, depth) for name, each in _members.decode(value).items()}
+    return _move(value, depth)
 
 
 def _has_base(members: dict[str, msgspec.Raw]) -> bool:

@@ -65,7 +65,7 @@ def _changes(members: Members, version: str) -> Iterator[tuple[str, msgspec.Raw 
     if version < structured.SINCE:
         yield _OUTPUT, None
     elif _lacks_object(results, version):
-        yield _OUTPUT, schemas.projected(results)
+        yield _OUTPUT, schemas.wrap(results)
     elif (plain := without_booleans(results)) is not None:
         yield _OUTPUT, plain
 

@@ -55,7 +55,7 @@ class Arrival:
             try:
                 await self._router.ask(WakeServer(server=server, principal=principal))
             except UnknownServer:  # at the start, and after a crash of its actor, there is none for a moment
-                await self._visible.reported(seen)
+                await self._visible.wait_for_report(seen)
             except ServerGaveUp as error:
                 text = f"{error.message}; {advice(server)}"
                 raise ServerGaveUp(text, server=server, retry_after_s=error.retry_after_s) from None
@@ -70,4 +70,4 @@ class Arrival:
             wait = respawn_after_s(status, now)
             if wait is not None and now + wait > by:
                 scope.cancel()
-            await self._visible.reported(self._visible.reports)
+            await self._visible.wait_for_report(self._visible.reports)

@@ -61,9 +61,9 @@ class Lookup:
         if isinstance(resolution, Resolved):  # as nearly always: what follows costs a call more than all of it
             self._refuse(client, resolution)
         else:
-            seen, resolution = await self._settled(client, lambda seen: seen.tool(path, server=server), since)
+            seen, resolution = await self._resolve(client, lambda seen: seen.tool(path, server=server), since)
             if isinstance(resolution, Absent) and resolution.certain:
-                seen, resolution = await self._looked_for(client, resolution, since)
+                seen, resolution = await self._look_again(client, resolution, since)
         match resolution:
             case Resolved(server=name, name=tool):
                 return seen.entries[name], seen.entries[name].tools[tool]
@@ -78,7 +78,7 @@ class Lookup:
 
         Raises `UnknownPrompt`, `AmbiguousName`, and what `Arrival.of` raises.
         """
-        _, resolution = await self._settled(client, lambda seen: seen.prompt(name), since)
+        _, resolution = await self._resolve(client, lambda seen: seen.prompt(name), since)
         match resolution:
             case Resolved(server=server, name=own):
                 return server, own
@@ -94,7 +94,7 @@ class Lookup:
         Raises `RemoteError` in the codes of the client's era if there is none, `AmbiguousName`, and what `Arrival.of`
         raises.
         """
-        seen, resolution = await self._settled(client, lambda seen: resolve_named(uri, seen.names, seen.entries), since)
+        seen, resolution = await self._resolve(client, lambda seen: resolve_named(uri, seen.names, seen.entries), since)
         if resolution is None:
             offers = {server: entry.offer for server, entry in seen.entries.items()}
             resolution = await beside(partial(resolve_bare, uri, offers))
@@ -107,7 +107,7 @@ class Lookup:
         text = f"there is no resource {clean(uri[:_MAX_URI_SHOWN])!r}; list_mcp_resources tells which there are"
         raise not_found(client.era, text, uri)
 
-    async def _looked_for(self, client: Client, absent: Absent, since: float) -> tuple[Catalogue, Resolved | Absent]:
+    async def _look_again(self, client: Client, absent: Absent, since: float) -> tuple[Catalogue, Resolved | Absent]:
         """Return what a name means once a server that sleeps was looked at again: exactly that name, or nothing.
 
         Raises what `Looks.find` raises.
@@ -118,7 +118,7 @@ class Lookup:
         entry = seen.entries.get(server)
         return seen, Resolved(server, name) if entry is not None and name in entry.tools else absent
 
-    async def _settled(self, client: Client, resolve: Callable[[Catalogue], R], since: float) -> tuple[Catalogue, R]:
+    async def _resolve(self, client: Client, resolve: Callable[[Catalogue], R], since: float) -> tuple[Catalogue, R]:
         """Return what a name means once everything is known that it depends on, and the catalogue that says so."""
         seen = self._visible.now(client.principal)
         resolution = resolve(seen)
@@ -160,7 +160,7 @@ def _no_server(path: str) -> str:
     return f", as no server {clean(server[:64])!r} is configured" if named else ""
 
 
-def _renamed(seen: Catalogue, absent: Absent) -> str:
+def _new_path(seen: Catalogue, absent: Absent) -> str:
     """Return the path of a tool that was called so before, empty if there is none."""
     entry = seen.entries.get(absent.server)
     name = entry.renamed.get(absent.name, "") if entry is not None and entry.available else ""
@@ -180,7 +180,7 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
         refused = refuse_barred(entry.server, entry.offer, absent.name)
         if refused is not None:
             return refused
-    if absent is not None and (now := _renamed(seen, absent)):
+    if absent is not None and (now := _new_path(seen, absent)):
         text = f"server {absent.server!r} has no tool {clean(absent.name[:100])!r} any more: it is called {now!r} now"
         return UnknownTool(f"{text}; nothing was called", server=server, details={"renamed": now, "nearest": [now]})
     nearest = [clean(other)[:200] for other in seen.nearest(path, server=server)]

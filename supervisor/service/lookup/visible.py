@@ -46,7 +46,7 @@ class Visible:
             for cell, seen in ((self._catalogue, catalogues), (self._statuses, reports)):
                 nursery.start_soon(_end_when_changed, cell, seen, nursery.cancel_scope)
 
-    async def reported(self, seen: int) -> None:
+    async def wait_for_report(self, seen: int) -> None:
         """Wait until there are more than `seen` reports of servers. A checkpoint."""
         await self._statuses.wait_newer(seen)
 
@@ -64,7 +64,7 @@ class Visible:
         while (entry := self.now(principal).entries.get(server)) is None or not entry.tools.keys() >= set(tools):
             await self._catalogue.wait_newer(self._catalogue.version)
 
-    async def discovered(self, client: Client, seconds: float) -> Catalogue:
+    async def wait_for_discovery(self, client: Client, seconds: float) -> Catalogue:
         """Return what a client sees; wait so long at most while servers are being discovered for the first time.
 
         A server that did not come while somebody waited is not waited for again: it may take minutes to install.
@@ -73,7 +73,7 @@ class Visible:
         seen = self.now(principal)
         with trio.move_on_after(seconds) as waiting:
             while coming(seen, self.statuses(principal)) - self._overdue.get(principal, frozenset()):
-                await self._changed()
+                await self._wait_for_change()
                 seen = self.now(principal)
         if waiting.cancelled_caught:
             seen = self.now(principal)
@@ -81,7 +81,7 @@ class Visible:
             self._overdue[principal] = self._overdue.get(principal, frozenset()) | late
         return seen
 
-    async def _changed(self) -> None:
+    async def _wait_for_change(self) -> None:
         """Wait until there is a newer catalogue, or anything more is reported of a server."""
         await self.changed_since(*self.versions)
 

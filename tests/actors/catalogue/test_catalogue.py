@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from actors.catalogue.diff import Change, compare
 from actors.catalogue.lists import validation
 from actors.catalogue.names.naming import resource_path, resource_uri, split_resource
-from actors.catalogue.names.renames import MAX_COMPARED_BYTES, MAX_REMEMBERED, remembered
+from actors.catalogue.names.renames import MAX_COMPARED_BYTES, MAX_REMEMBERED, merge_renames
 from actors.catalogue.names.resolution import Resolved, Unknown
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, documents
@@ -223,7 +223,7 @@ def test_a_tool_that_has_another_name_is_known_by_its_definition(
 def test_names_that_changed_are_remembered_as_long_as_they_say_something(
     known: dict[str, str], fresh: dict[str, str], names: list[str], then: dict[str, str]
 ) -> None:
-    assert remembered(known, fresh, names) == then
+    assert merge_renames(known, fresh, names) == then
 
 
 def test_counts_and_problems_are_no_difference() -> None:

@@ -431,12 +431,12 @@ async def test_vectors_of_documents_that_are_gone_meanwhile_are_not_shown() -> N
     held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old)), "gone": ((), np.zeros((0, 64), np.int8))}))
     made = await held.take(held.piece({"s": Entry.make("s", "stdio", offering("a", "b"))}))
     assert made.index.embedder is embedder
-    assert not made.index.corpus.meanings.known.any()
+    assert not made.index.corpus.meanings.present.any()
     held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old))}, levels(embedder.embed(WORLD))))
     new = made.index.segments[0].documents
     held.put(Embedded(embedder, {"s": (new, document_levels(embedder, new))}))
     made = await held.take(held.piece({}))
-    assert made.index.corpus.meanings.known.all(), "the newer vectors of a server count"
+    assert made.index.corpus.meanings.present.all(), "the newer vectors of a server count"
     assert len(made.index.corpus.world.elsewhere) == len(WORLD), "and what came before stays"
     assert made.changes == {}
     again = await held.take(held.piece({}))

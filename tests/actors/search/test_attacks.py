@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from actors.search import Document, Index, analyse
-from actors.search.index import _clipped
+from actors.search.index import _clip
 from actors.search.language.text import clean
 from benchmarks.adversaries import HOSTILE, Outcome, outcomes, queries_for, targets_of
 from benchmarks.honest import honest
@@ -95,9 +95,9 @@ def test_exact_hits_by_path_and_by_name_take_turns() -> None:
 
 @pytest.mark.parametrize("text", ["\ufdfa" * 10_000, "create invoice " + "\ufdfa" * 10_000])
 def test_of_a_query_of_ligatures_no_more_is_read_than_of_any_other(text: str) -> None:
-    assert len(_clipped(text, 4000)) == 4000
-    assert clean(_clipped(text, 4000)) == clean(text)[:4000]
-    assert _clipped("cr\u00e9er une facture", 4000) == "cr\u00e9er une facture"
+    assert len(_clip(text, 4000)) == 4000
+    assert clean(_clip(text, 4000)) == clean(text)[:4000]
+    assert _clip("cr\u00e9er une facture", 4000) == "cr\u00e9er une facture"
 
 
 def test_hostile_queries_are_answered() -> None:

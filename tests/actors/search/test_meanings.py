@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
 from actors.search.documents.embedding import Meanings, digest_of, document_levels, levels, query_levels, text_of
 from actors.search.ranking.certainty import Nearness, with_meanings
-from actors.search.ranking.fusion import _weight, fused
+from actors.search.ranking.fusion import _weight, fuse
 from actors.search.ranking.rank import score
 from tests.fakes.embedder import FakeEmbedder
 
@@ -148,7 +148,7 @@ def test_a_document_whose_vector_is_still_to_come_is_neither_first_nor_last_for_
 def test_both_together_say_which_document_fits_and_how_sure_that_is() -> None:
     corpus = built(FakeEmbedder(SAME)).corpus
     words = score(corpus, "melody on paper", None)
-    found = fused(corpus, "melody on paper", words, None, None)
+    found = fuse(corpus, "melody on paper", words, None, None)
     assert words is not None
     assert found is not None
     by_words = with_meanings(found.values, words.evidence, None)
@@ -185,7 +185,7 @@ def test_vectors_of_the_world_stay_with_the_embedder_that_made_them() -> None:
     embedder, other = FakeEmbedder(SAME), FakeEmbedder(SAME, name="other")
     world = levels(embedder.embed(["fly a kite", "bake bread", "mow the lawn"]))
     index = built(embedder).with_meanings(embedder, {}, world)
-    for kept in (index.with_meanings(embedder, {}), index.rebuilt(index.segments), index.remove("zoo")):
+    for kept in (index.with_meanings(embedder, {}), index.rebuild(index.segments), index.remove("zoo")):
         assert kept.corpus.world.lines.rows.tolist() == world.tolist()
     assert index.with_meanings(other, {}).corpus.world.nearness(query_levels(other, "fly a kite")) is None
 
@@ -204,7 +204,7 @@ def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() ->
     at_once = index.replace(park).with_meanings(
         embedder, {s.server: document_levels(embedder, s.documents) for s in (*index.segments, park)}, world
     )
-    for there in (later, sooner, at_once, later.rebuilt(later.segments)):
+    for there in (later, sooner, at_once, later.rebuild(later.segments)):
         assert there.corpus.world.elsewhere.tolist() == [False, True, True, True]
         assert there.corpus.world.nearness(asked) == pytest.approx((sum(cosines[:3]) / 3, sum(cosines[:3]) / 3))
         assert there.remove("park").corpus.world.elsewhere.all()
@@ -318,7 +318,7 @@ def test_a_document_that_is_first_by_words_and_by_meaning_keeps_its_score() -> N
 def test_vectors_are_kept_as_whole_numbers_whose_products_are_exact() -> None:
     rows = np.array([[0.5, -1.0, 0.25], [0, 0, 0], [np.nan, np.inf, 2.0]], np.float32)
     assert levels(rows).tolist() == [[64, -127, 32], [0, 0, 0], [0, 0, 127]]
-    held = Meanings.empty(3).spliced(0, 0, [levels(rows)])
+    held = Meanings.empty(3).splice(0, 0, [levels(rows)])
     found = held.cosines(levels(np.array([[0.5, -1.0, 0.25]], np.float32))[0].astype(np.float32))
     assert found.tolist() == pytest.approx([1.0, 0.0, 32 / np.sqrt(64**2 + 127**2 + 32**2)])
 

@@ -350,7 +350,7 @@ def test_want_of_room_for_the_weights_leaves_nothing_behind_and_is_told(
     def full(*_: object) -> str:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("supervisor.neural.package._copied", full)
+    monkeypatch.setattr("supervisor.neural.package._copy", full)
     with pytest.raises(OSError, match=os.strerror(28)):
         neural.load("auto", tmp_path / "model", source)
     assert list((tmp_path / "model").iterdir()) == []

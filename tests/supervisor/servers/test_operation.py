@@ -238,13 +238,13 @@ async def test_the_log_of_the_daemon_tells_the_story_and_is_not_flooded_by_one_s
 @pytest.fixture
 def slow_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever changes takes a while to be searchable."""
-    analysed = indexer._analysed
+    analysed = indexer._analyse
 
     def slowly(entry: Entry, tools_only: bool) -> Segment:
         threading.Event().wait(0.2)  # in a worker thread
         return analysed(entry, tools_only)
 
-    monkeypatch.setattr(indexer, "_analysed", slowly)
+    monkeypatch.setattr(indexer, "_analyse", slowly)
 
 
 @pytest.mark.usefixtures("slow_index")

@@ -17,7 +17,7 @@ from actors.catalogue.lists.findings import (
     found,
     levels,
     name_findings,
-    quoted,
+    quote,
     schema_findings,
     skeleton,
     text_findings,
@@ -172,7 +172,7 @@ def test_every_rule_has_a_severity_and_words() -> None:
 
 @given(st.text(max_size=200), st.integers(4, 80))
 def test_quoted_text_is_bounded_and_printable(text: str, limit: int) -> None:
-    literal = quoted(text, limit)
+    literal = quote(text, limit)
     assert literal.isascii()
     assert literal.isprintable()
     assert len(literal) <= limit

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actors.catalogue.names.naming import namespaced, tool_path
+from actors.catalogue.names.naming import namespaced_name, tool_path
 from actors.catalogue.names.resolution import (
     MAX_PATH_CHARS,
     Absent,
@@ -22,7 +22,7 @@ from actors.catalogue.names.resolution import (
     Spellings,
     Undiscovered,
     Unknown,
-    bounded,
+    clip,
     resolve,
 )
 from actors.catalogue.offer import Offer, Prompt, Tool
@@ -249,13 +249,13 @@ def test_every_name_that_is_given_out_means_its_own_server_and_tool(servers: Ser
         for name, tools in servers.items()
         if tools is not None
     }
-    seen = Catalogue(entries=entries, index=Index.empty(), names=ServerNames({}).including(servers))
+    seen = Catalogue(entries=entries, index=Index.empty(), names=ServerNames({}).with_servers(servers))
     given_out: dict[str, Meaning] = {}
     for server, entry in entries.items():
         for name in entry.tools:
             assert seen.tool(tool_path(server, name)) == Resolved(server, name)
             shown = seen.prompt_name(server, name)
-            assert shown in (namespaced(server, name), tool_path(server, name))
+            assert shown in (namespaced_name(server, name), tool_path(server, name))
             assert seen.prompt(shown) == Resolved(server, name)
             assert given_out.setdefault(shown, (server, name)) == (server, name)
 
@@ -286,14 +286,14 @@ def test_nothing_that_is_written_raises(path: str, server: str) -> None:
 
 
 def test_a_path_that_is_too_long_is_not_cut_to_another() -> None:
-    assert len(bounded("x" * 5000)) == MAX_PATH_CHARS + 1
-    assert meaning(bounded("git:log" + " " * 2000 + "x")) == Unknown()
-    assert bounded(" git:log ") == "git:log"
+    assert len(clip("x" * 5000)) == MAX_PATH_CHARS + 1
+    assert meaning(clip("git:log" + " " * 2000 + "x")) == Unknown()
+    assert clip(" git:log ") == "git:log"
 
 
 def test_names_are_read_in_no_time_however_many_servers_there_are() -> None:
     servers: Servers = {f"server-{number}": frozenset({"tool", "other"}) for number in range(1000)}
-    names = ServerNames({}).including(servers)
+    names = ServerNames({}).with_servers(servers)
     listed = {name: Spellings(tools or ()) for name, tools in servers.items()}
 
     def quickest(path: str) -> float:

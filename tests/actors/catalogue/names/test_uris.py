@@ -26,7 +26,7 @@ OFFERS: Mapping[str, Offer] = {
     "git-hub": offer("file:///readme", "repo://{owner}/{name}", "mcp://odd/a"),
     "github": offer("repo://{+path}", "file:///only"),
 }
-NAMES = ServerNames({}).including([*OFFERS, "new"])
+NAMES = ServerNames({}).with_servers([*OFFERS, "new"])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.search import Document, Index, Tuning, analyse
 from actors.search.language.clauses import Clause, clauses
-from actors.search.language.intents import NOTHING_MEANT, compiled, understood
+from actors.search.language.intents import NOTHING_MEANT, compile_rules, interpret
 from actors.search.language.spans import named_words, topic_words
 from actors.search.words.shapes import SHAPES
 from actors.search.words.tables import PRODUCTS, RULES, WEAK
@@ -98,34 +98,34 @@ def test_what_people_say_finds_what_they_want_done(query: str, wanted: str) -> N
     ],
 )
 def test_a_cue_is_met_word_by_word(cue: str, text: str, meant: list[str]) -> None:
-    assert [need[0] for need in understood(text, compiled([cue])).needs] == meant
+    assert [need[0] for need in interpret(text, compile_rules([cue])).needs] == meant
 
 
 def test_of_two_rules_about_the_same_words_the_longer_cue_counts() -> None:
-    rules = compiled(["put => insert", "put me down => event", "down => below"])
-    assert understood("put me down", rules).needs == (("event",),)
+    rules = compile_rules(["put => insert", "put me down => event", "down => below"])
+    assert interpret("put me down", rules).needs == (("event",),)
 
 
 def test_words_of_a_cue_are_explained_unless_the_meaning_has_them() -> None:
-    found = understood("text the job is over", compiled(["text .. job => send text"]))
+    found = interpret("text the job is over", compile_rules(["text .. job => send text"]))
     assert found.taken == {"job"}
 
 
 def test_who_retrieves_information_does_not_ask_what_is_remembered() -> None:
-    needs = understood("retrieve all information about seismic activity in London").needs
+    needs = interpret("retrieve all information about seismic activity in London").needs
     assert not [need for need in needs if "memory" in need]
 
 
 def test_who_orders_something_to_be_deleted_does_not_tell_that_it_was() -> None:
-    rules = compiled(["deleted .. branch => recover", "delete .. file => remove"])
-    assert understood("I deleted the branch", rules).needs == (("recover",),)
-    assert understood("delete the branch", rules) is NOTHING_MEANT
-    assert understood("files were deleted, deleting a file", rules).needs == (("remove",),)
-    assert not [need for need in understood("delete a git branch").needs if "recover" in need]
+    rules = compile_rules(["deleted .. branch => recover", "delete .. file => remove"])
+    assert interpret("I deleted the branch", rules).needs == (("recover",),)
+    assert interpret("delete the branch", rules) is NOTHING_MEANT
+    assert interpret("files were deleted, deleting a file", rules).needs == (("remove",),)
+    assert not [need for need in interpret("delete a git branch").needs if "recover" in need]
 
 
 def test_a_text_in_other_words_means_no_more_than_it_says() -> None:
-    assert understood("zebra crossing", compiled(["put me down => event"])) is NOTHING_MEANT
+    assert interpret("zebra crossing", compile_rules(["put me down => event"])) is NOTHING_MEANT
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_text_in_other_words_means_no_more_than_it_says() -> None:
 )
 def test_a_line_that_is_no_rule_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="not a rule"):
-        compiled([line])
+        compile_rules([line])
 
 
 def _sentence(cue: str) -> str:
@@ -149,7 +149,7 @@ LINES = [line for line in RULES if line.strip() and not line.startswith("# ")]
 
 
 def test_each_rule_is_met_by_its_own_cue() -> None:
-    unmet = [line for line in LINES if not understood(_sentence(line.partition("=>")[0]), compiled([line])).needs]
+    unmet = [line for line in LINES if not interpret(_sentence(line.partition("=>")[0]), compile_rules([line])).needs]
     assert unmet == []
 
 
@@ -159,7 +159,7 @@ def test_no_rule_is_there_twice() -> None:
 
 @given(st.text(max_size=300))
 def test_any_text_is_understood_or_not_without_an_error(text: str) -> None:
-    found = understood(text)
+    found = interpret(text)
     assert all(need for need in found.needs)
     assert [clause.text in text for clause in clauses(text)].count(False) == 0
 

@@ -165,7 +165,7 @@ def test_servers_without_tools_are_told_with_the_reason() -> None:
         "bad": status(State.FAILED, reason="program not found", restarts=1),
         "slow": status(State.SPAWNING, incarnation=1),
     }
-    names = ServerNames({}).including(["off", "bad", "slow", "new"])
+    names = ServerNames({}).with_servers(["off", "bad", "slow", "new"])
     nothing = Catalogue(index=Index.empty(), names=names)
     notice = search(nothing, "read", 2000, 10, **statuses)["notice"]
     assert notice.startswith("Still being discovered, ask again: new, slow. No tool can be used: ")

@@ -33,7 +33,7 @@ def entry(name: str = "github", info: Any = None, **more: Any) -> Entry:
 
 
 def catalogue(*entries: Entry, also: tuple[str, ...] = ()) -> Catalogue:
-    names = ServerNames({}).including(also)
+    names = ServerNames({}).with_servers(also)
     return Catalogue(entries={one.server: one for one in entries}, index=Index.empty(), indexed=True, names=names)
 
 

@@ -41,7 +41,7 @@ SEEN = Catalogue(
     entries=OTHERS.entries,
     index=OTHERS.index,
     indexed=True,
-    names=ServerNames({}).including([*STATUSES, *OTHERS.entries]),
+    names=ServerNames({}).with_servers([*STATUSES, *OTHERS.entries]),
 )
 
 
@@ -137,7 +137,7 @@ def test_where_nothing_fits_the_servers_that_failed_are_named_a_few_of_them() ->
     assert notice.startswith("No description matches. Servers: github; files. Not usable now: ")
     assert all(name in notice for name, status in STATUSES.items() if not status.disabled)
     assert "Ask for what a tool should do" in notice
-    many = SEEN.names.including(f"down{number}" for number in range(50))
+    many = SEEN.names.with_servers(f"down{number}" for number in range(50))
     statuses = {**STATUSES, **{f"down{number}": down("exit code 1") for number in range(50)}}
     seen = Catalogue(entries=SEEN.entries, index=SEEN.index, indexed=True, names=many)
     done = searched(seen, Discover(query="zzzz qqqq"), lambda: 0.0)

@@ -18,7 +18,7 @@ from supervisor.service.fitting.relay import (
     lacks,
     not_found,
     passes,
-    relayed,
+    translate_error,
     travelling_meta,
     with_lifetime,
     with_member,
@@ -156,7 +156,7 @@ def test_meta_of_another_shape_does_not_travel(meta: bytes) -> None:
 def codes(code: int, message: str = "m", method: str = "tools/call", data: bytes = b"") -> tuple[int, int]:
     """The code a legacy and a modern client get."""
     error = RemoteError(ErrorObject(code, message, msgspec.Raw(data)))
-    legacy, modern = (relayed(error, method, era, "file:///a").error for era in ("legacy", "modern"))
+    legacy, modern = (translate_error(error, method, era, "file:///a").error for era in ("legacy", "modern"))
     assert legacy.message == modern.message == message
     return legacy.code, modern.code
 
@@ -205,7 +205,7 @@ def test_what_a_modern_server_says_of_the_hop_is_no_matter_of_a_legacy_client(
     written: Era, code: int, told: int
 ) -> None:
     error = RemoteError(ErrorObject(code, "m"))
-    assert relayed(error, "prompts/get", "legacy", written=written).error.code == told
+    assert translate_error(error, "prompts/get", "legacy", written=written).error.code == told
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,11 @@ def test_codes_of_a_missing_resource(code: int, message: str, data: bytes, expec
 
 def test_a_missing_resource_says_which() -> None:
     error = RemoteError(ErrorObject(-32002, "gone"))
-    assert json.loads(bytes(relayed(error, "resources/read", "modern", "file:///a").error.data)) == {"uri": "file:///a"}
+    assert json.loads(bytes(translate_error(error, "resources/read", "modern", "file:///a").error.data)) == {
+        "uri": "file:///a"
+    }
     own = RemoteError(ErrorObject(-32002, "gone", msgspec.Raw(b'{"own":1.0}')))
-    assert bytes(relayed(own, "resources/read", "modern", "file:///a").error.data) == b'{"own":1.0}'
+    assert bytes(translate_error(own, "resources/read", "modern", "file:///a").error.data) == b'{"own":1.0}'
     assert not_found("modern", "no", "x|y").error.code == -32602
     assert not_found("legacy", "no", "x|y").error.code == -32002
     assert json.loads(bytes(not_found("legacy", "no", "x|y").error.data))["uri"] == "x|y"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from supervisor.service.fitting.results import NO_DEFINITION, Shown, fitted, may_not_fit
+from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result, may_not_fit
 from tests.fakes.json_texts import OBJECTS, VALUES, arrays, members, objects, read
 
 VERSIONS = (*LEGACY_VERSIONS, *MODERN_VERSIONS)
@@ -24,7 +24,7 @@ OF_OBJECTS = msgspec.Raw(b'{"name":"t","outputSchema":{"type":"object"}}')
 
 def called(result: Any, version: str, definition: msgspec.Raw = NO_DEFINITION) -> Any:
     body = json.dumps(result).encode()
-    return json.loads(fitted(body, Shown("tools/call", version, definition)))
+    return json.loads(fit_result(body, Shown("tools/call", version, definition)))
 
 
 @pytest.mark.parametrize("value", [[1, 2], None, 0, "x", True])
@@ -79,32 +79,32 @@ def test_blocks_that_a_client_does_not_know_are_texts_in_results_and_in_prompts(
         {"a": "audio"},
     ]
     body = json.dumps({"messages": messages}).encode()
-    prompt = json.loads(fitted(body, Shown("prompts/get", "2024-11-05")))["messages"]
+    prompt = json.loads(fit_result(body, Shown("prompts/get", "2024-11-05")))["messages"]
     assert prompt[0]["content"]["type"] == "text"
     assert (prompt[0]["x"], prompt[1:]) == (1.0, messages[1:])
-    assert fitted(body, Shown("prompts/get", "2025-03-26")) is body
-    assert fitted(body, Shown("resources/read", "2024-11-05")) is body
+    assert fit_result(body, Shown("prompts/get", "2025-03-26")) is body
+    assert fit_result(body, Shown("resources/read", "2024-11-05")) is body
 
 
 @pytest.mark.parametrize("body", [b'[{"type":"audio"},{"structuredContent":5}]', b'"audio"'])
 def test_a_result_that_is_no_object_is_not_our_matter(body: bytes) -> None:
-    assert fitted(body, Shown("tools/call", "2024-11-05")) is body
+    assert fit_result(body, Shown("tools/call", "2024-11-05")) is body
 
 
 @pytest.mark.parametrize("member", ["content", "messages"])
 def test_members_of_other_shapes_are_no_bug(member: str) -> None:
     body = json.dumps({member: {"type": "audio"}}).encode()
     for method in ("tools/call", "prompts/get"):
-        assert fitted(body, Shown(method, "2024-11-05")) is body
+        assert fit_result(body, Shown(method, "2024-11-05")) is body
     body = json.dumps({member: [{"a": "audio"}]}).encode()
-    assert fitted(body, Shown("tools/call", "2024-11-05")) is body
+    assert fit_result(body, Shown("tools/call", "2024-11-05")) is body
 
 
 def test_nearly_all_results_pass_without_being_read() -> None:
     common = b'{"content":[{"type":"text","text":"\\"structuredContent\\": 5"}],"structuredContent" : {"a":1}}'
     for version in ("2025-06-18", "2025-11-25", "2026-07-28"):
         assert not may_not_fit(common, Shown("tools/call", version, OF_OBJECTS))
-        assert fitted(common, Shown("tools/call", version)) is common
+        assert fit_result(common, Shown("tools/call", version)) is common
 
 
 # Any JSON at all ------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_every_result_stays_whole_but_for_what_its_client_cannot_take(
     text: str, version: str, definition: msgspec.Raw
 ) -> None:
     body = text.encode()
-    result = fitted(body, Shown("tools/call", version, definition))
+    result = fit_result(body, Shown("tools/call", version, definition))
     before, after = members(body), members(result)
     assert [pair for pair in read(result) if pair[0] not in CHANGED] == [
         pair for pair in read(body) if pair[0] not in CHANGED
@@ -147,7 +147,7 @@ def test_every_result_stays_whole_but_for_what_its_client_cannot_take(
 @given(objects(VALUES, messages=st.one_of(arrays(objects(VALUES, content=BLOCKS)), VALUES)), st.sampled_from(VERSIONS))
 def test_every_prompt_stays_whole_but_for_what_its_client_cannot_take(text: str, version: str) -> None:
     body = text.encode()
-    result = fitted(body, Shown("prompts/get", version))
+    result = fit_result(body, Shown("prompts/get", version))
     assert [key for key, _ in read(result)] == [key for key, _ in read(body)]
     before, after = members(body), members(result)
     assert {name: after[name] for name in after if name != "messages"} == {

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.service.fitting.schemas import MAX_BYTES, MAX_DEPTH, is_of_objects, projected
+from supervisor.service.fitting.schemas import MAX_BYTES, MAX_DEPTH, is_of_objects, wrap
 from tests.fakes.published import validator
 
 
 def moved(schema: Any) -> Any:
-    text = projected(msgspec.Raw(json.dumps(schema).encode()))
+    text = wrap(msgspec.Raw(json.dumps(schema).encode()))
     return None if text is None else json.loads(bytes(text))
 
 
@@ -95,7 +95,7 @@ def test_a_reference_that_is_not_too_deep_is_moved() -> None:
 
 def test_numbers_and_texts_keep_their_bytes() -> None:
     odd = b'{"anyOf":[{"$ref":"#/a"},{"maximum":1.0e+400, "const":"\\u00e9\\/"}]}'
-    text = projected(msgspec.Raw(odd))
+    text = wrap(msgspec.Raw(odd))
     assert text is not None
     assert b'"maximum":1.0e+400' in bytes(text)
     assert b'"const":"\\u00e9\\/"' in bytes(text)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from supervisor.service.fitting.schemas import projected
+from supervisor.service.fitting.schemas import wrap
 from supervisor.service.fitting.tool_definitions import fit, fit_page, is_projected
 from tests.fakes.json_texts import OBJECTS, VALUES, arrays, members, objects, read
 
@@ -154,7 +154,7 @@ def test_every_page_stays_whole_but_for_its_tools(text: str, version: str) -> No
 
 @given(OBJECTS)
 def test_an_output_schema_of_any_shape_is_kept_whole_inside(text: str) -> None:
-    outer = projected(msgspec.Raw(text.encode()))
+    outer = wrap(msgspec.Raw(text.encode()))
     assert outer is not None
     inner = [name for name, _ in dict(members(bytes(outer))["properties"])["result"]]
     assert inner == [name for name in members(text.encode()) if name != "$schema"]

@@ -52,7 +52,7 @@ async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> N
 
 
 async def test_no_quotes_are_announced_where_there_are_none() -> None:
-    names = ServerNames({}).including(("late", "later"))
+    names = ServerNames({}).with_servers(("late", "later"))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
     introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
     await introduction.renew()
@@ -60,7 +60,7 @@ async def test_no_quotes_are_announced_where_there_are_none() -> None:
 
 
 async def test_each_principal_has_a_text_and_a_stranger_one_that_names_no_server() -> None:
-    names = ServerNames({}).including(("late",))
+    names = ServerNames({}).with_servers(("late",))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
     other = Principal("other")
     introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()), [LOCAL, other])
