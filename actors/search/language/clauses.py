@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actors.search.words.tables import STOP_WORDS, VERB_CLASS
+from actors.search.words.tables import ACTIONS, FILLERS, QUESTIONS, STOP_WORDS
 
 _MAX_CLAUSES = 6
 _MAX_CHARS = 1000
@@ -32,25 +32,6 @@ _COURTESY = re.compile(
 )
 """How a sentence begins that greets, thanks, or tells the circumstances of what is asked."""
 _QUOTE = re.compile(r"\"[^\"]{1,300}\"|\u201c[^\u201d]{1,300}\u201d")
-_ACTION_WORDS = """
-add allow announce answer append apply archive arrange ask assign attach block book bring build bump buy call cancel
-change chart check clean clear click clone close collect combine comment commit compare compose convert copy count crawl
-create crop cut deploy describe diff disable dispatch download draft draw drop edit email enable enter erase evaluate
-execute explain export extract fetch file fill filter find fix forward generate get give go grab graph highlight import
-inform insert inspect install invite kill label launch leave let list load log look mail make map mark measure mention
-merge message modify monitor move name navigate notify open order paste pay pin ping place plan plot post print publish
-pull push put query raise read record refresh register reject remind remove rename render reopen replace reply report
-request reserve reset resize resolve restart restore retry return revert review run save say scale scan schedule scrape
-search send set share show shut sign sort start stick stop store submit subscribe summarise summarize switch sync take
-tag tell test text tick translate turn type undo update upload validate verify view visit watch write
-"""
-_QUESTION_WORDS = "what which who whose how when where why is are does do did has have can could"
-_FILLER_WORDS = (
-    "please also then now just kindly finally first afterwards me to and i you we d ll want need if it so yes"
-)
-_ACTIONS = frozenset(_ACTION_WORDS.split()) | frozenset(VERB_CLASS)
-_QUESTIONS = frozenset(_QUESTION_WORDS.split())
-_FILLERS = frozenset(_FILLER_WORDS.split())
 _PRONOUNS = re.compile(r"\b(it|its|them|they|there|those|these|this|that|one|ones|each|both|him|her)\b", re.IGNORECASE)
 _WORD = re.compile(r"[a-z]+")
 
@@ -95,9 +76,9 @@ def clauses(query: str) -> Sequence[Clause]:
 def _asks(text: str) -> bool:
     """Say whether a text begins as a request does."""
     for word in _WORD.findall(text[:60].lower())[:4]:
-        if word in _ACTIONS or word in _QUESTIONS:
+        if word in ACTIONS or word in QUESTIONS:
             return True
-        if word not in _FILLERS:
+        if word not in FILLERS:
             return False
     return False
 

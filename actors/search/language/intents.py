@@ -5,8 +5,7 @@ participle is met by itself alone, as it tells what happened and the other forms
 
 - `a|b`: one of these; `..`: up to four words in between; `...`: up to ten, among which paths, addresses and keys do not
   count; `^` and `$`: the ends of the sentence;
-- `#time`: "Tuesday", "5pm"; `#number`; `#who`: people and pronouns; `#file`: a path with an extension; `#folder`: one
-  without; `#url`, `#mail`; and what `words/shapes.py` names, such as `#ticket`.
+- `#time`: "Tuesday", "5pm"; `#number`; `#who`: people and pronouns; `#file`: a path with an extension.
 
 Articles and possessives are passed over, so no cue has any. The meaning is one or more needs, divided by `/`, each in
 one or several words of which the best counts. The words of the cue are taken for what they mean: they count less
@@ -24,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from actors.search.language.spans import KINDS, mark, with_marks
+from actors.search.language.spans import FILE_MARK, with_marks
 from actors.search.language.text import stem, words
 from actors.search.words.tables import PEOPLE, RULES, TIMES
 
@@ -36,9 +35,8 @@ _MAX_WORDS = 200
 _GAPS = {"..": 4, "...": 10}
 _CLOCK = re.compile(r"\d{1,2}(am|pm)")
 _NUMBER = re.compile(r"\d+")
-_MARKS = {mark(kind): f"#{kind}" for kind in KINDS} | {mark("path"): "#file"}
 _START, _END = "^", "$"
-_CLASSES = frozenset(("#time", "#number", "#who", *_MARKS.values()))
+_CLASSES = frozenset(("#time", "#number", "#who", "#file"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +180,8 @@ def _names(word: str) -> frozenset[str]:
         names.add("#who")
     if _NUMBER.fullmatch(word):
         names.add("#number")
-    if word in _MARKS:
-        names.add(_MARKS[word])
+    if word == FILE_MARK:
+        names.add("#file")
     return frozenset(names)
 
 
@@ -206,7 +204,7 @@ def _match(rule: _Rule, sentence: Sequence[_Word], place: int) -> frozenset[int]
             if not step.options.isdisjoint(sentence[at].names):
                 places.append(at)
                 break
-            if sentence[at].text not in _MARKS:  # "in /home/ana/guests.xlsx twice" is "in twice" of something
+            if sentence[at].text != FILE_MARK:  # "in /home/ana/guests.xlsx twice" is "in twice" of something
                 left -= 1
                 if left < 0:
                     return frozenset()

@@ -14,8 +14,7 @@ from functools import lru_cache
 
 from actors.search.language.text import clean, words
 from actors.search.tuning import Tuning
-from actors.search.words.shapes import SHAPES
-from actors.search.words.tables import FILE_EXTENSIONS
+from actors.search.words.tables import FILE_EXTENSIONS, SHAPES
 
 Weighted = tuple[str, float]
 
@@ -36,8 +35,8 @@ _SPAN = re.compile(
     re.VERBOSE,
 )
 _READ_AGAIN = 32  # texts: a query and its sentences are read by each step
-KINDS = frozenset(("path", "folder", "url", "mail", *SHAPES))
-"""Kinds of spans that a rule of paraphrase may ask for; of a `path` the last part has an extension."""
+FILE_MARK = "xxfilexx"
+"""The word that stands for a file for the rules of paraphrase."""
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{2,5})\W{0,8}$")
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"^https?://(www\.)?")
@@ -81,20 +80,12 @@ def with_nouns(query: str) -> str:
 
 
 def with_marks(query: str) -> str:
-    """Return the query with the mark of its kind in the place of each span, and without what is quoted and blobs."""
-    return _replace_spans(query, lambda span: f" {_mark_of(span)} ")
+    """Return the query with `FILE_MARK` for each path that has an extension, and without all other spans."""
+    return _replace_spans(query, lambda span: f" {FILE_MARK} " if _is_file(span) else " ")
 
 
-def _mark_of(span: re.Match[str]) -> str:
-    kind = span.lastgroup or ""
-    if kind == "path" and not _EXTENSION.search(span[0][-16:]):
-        kind = "folder"
-    return mark(kind) if kind in KINDS else ""
-
-
-def mark(kind: str) -> str:
-    """Return the word that stands for a span of this kind, one of `KINDS`."""
-    return f"xx{kind}xx"
+def _is_file(span: re.Match[str]) -> bool:
+    return span.lastgroup == "path" and _EXTENSION.search(span[0][-16:]) is not None
 
 
 def without_quotes(query: str) -> str:

@@ -26,8 +26,8 @@ _MAX_COMPLETIONS = 16
 _MAX_CORRECTIONS = 4
 _CLOSE_TO_BEST = 0.8
 _SURE_CORRECTION = 0.7
-_SURE_MEANING = 0.5  # a correction below does not stand for its synonyms, too
 _SAME_FORM = 0.999  # below 1, so that a form may be rarer than its word but not without limit
+_SURE_MEANING = 0.5  # a correction below does not stand for its synonyms, too
 _MIN_HEADED_CHARS = 7
 _SHORT_TAILS = frozenset(("db", "id", "ai", "ui", "js"))
 

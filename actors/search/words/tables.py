@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 _HEADING: Final = re.compile(r"^\[([a-z ]+)\]\n", re.MULTILINE)
 _COMMENT: Final = re.compile(r"^#.*\n?", re.MULTILINE)
@@ -23,10 +23,22 @@ def _plain(name: str) -> dict[str, str]:
     return {heading: _COMMENT.sub("", text).strip() for heading, text in _sections(name).items()}
 
 
-def _hints(line: str) -> tuple[str, tuple[tuple[str, float], ...]]:
-    extension, _, hints = line.partition("=")
-    pairs = (hint.partition(":") for hint in hints.split())
-    return extension, tuple((word, float(weight)) for word, _, weight in pairs)
+def _hints(text: str) -> tuple[tuple[str, float], ...]:
+    return tuple((word, float(weight)) for word, _, weight in (hint.partition(":") for hint in text.split()))
+
+
+class Shape(NamedTuple):
+    """What is written so; `words/shapes.txt` says what each field is."""
+
+    example: str
+    pattern: str
+    hints: tuple[tuple[str, float], ...]
+    noun: str
+
+
+def _shape(text: str) -> Shape:
+    example, pattern, hints, noun = (line.partition(": ")[2] for line in text.splitlines())
+    return Shape(example, pattern, _hints(hints), noun)
 
 
 _common = _plain("common")
@@ -36,7 +48,14 @@ LOW_INFORMATION: Final = frozenset(_common["low information"].split())
 """Words that fit nearly every tool: they count a little less."""
 VERB_CLASS: Final = {word: deed for deed in ("read", "create", "update", "delete") for word in _common[deed].split()}
 """Verb to what it does with a thing: read, create, update or delete."""
-FILE_EXTENSIONS: Final = dict(_hints(line) for line in _common["file extensions"].splitlines())
+ACTIONS: Final = frozenset(_common["actions"].split()) | frozenset(VERB_CLASS)
+QUESTIONS: Final = frozenset(_common["questions"].split())
+FILLERS: Final = frozenset(_common["fillers"].split())
+"""With what a wish begins, and what may stand before that."""
+FILE_EXTENSIONS: Final = {
+    extension: _hints(hints)
+    for extension, _, hints in (line.partition("=") for line in _common["file extensions"].splitlines())
+}
 """File extension to the (word, weight) pairs it hints at."""
 
 _everyday = {heading: frozenset(text.split()) for heading, text in _plain("everyday").items()}
@@ -69,3 +88,6 @@ RULES: Final = tuple(_sections("intents")["rules"].replace("\n ", " ").splitline
 _world = _plain("world")
 WORLD: Final = tuple(dict.fromkeys(f"{_world['deeds']}\n{_world['services']}".splitlines()))
 """What programs and services in the world do, each line once."""
+
+SHAPES: Final = {name: _shape(text) for name, text in _plain("shapes").items()}
+"""What is written in a way of its own, by name."""

@@ -10,7 +10,6 @@ from actors.search import Document, Index, Tuning, analyse
 from actors.search.language.clauses import Clause, clauses
 from actors.search.language.intents import NOTHING_MEANT, compile_rules, interpret
 from actors.search.language.spans import named_words, topic_words
-from actors.search.words.shapes import SHAPES
 from actors.search.words.tables import PRODUCTS, RULES, WEAK
 
 CATALOGUE: dict[str, dict[str, str]] = {
@@ -139,8 +138,6 @@ def test_a_line_that_is_no_rule_is_refused(line: str) -> None:
 
 def _sentence(cue: str) -> str:
     examples = {"#time": "tuesday", "#number": "7", "#file": "a.txt", "#who": "somebody"}
-    examples |= {"#folder": "~/notes/old", "#url": "https://example.com/", "#mail": "ada@example.com"}
-    examples |= {f"#{name}": shape.example for name, shape in SHAPES.items()}
     words = [element for element in cue.split() if element not in ("..", "...", "^", "$")]
     return " ".join(examples.get(first, first) for first in (word.split("|")[0] for word in words))
 
