@@ -187,9 +187,9 @@ TRANSITIVE = {
     ("supervisor.front.pages.filled_in", "werkzeug"): "what Quart reads forms with, in a thread here",
     ("supervisor.front.pages.question_html", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.oauth.issuers.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
-    ("actors.transport.http.client.reading", "h11"): "the events that its connections count",
+    ("actors.transport.http.client.client", "h11"): "the events that its connections count",
     (
-        "actors.transport.http.client.reading",
+        "actors.transport.http.client.client",
         "httpcore2",
     ): "httpx2 has no setting for how much its connections read at once",
     ("supervisor.config.entries.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",

@@ -155,11 +155,11 @@ class ServerActor(Actor[ServerMessage]):
                 self._on_refresh(reply, operator=operator)
             case SleepServer():
                 self._legacy.sleep()
-                self._orders.sleep(reply)
+                self._orders.wait("sleep", reply)
                 self._course.step(ev.Sleep())
             case StopServer():
                 self._legacy.end()
-                self._orders.stop(reply)
+                self._orders.wait("stop", reply)
                 self._course.step(ev.Stop())
 
     def _on_restart(self, reply: Reply[Any]) -> None:
@@ -169,7 +169,7 @@ class ServerActor(Actor[ServerMessage]):
         self._legacy.restart()
         self._restarts.forget()
         self._server.on_order("restart")
-        self._orders.restart(reply)
+        self._orders.wait("restart", reply)
         self._course.step(ev.Restart())
 
     def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
@@ -178,7 +178,7 @@ class ServerActor(Actor[ServerMessage]):
             return
         if operator:
             self._server.on_order("refresh")
-        self._orders.refresh(reply)
+        self._orders.wait("refresh", reply)
         if self.life.listable:
             self._server.discovery.read()
             return
@@ -194,7 +194,7 @@ class ServerActor(Actor[ServerMessage]):
         elif (refusal := self._recovery.refusal(self.life)) is not None:
             reply.fail(refusal)
             return
-        self._orders.wake(reply, urgent=urgent)
+        self._orders.wait("wake" if urgent else "look", reply)
         self._server.wake(urgent=urgent)
         if operator:  # need not wait for a back-off that belongs to the forgotten failures
             self._course.step(ev.BackoffOver())

@@ -50,11 +50,14 @@ class Session:
     """See `Connection` for the contract of its methods.
 
     Whoever reads for it calls `hand_on` and `fail`, and one of `expire`, `lose` and `end`; whoever sends calls `count`.
+    `stop_s`: how long, in seconds, saying goodbye may take.
     """
 
     pid = None
 
-    def __init__(self) -> None:
+    def __init__(self, stop_s: float = 0.0) -> None:
+        self._stop_s = stop_s
+        self._asked = False
         self.counters = Counters()
         self.asides = Asides(0)
         self._arrived: Mailbox[Incoming] = Mailbox(MAX_ARRIVED)
@@ -125,6 +128,19 @@ class Session:
         incoming = (await self._arrived.receive()).message
         self._newest.close(incoming)
         return incoming
+
+    async def stop(self, *, term_s: float | None = None) -> None:
+        self._asked = True
+        if not self.over:
+            with trio.move_on_after(self._stop_s if term_s is None else term_s):
+                await self._say_goodbye()
+        self.end(Exit(asked=True))
+
+    async def _say_goodbye(self) -> None:
+        """Tell the other side that it is over, where it can be told."""
+
+    def kill(self) -> None:
+        self.end(Exit(asked=True))
 
     async def wait(self) -> Exit:
         await self._exited.wait()

@@ -18,7 +18,7 @@ from actors.kit import Pauses, is_want
 from actors.life.events import Discovered, Expired, Sleep, Wake
 from actors.life.timers import Timer
 from actors.protocol.facts import AllListed, Fact
-from actors.protocol.listing import Listed, PageArrived, PageSummary
+from actors.protocol.listing import PageArrived, PageSummary
 from actors.server.context import ServerContext
 from actors.server.inbox import PageRead
 from actors.server.lists.lists import Lists
@@ -60,7 +60,7 @@ class Discovery:
         if link is None or not self._course.life.listable:
             return
         if not link.talk.listing:
-            self._context.orders.reading()
+            self._context.orders.begin_reading()
         self._begin(link)
         self._processes.flush()
 
@@ -130,26 +130,19 @@ class Discovery:
 
     def look(self) -> None:
         """The lists are old, or doubtful: read them again, waking the server for it if need be."""
-        if self._look():
-            self._course.step(Wake())
-        self._processes.flush()
-
-    def _look(self) -> bool:
-        """Read the lists if they are due. True: the server has to be woken for it."""
         life, link = self._course.life, self._processes.link
-        awake = life.serving
-        if not self._watch(awake=awake):
-            return False
+        if not self._watch(awake=life.serving):
+            return
         self._timers.start(Timer.LOOK, self._settings.probe_interval_s)  # whatever becomes of it
-        if awake and link is not None:
+        if life.serving and link is not None:
             if not link.talk.listing:  # what is being read now will do
                 self._begin(link)
+                self._processes.flush()
         elif life.asleep:
             self.looking = self._context.calls.total
-            return True
+            self._course.step(Wake())
         else:
             self._lists.put_off(trio.current_time())
-        return False
 
     def stop_looking(self) -> bool:
         """The server failed to start. True: it was woken for its lists alone, which are tried again later."""
@@ -179,19 +172,17 @@ class Discovery:
     # Reading --------------------------------------------------------------------------------------------------------
 
     def _follow(self, link: Link, fact: AllListed | None) -> None:
-        if fact is not None:
-            self._finish(link, fact.listed)
-
-    def _finish(self, link: Link, listed: Listed) -> None:
+        if fact is None:
+            return
         self._timers.cancel(Timer.LISTING)
         if link.talk.agreement is None:
             return
         now, unix_now = trio.current_time(), self._context.shared.clock()
         before = self._lists.known
-        offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
+        offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, fact.listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
         self._context.record.publish(link.number, offer, ready=self._course.life.serving)
-        self._context.orders.read(lambda: listed_change(before, offer))
+        self._context.orders.end_reading(lambda: listed_change(before, offer))
         if not self._lists.owed:
             self._context.calls.on_listed()
         self._course.step(Discovered(link.number))

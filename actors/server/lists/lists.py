@@ -45,10 +45,8 @@ class Lists:
         known: Offer | None,
         over_http: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.known = known
         self._over_http = over_http
-        self._mirrors = _mirrors(known)
-        self._task_only = _task_only(known)
+        self._know(known)
         self.owed = False
         self._settings = settings
         self._spread = zlib.crc32(server.encode()) / 2**32  # of servers over an interval; the same at each start
@@ -120,16 +118,21 @@ class Lists:
         elif self._empty_since is None:
             self._empty_since = now
         if self.known is not None and self._empty_since is not None and not self._believed(now):
-            kept = f"its list of tools was empty; those known before stay until it was empty for {self._patience}"
+            patience = f"{self._settings.probe_interval_s:g} s"
+            kept = f"its list of tools was empty; those known before stay until it was empty for {patience}"
             offer = replace(offer, tools=self.known.tools, problems=(*offer.problems, kept))
         else:
             self._empty_since = None
             before = self.known.read_at if self.known is not None else 0.0
             offer = replace(offer, read_at=before if offer.partial else unix_now)
-        self.known = offer
-        self._mirrors = _mirrors(offer)
-        self._task_only = _task_only(offer)
+        self._know(offer)
         return offer
+
+    def _know(self, offer: Offer | None) -> None:
+        tools = offer.tools if offer is not None else ()
+        self.known = offer
+        self._mirrors = {tool.name: tool.mirrors for tool in tools if tool.mirrors}
+        self._task_only = frozenset(tool.name for tool in tools if tool.needs_task)
 
     def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
         """Return which arguments of a tool the head of a call repeats."""
@@ -144,20 +147,8 @@ class Lists:
             return math.inf
         return now + max(good_for_s, self._settings.catalogue_min_age_s) * self._jitter
 
-    @property
-    def _patience(self) -> str:
-        return f"{self._settings.probe_interval_s:g} s"
-
     def _believed(self, now: float) -> bool:
         return self._empty_since is not None and now - self._empty_since >= self._settings.probe_interval_s
-
-
-def _mirrors(offer: Offer | None) -> dict[str, tuple[Mirror, ...]]:
-    return {tool.name: tool.mirrors for tool in offer.tools if tool.mirrors} if offer is not None else {}
-
-
-def _task_only(offer: Offer | None) -> frozenset[str]:
-    return frozenset(tool.name for tool in offer.tools if tool.needs_task) if offer is not None else frozenset()
 
 
 def _without(offer: Offer, left_out: Mapping[str, str]) -> Offer:

@@ -21,7 +21,6 @@ from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.outbound import LISTEN
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
-from actors.transport.base import Exit
 from actors.transport.http.channel import Channel, HttpKind
 from actors.transport.http.client.verdict import SESSION_OVER, expiry
 from actors.transport.http.site import Site
@@ -40,7 +39,7 @@ class HttpConnection(Session):
     """
 
     def __init__(self, site: Site, nursery: trio.Nursery, kind: HttpKind, learn: Callable[[HttpKind], None]) -> None:
-        super().__init__()
+        super().__init__(site.limits.stop_s)
         self._limits = site.limits
         self._share = site.share
         self._nursery = nursery
@@ -127,13 +126,10 @@ class HttpConnection(Session):
                 break
         self.expire(SESSION_OVER)
 
-    async def stop(self, *, term_s: float | None = None) -> None:
-        if not self.over:
-            with trio.move_on_after(self._limits.stop_s if term_s is None else term_s):
-                await self._share.run(self._channel.close)
-        self.end(Exit(asked=True))
+    async def _say_goodbye(self) -> None:
+        await self._share.run(self._channel.close)
 
     def kill(self) -> None:
         for scope in self._open.values():
             scope.cancel()
-        self.end(Exit(asked=True))
+        super().kill()

@@ -41,12 +41,11 @@ class SocketConnection(Session):
     def __init__(
         self, socket: WebSocketConnection, meter: Meter, limits: HttpLimits, nursery: trio.Nursery, border: Border
     ) -> None:
-        super().__init__()
+        super().__init__(limits.stop_s)
         self._border = border
         self._socket = socket
         self._meter = meter
         self._limits = limits
-        self._asked = False
         nursery.start_soon(self._guard, self._read)
         nursery.start_soon(self._guard, self._beat)
 
@@ -122,11 +121,5 @@ class SocketConnection(Session):
                 return True
         return False
 
-    async def stop(self, *, term_s: float | None = None) -> None:
-        self._asked = True
-        with trio.move_on_after(self._limits.stop_s if term_s is None else term_s):
-            await self._socket.aclose()
-        self.end(Exit(asked=True))
-
-    def kill(self) -> None:
-        self.end(Exit(asked=True))
+    async def _say_goodbye(self) -> None:
+        await self._socket.aclose()

@@ -1,15 +1,30 @@
-"""Opens the HTTP client of one server: by the proxy of the environment that stands before it, or directly."""
+"""Opens the HTTP client of one server: by the proxy of the environment that stands before it, or directly.
+
+How much of an answer over HTTP/1.1 is read at once, how large its head may be, and how many answers may precede it, is
+bounded here. A head is parsed in one go, during which nobody else has a turn. The HTTP client has no setting for any of
+this, only attributes of its class of connections.
+"""
 
 from __future__ import annotations
 
 import os
 import ssl
+from typing import Any, Final
 
+import h11
 import httpx2
+from httpcore2 import AsyncHTTP11Connection, RemoteProtocolError
 
 from actors.errors import SpawnFailed
 from actors.transport.http.client.proxies import EnvironmentProxy, proxy_for
-from actors.transport.http.client.reading import bound_reading
+
+READ_BYTES: Final = 8 * 1024
+MAX_HEAD_BYTES: Final = 16 * 1024
+"""What is not whole at that size is refused; so is a line of chunks, and what follows the last of them."""
+MAX_INTERIM: Final = 32
+"""So many answers of `1xx` may precede one that is an answer: we ask for none of them."""
+TOO_MANY_INTERIM: Final = "too many interim responses"
+_receive_event = AsyncHTTP11Connection._receive_event
 
 
 def proxy_before(url: str) -> str:
@@ -20,7 +35,7 @@ def proxy_before(url: str) -> str:
 
 def way_to(url: str, trusted: ssl.SSLContext, limits: httpx2.Limits) -> httpx2.AsyncHTTPTransport:
     """Return what sends requests to an address. Raises `SpawnFailed` where its proxy cannot be used."""
-    bound_reading()
+    _bound_reading()
     proxy = proxy_for(httpx2.URL(url), os.environ)
     if proxy is None:
         return httpx2.AsyncHTTPTransport(verify=trusted, limits=limits)
@@ -38,3 +53,22 @@ def _unusable(proxy: EnvironmentProxy, error: Exception) -> str:
         f"{proxy.variable} in the environment of the daemon names {kind}: "
         "give the address of an HTTP proxy (http://host:port), or except this server in NO_PROXY"
     )
+
+
+async def _receive_in_bounds(self: AsyncHTTP11Connection, *args: Any, **named: Any) -> Any:
+    event = await _receive_event(self, *args, **named)
+    if isinstance(event, h11.InformationalResponse):
+        count = getattr(self, "_interim", 0) + 1
+        if count > MAX_INTERIM:
+            raise RemoteProtocolError(TOO_MANY_INTERIM)
+        self._interim = count  # type: ignore[attr-defined]  # an attribute of ours
+    elif isinstance(event, h11.Response):
+        self._interim = 0  # type: ignore[attr-defined]  # the same
+    return event
+
+
+def _bound_reading() -> None:
+    """Set the bounds for every connection of this process, those through proxies included."""
+    AsyncHTTP11Connection.READ_NUM_BYTES = READ_BYTES
+    AsyncHTTP11Connection.MAX_INCOMPLETE_EVENT_SIZE = MAX_HEAD_BYTES
+    AsyncHTTP11Connection._receive_event = _receive_in_bounds  # type: ignore[method-assign]  # it counts what comes

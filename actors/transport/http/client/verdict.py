@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from actors.protocol.wire.failure import Cause, Failure
 from actors.transport.http.authorization import Denial, NoToken
-from actors.transport.http.client.reading import TOO_MANY_INTERIM
+from actors.transport.http.client.client import TOO_MANY_INTERIM
 
 SESSION_OVER = "its session is over"
 _CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "forbidden", 429: "overloaded"}

@@ -24,7 +24,7 @@ from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
-from actors.transport.http.client.reading import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES
+from actors.transport.http.client.client import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import MAX_REDIRECTS
 from actors.transport.http.transport import HttpTransport

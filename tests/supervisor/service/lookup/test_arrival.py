@@ -175,7 +175,7 @@ async def test_calls_that_nobody_waits_for_any_more_leave_nothing_behind(mock_cl
         orders = found.actors["late"]._orders
         reply: Reply[None] = found.actors["late"].address.request(WakeServer(server="late"))
         await wait_all_tasks_blocked()
-        assert orders._wakers == [reply]
+        assert orders._waiting["wake"] == [reply]
 
 
 async def test_a_search_waits_for_servers_that_are_discovered_for_the_first_time(mock_clock: MockClock) -> None:
