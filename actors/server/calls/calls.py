@@ -19,7 +19,6 @@ from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import RemoteError
 from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
 from actors.server.calls.call import Call
-from actors.server.calls.deadlines import Deadlines
 from actors.server.calls.errors import (
     busy_error,
     exit_error,
@@ -29,7 +28,7 @@ from actors.server.calls.errors import (
     too_large_error,
     wrong_run_error,
 )
-from actors.server.calls.queue import CallQueue
+from actors.server.calls.queue import CallQueue, Deadlines
 from actors.server.calls.turns import CallTurns
 from actors.server.calls.window import Window
 from actors.server.process.link import Link
