@@ -79,13 +79,13 @@ _capabilities = msgspec.json.Decoder(_Capabilities)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def wanted(uris: Collection[str]) -> bytes:
+def listen_params(uris: Collection[str]) -> bytes:
     """Return the parameters of `subscriptions/listen` for all lists and these resources."""
     resources = {"resourceSubscriptions": list(uris)} if uris else {}
     return jsonrpc.encode({"notifications": {**_LISTS, **resources}})
 
 
-def told(method: str, params: msgspec.Raw) -> ListsChanged | ResourceUpdated | None:
+def read_change(method: str, params: msgspec.Raw) -> ListsChanged | ResourceUpdated | None:
     """Return what a notification says of lists and resources, None if it is about something else."""
     if method in CHANGES:
         return ListsChanged()
@@ -109,7 +109,7 @@ def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
     return Acknowledgement(bytes(said.meta.subscription), lists, frozenset(honoured.resourceSubscriptions or ()))
 
 
-def known(end: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure | None) -> bool:
+def is_supported(end: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure | None) -> bool:
     """Say of the end of a subscription whether the server knows such a thing, so that it may be asked for again."""
     match end:
         case Refused(error=error) if error.code in (jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS):

@@ -27,17 +27,17 @@ from actors.protocol.facts import (
     LoginWanted,
     Unreachable,
 )
-from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary, announced
+from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary, capability_names
 from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
 from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
 from actors.protocol.unprompted import NOTES, Unprompted
 from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.decoded_line import DecodedLine, Message
 from actors.protocol.wire.failure import GONE, OUTAGES, Failure
 from actors.protocol.wire.framing import Oversized
 from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
-from actors.protocol.wire.opening import Message, Opened
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.peer import Answered, Asked, Malformed, Notified, Refused
 
@@ -67,7 +67,7 @@ class Conversation:
         self._negotiation = negotiation
         self._subscription = ServerSubscription(self._out)
         terms = negotiation.terms
-        self.unprompted = Unprompted(self._out, announced(msgspec.Raw(terms.capabilities)), clock, terms.roots)
+        self.unprompted = Unprompted(self._out, capability_names(msgspec.Raw(terms.capabilities)), clock, terms.roots)
         self.tasks = TaskCalls(self._out, self.unprompted, needs_task)
         self._limits = limits
         self._listing: ListWalk | None = None
@@ -80,7 +80,7 @@ class Conversation:
         return self._out.peer.strays
 
     @property
-    def unheard(self) -> int:
+    def dropped_notes(self) -> int:
         """Notifications about calls that went to nobody."""
         return self.unprompted.unheard
 
@@ -111,12 +111,12 @@ class Conversation:
             self._ask_page(self._listing, kind, params)
 
     def _ask_page(self, listing: ListWalk, kind: Kind, params: bytes | None) -> None:
-        listing.asked(kind, self._out.ask(kind, METHODS[kind], params))
+        listing.expect(kind, self._out.ask(kind, METHODS[kind], params))
 
     def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
         """Go on with the walk when a page was read; returns the result of the last one."""
         self._out.forget(kind)
-        self.unprompted.listed()
+        self.unprompted.on_page()
         if self._listing is None:
             return None
         following = self._listing.on_page(kind, page, now)
@@ -167,7 +167,7 @@ class Conversation:
 
     def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
         """Answer a question of the server: with a result, a JSON object, or an error; nothing if it is not open."""
-        if (said := self.tasks.replied(id_, result)) is not None:
+        if (said := self.tasks.on_answer(id_, result)) is not None:
             self.unprompted.answer(id_, said)
 
     def receive(self, message: Message, spoiled_by: str = "", stream: bytes = b"") -> Fact | None:
@@ -177,17 +177,17 @@ class Conversation:
         the id of the request on whose stream it came, empty where all share one.
         """
         page = None
-        if self._listing is not None and isinstance(message, bytes | Opened) and not spoiled_by:
+        if self._listing is not None and isinstance(message, bytes | DecodedLine) and not spoiled_by:
             page = self._listing.recognise(message)
         return page or self._receive(message, spoiled_by, stream)
 
-    def lost(self, failure: Failure) -> Fact | None:
+    def on_failure(self, failure: Failure) -> Fact | None:
         """Take that a request is not answered; one that was answered before is not lost."""
         if not failure.id:
             return ListsChanged(missed=True)
         match self._out.peer.settle(failure.id):
             case int(call) if call in self.tasks.ids:
-                return self.tasks.lost(call, failure)
+                return self.tasks.on_failure(call, failure)
             case int(call):
                 self.unprompted.end(call)
                 return CallLost(call, failure)
@@ -202,13 +202,13 @@ class Conversation:
             case "tools" | "resources" | "templates" | "prompts" as kind if self._listing is not None:
                 return self._listing.take(kind, b"", failure.reason)
             case "listen" | "other listen" as tag:
-                return self._subscription.ended(failure, tag)
+                return self._subscription.on_end(failure, tag)
             case "life" if failure.cause in GONE:
                 return Unreachable(failure.reason, failure.retry_after_s or 0.0)
             case _:
                 return None
 
-    def receive_other(self, message: bytes | Opened, kind: Kind | None = None) -> Fact | None:
+    def receive_other(self, message: bytes | DecodedLine, kind: Kind | None = None) -> Fact | None:
         """Take one message that turned out to be no page of list `kind`. Raises `ProtocolViolation`."""
         if self._listing is not None and kind is not None:
             self._listing.expect_again(kind)
@@ -231,31 +231,31 @@ class Conversation:
                 self.unprompted.end(call)
                 return CallMalformed(call, reason, done, over)
             case Notified(method=method, params=params):
-                return self._notified(method, params, stream)
+                return self._on_notification(method, params, stream)
             case Asked():
-                return None if self.era == "modern" else self.unprompted.asked(*self.tasks.placed(event, stream))
+                return None if self.era == "modern" else self.unprompted.on_question(*self.tasks.place(event, stream))
             case None:
                 return None
             case _:
                 return self._receive_own(event, message if not (spoiled_by or isinstance(message, Oversized)) else b"")
 
-    def _notified(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
+    def _on_notification(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
         if method in NOTES:
             return self.unprompted.noted(method, params, self.tasks.stream_of(params, stream))
         if method == COMPLETE:
-            return self.unprompted.visited(params)
+            return self.unprompted.on_complete(params)
         if method == STATUS:
-            return self.tasks.told(params)
+            return self.tasks.on_status(params)
         if method == changes.ACKNOWLEDGED:
-            return self._subscription.acknowledged(params)
-        return self._cancelled(params) if method == CANCELLED else changes.told(method, params)
+            return self._subscription.on_acknowledged(params)
+        return self._on_cancelled(params) if method == CANCELLED else changes.read_change(method, params)
 
-    def _cancelled(self, params: msgspec.Raw) -> Fact | None:
+    def _on_cancelled(self, params: msgspec.Raw) -> Fact | None:
         tag = self._subscription.tag_of(id_ := cancelled_id(params))
-        return self.unprompted.withdrawn(id_) if tag is None else self._subscription.ended(None, tag)
+        return self.unprompted.withdraw(id_) if tag is None else self._subscription.on_end(None, tag)
 
     def _receive_own(
-        self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes | Opened
+        self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes | DecodedLine
     ) -> Fact | None:
         """Answers to what we asked for ourselves. `message` is empty if it cannot be read, whatever is in it."""
         match event:
@@ -269,7 +269,7 @@ class Conversation:
             case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in _UNHEEDED:
                 return None
             case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in LISTENS:
-                return self._subscription.ended(event, tag)
+                return self._subscription.on_end(event, tag)
             case Malformed(reason=reason) if self._listing is not None and event.tag in METHODS and not message:
                 return self._listing.take(event.tag, b"", f"it answered with {reason}")
             case _:
@@ -290,8 +290,8 @@ class Conversation:
                 return None
             case Agree(agreement=agreement, notify=notify):
                 self.agreement, self.era = agreement, agreement.era
-                self._out.agreed(agreement, self._negotiation.identity)
-                self.tasks.agreed(agreement.capabilities, agreement.era)
+                self._out.on_agreement(agreement, self._negotiation.identity)
+                self.tasks.on_agreement(agreement.capabilities, agreement.era)
                 if notify is not None:
                     self._out.write(notify, method=INITIALIZED)
                 return agreement

@@ -209,18 +209,18 @@ class Exchanges:
         if self._left:
             self._went_on(next(reversed(self._left.values())))
 
-    def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
+    def route_note(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         """Return a notification for the client of the call that it is about; None, and counted, if it is for nobody."""
         note = None
         if len(memoryview(params)) <= MAX_NOTE_BYTES:
             try:
-                note = self._advanced(params) if method == PROGRESS else self._message(params, stream)
+                note = self._route_progress(params) if method == PROGRESS else self._route_message(params, stream)
             except _UNREADABLE:
                 note = None
         self.unheard += note is None
         return note
 
-    def _advanced(self, params: msgspec.Raw) -> CallNoted | None:
+    def _route_progress(self, params: msgspec.Raw) -> CallNoted | None:
         told = _progress.decode(params)
         call = self._by_id.get(id_ := b'"%b"' % told.token.encode())
         if call is None:
@@ -236,7 +236,7 @@ class Exchanges:
         members["progressToken"] = msgspec.Raw(token)
         return CallNoted(call, PROGRESS, encode(members))
 
-    def _message(self, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
+    def _route_message(self, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         call = self.of(stream)
         if call is None or self._calls[call][1].log_level is None:
             return None

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.opening import Opened, text_of
+from actors.protocol.wire.decoded_line import DecodedLine, text_of
 
 Kind = Literal["tools", "resources", "templates", "prompts"]
 
@@ -63,7 +63,7 @@ class PageArrived(msgspec.Struct, frozen=True):
     """
 
     kind: Kind
-    message: bytes | Opened
+    message: bytes | DecodedLine
     id: bytes | None
     failure: str = ""
 
@@ -97,7 +97,7 @@ class ListWalk:
     """One walk over every list that the server's capabilities announce. `now` is in seconds of any steady clock."""
 
     def __init__(self, capabilities: msgspec.Raw, limits: ListLimits, now: float) -> None:
-        declared = announced(capabilities)
+        declared = capability_names(capabilities)
         self._limits = limits
         self._begun = now
         self._open: set[Kind] = {kind for kind in METHODS if CAPABILITIES[kind] in declared}
@@ -118,12 +118,12 @@ class ListWalk:
         """Return the first requests as (kind, params); all may be sent at once."""
         return [(kind, None) for kind in METHODS if kind in self._open]
 
-    def asked(self, kind: Kind, id_: bytes) -> None:
+    def expect(self, kind: Kind, id_: bytes) -> None:
         """Note the id, as JSON text, under which the next page of a list was asked for."""
         self._ids[kind] = id_
         self._arrived.discard(kind)
 
-    def recognise(self, message: bytes | Opened) -> PageArrived | None:
+    def recognise(self, message: bytes | DecodedLine) -> PageArrived | None:
         """Tell a page by its id alone: it may be large, and one bad entry of it must not cost the others."""
         line = text_of(message)
         ends = line[:_END_BYTES] + line[-_END_BYTES:]
@@ -133,7 +133,7 @@ class ListWalk:
                 return PageArrived(kind, message, id_)
         return None
 
-    def take(self, kind: Kind, message: bytes | Opened, failure: str = "") -> PageArrived | None:
+    def take(self, kind: Kind, message: bytes | DecodedLine, failure: str = "") -> PageArrived | None:
         """Take an answer whose id was written in an unusual place or way; None if there was one already.
 
         `failure` says why it cannot be read.
@@ -193,7 +193,7 @@ class ListWalk:
         self._problems.append(f"{METHODS[kind]}: cut at {reached}; the server has more")
 
 
-def announced(capabilities: msgspec.Raw) -> frozenset[str]:
+def capability_names(capabilities: msgspec.Raw) -> frozenset[str]:
     """Return the capabilities that are declared, whatever their value (`{}` counts, `null` does not)."""
     try:
         members = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw])

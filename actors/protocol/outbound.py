@@ -9,7 +9,7 @@ from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.agreement.era import Agreement, Identity
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
 from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNASKED, UNSAID, Interest, LogLevel
-from actors.protocol.listing import Kind, announced
+from actors.protocol.listing import Kind, capability_names
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.mirrors import MirrorsOf
 from actors.protocol.wire.outgoing import Outgoing
@@ -79,14 +79,14 @@ class Outbound:
         self._logs = False
         self._log_level = self._unasked = len(LOG_LEVELS)
 
-    def agreed(self, agreement: Agreement, identity: Identity) -> None:
+    def on_agreement(self, agreement: Agreement, identity: Identity) -> None:
         """Speak the era that was agreed on from now on."""
         self._modern = agreement.era == "modern"
         self._version = agreement.version
-        self._logs = not self._modern and "logging" in announced(agreement.capabilities)
+        self._logs = not self._modern and "logging" in capability_names(agreement.capabilities)
         if self._modern:  # the members of `_meta` that every request carries (2026-07-28, basic/index "_meta")
             self._identity = jsonrpc.encode({META_VERSION: agreement.version, META_CLIENT_INFO: identity.info})[1:-1]
-            self._meta = self._declaring(NOBODY)
+            self._meta = self._modern_meta(NOBODY)
 
     def write(self, message: bytes, *, method: str = "", id_: bytes = b"", cancels: bytes = b"") -> None:
         """Say something; see `Outgoing`."""
@@ -115,7 +115,7 @@ class Outbound:
             members = b",".join(part for part in (members, asked.retry) if part)
         if interest.log_level is not None and self._logs:
             self._lower_log_level(interest.log_level)
-        own = self._meta if interest is NOTHING or interest is UNSAID else self._telling(id_, interest)
+        own = self._meta if interest is NOTHING or interest is UNSAID else self._own_meta(id_, interest)
         rest = b'"_meta":{' + own + (b"," if own and meta else b"") + meta + b"}" if own or meta else b""
         # Members may be large: they are copied once, by the transport.
         separator = b"," if members and rest else b""
@@ -126,10 +126,10 @@ class Outbound:
         )
         return id_
 
-    def _telling(self, id_: bytes, interest: Interest) -> bytes:
+    def _own_meta(self, id_: bytes, interest: Interest) -> bytes:
         """Return what the `_meta` of a request has of ours, and see to it that the server tells what is wanted."""
         declares = self._modern and interest.capabilities != NOBODY
-        own = self._declaring(interest.capabilities) if declares else self._meta
+        own = self._modern_meta(interest.capabilities) if declares else self._meta
         parts = [own] if own else []
         if interest.progress:
             parts.append(b'"progressToken":' + id_)
@@ -137,7 +137,7 @@ class Outbound:
             parts.append(b'"%b":"%b"' % (META_LOG_LEVEL.encode(), interest.log_level.encode()))
         return b",".join(parts)
 
-    def _declaring(self, capabilities: bytes) -> bytes:
+    def _modern_meta(self, capabilities: bytes) -> bytes:
         """Return the members of `_meta` of a request whose client can be asked that much."""
         return b'%b,"%b":%b' % (self._identity, META_CAPABILITIES.encode(), capabilities)
 
@@ -158,15 +158,15 @@ class Outbound:
     def cancel(self, id_: bytes, reason: str) -> None:
         """Take back the request of a call that has no answer; a late one says that the server is done with it."""
         self.peer.leave(id_)
-        self._cancelled(id_, reason)
+        self._send_cancelled(id_, reason)
 
     def take_back(self, tag: Tag, reason: str) -> None:
         """Take back a request of our own that was made."""
         id_ = self._ids.pop(tag)
         self.peer.forget(id_)
-        self._cancelled(id_, reason)
+        self._send_cancelled(id_, reason)
 
-    def _cancelled(self, id_: bytes, reason: str) -> None:
+    def _send_cancelled(self, id_: bytes, reason: str) -> None:
         params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
         self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 

@@ -74,7 +74,7 @@ class ServerSubscription:
         for wishes in (self._waiting, self._later):
             wishes.pop(call, None)
 
-    def acknowledged(self, params: msgspec.Raw) -> Listening | None:
+    def on_acknowledged(self, params: msgspec.Raw) -> Listening | None:
         """Take an acknowledgement; None if it is not about the subscription that is being opened."""
         said, tag = changes.acknowledgement(params), self._opening
         if tag is None or (said is not None and said.id not in (b"", self._out.id_of(tag))):
@@ -87,21 +87,21 @@ class ServerSubscription:
             if not wish.wanted or (said is not None and wish.uri in said.uris):
                 answers.append(CallAnswered(call, _DONE))
             else:
-                answers.append(self._refused(call, wish, _UNREADABLE if said is None else _NOT_HONOURED))
+                answers.append(self._refuse(call, wish, _UNREADABLE if said is None else _NOT_HONOURED))
         self._go_on()
         return Listening(said is None or said.lists or bool(said.uris), tuple(answers))
 
-    def ended(self, end: End | None, tag: Tag) -> ListenEnded | None:
+    def on_end(self, end: End | None, tag: Tag) -> ListenEnded | None:
         """Take that a subscription is over; None if nothing is to be done. `end`: how; None if it was taken back."""
         self._out.forget(tag)
         if tag == self._open:
             self._open = None
-            return ListenEnded(again=changes.known(end)) if self._opening is None else None
+            return ListenEnded(again=changes.is_supported(end)) if self._opening is None else None
         self._opening = None
-        answers = tuple(self._failed(call, wish, end) for call, wish in self._waiting.items())
+        answers = tuple(self._fail(call, wish, end) for call, wish in self._waiting.items())
         self._go_on()
         kept = self._open is not None or self._opening is not None
-        again = not kept and (changes.known(end) or bool(answers))
+        again = not kept and (changes.is_supported(end) or bool(answers))
         return ListenEnded(again=again, calls=answers)
 
     def tag_of(self, id_: bytes) -> ListenTag | None:
@@ -111,7 +111,7 @@ class ServerSubscription:
     def _ask(self) -> None:
         self._opening = LISTENS[1] if self._open == LISTENS[0] else LISTENS[0]
         self._asked = frozenset(self._uris)
-        self._out.ask(self._opening, LISTEN, changes.wanted(self._uris))
+        self._out.ask(self._opening, LISTEN, changes.listen_params(self._uris))
 
     def _go_on(self) -> None:
         """Open another one for those who came while the last one was opened."""
@@ -119,11 +119,11 @@ class ServerSubscription:
         if self._waiting:
             self._ask()
 
-    def _refused(self, call: int, wish: Wish, why: str) -> CallRefused:
+    def _refuse(self, call: int, wish: Wish, why: str) -> CallRefused:
         self._forget(wish)
         return CallRefused(call, jsonrpc.ErrorObject(jsonrpc.INVALID_PARAMS, why))
 
-    def _failed(self, call: int, wish: Wish, end: End | None) -> CallLost | CallRefused:
+    def _fail(self, call: int, wish: Wish, end: End | None) -> CallLost | CallRefused:
         self._forget(wish)
         match end:
             case Failure():

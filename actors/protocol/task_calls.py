@@ -96,7 +96,7 @@ class TaskCalls:
         """For how long the server keeps those tasks of clients that are not over, at most; 0 if there is none."""
         return max((task.lifetime_s for task in self._open.values()), default=0.0)
 
-    def agreed(self, capabilities: msgspec.Raw, era: Era) -> None:
+    def on_agreement(self, capabilities: msgspec.Raw, era: Era) -> None:
         """The server speaks this era, and may have declared tasks."""
         self._era, self.spoken = era, tasks.speaks(capabilities, era)
 
@@ -110,7 +110,7 @@ class TaskCalls:
 
     def begin(self, call: int, asked: ClientRequest) -> None:
         """Send a request of a client."""
-        interest = self._declaring(asked.interest)
+        interest = self._with_extension(asked.interest)
         drives = asked.method == CALL and not asked.as_task
         members = asked.members
         if drives and self._era == "legacy":
@@ -125,10 +125,10 @@ class TaskCalls:
         if asked.method == RESULT:
             self._wait(call, asked.name)
 
-    def _declaring(self, interest: Interest) -> Interest:
+    def _with_extension(self, interest: Interest) -> Interest:
         if self._era == "legacy":
             return interest
-        return replace(interest, capabilities=tasks.declaring(interest.capabilities))
+        return replace(interest, capabilities=tasks.with_extension(interest.capabilities))
 
     def _send(self, call: int, method: str, more: bytes) -> None:
         driven, interest = self._driven[call]
@@ -152,45 +152,45 @@ class TaskCalls:
         """Take the answer to a call of these."""
         match event:
             case Answered(result=result) if call in self._driven:
-                return self._drive(call, lambda driven: driven.answered(result))
+                return self._drive(call, lambda driven: driven.on_result(result))
             case Answered(result=result):
                 self._learn(self._asking[call], result)
-                return self._ended(CallAnswered(call, result))
+                return self._finish(CallAnswered(call, result))
             case Refused(error=error) if call in self._driven:
-                return self._drive(call, lambda driven: driven.refused(error))
+                return self._drive(call, lambda driven: driven.on_error(error))
             case Refused(error=error):
-                return self._ended(CallRefused(call, error))
+                return self._finish(CallRefused(call, error))
             case _:
-                return self._ended(CallMalformed(call, event.reason, event.done, event.over))
+                return self._finish(CallMalformed(call, event.reason, event.done, event.over))
 
     def _learn(self, asking: _Asking, result: msgspec.Raw) -> None:
         """See what a result tells of a task of a client."""
         if asking.method == CALL:
-            self._made(asking, tasks.created(result, self._era))
+            self._add(asking, tasks.read_created(result, self._era))
         elif asking.method == RESULT:
             self._open.pop(asking.task, None)
-        elif (told := tasks.told(result)) is not None:
-            self._heard(told)
+        elif (task := tasks.read_task(result)) is not None:
+            self._update(task)
 
-    def lost(self, call: int, failure: Failure) -> Fact | None:
+    def on_failure(self, call: int, failure: Failure) -> Fact | None:
         """Take that a request has no answer."""
         if call in self._driven:
-            return self._drive(call, lambda driven: driven.lost(failure))
-        return self._ended(CallLost(call, failure))
+            return self._drive(call, lambda driven: driven.on_failure(failure))
+        return self._finish(CallLost(call, failure))
 
     def due(self, call: int) -> None:
         """The pause of a driven call is over."""
         if call in self._driven:
             self._driven[call][0].due()
 
-    def replied(self, id_: bytes, answer: bytes | ErrorObject) -> bytes | ErrorObject | None:
+    def on_answer(self, id_: bytes, answer: bytes | ErrorObject) -> bytes | ErrorObject | None:
         """Take the answer of a client to a question, and return what the server gets for it.
 
         None if it has got it already: a task of a modern server led to the question.
         """
         task, call = self._tasks.pop(id_, None), self._questions.pop(id_, None)
         if call in self._driven:
-            self._driven[call][0].replied(answer)
+            self._driven[call][0].on_answer(answer)
         if call is not None:
             return None
         return answer if task is None or isinstance(answer, ErrorObject) else tasks.with_related(answer, task)
@@ -202,9 +202,9 @@ class TaskCalls:
             self._waiting[driven.id] = call
         if isinstance(fact, CallAsked):
             self._questions[fact.id] = call
-        return self._ended(fact) if isinstance(fact, Ended) else fact
+        return self._finish(fact) if isinstance(fact, Ended) else fact
 
-    def _ended(self, fact: Ended) -> Ended:
+    def _finish(self, fact: Ended) -> Ended:
         self._end(fact.call)
         return fact
 
@@ -232,9 +232,9 @@ class TaskCalls:
 
     # What the server says -------------------------------------------------------------------------------------------
 
-    def placed(self, asked: Asked, stream: bytes) -> tuple[Asked, bytes]:
+    def place(self, asked: Asked, stream: bytes) -> tuple[Asked, bytes]:
         """Return a question of a legacy server, and the stream on which it is to be taken."""
-        if not self.spoken or len(asked.params) > MAX_QUESTION_BYTES or not (task := tasks.related(asked.params)):
+        if not self.spoken or len(asked.params) > MAX_QUESTION_BYTES or not (task := tasks.related_task(asked.params)):
             return asked, stream
         call = self._waiting.get(task)
         if call is None:
@@ -247,29 +247,29 @@ class TaskCalls:
 
     def stream_of(self, params: msgspec.Raw, stream: bytes) -> bytes:
         """Return the stream on which something is to be taken: that of the call to whose task it belongs, if to any."""
-        if not self.spoken or not (task := tasks.related(params)):
+        if not self.spoken or not (task := tasks.related_task(params)):
             return stream
         call = self._waiting.get(task)
         return NOWHERE if call is None else self.ids[call]
 
-    def told(self, params: msgspec.Raw) -> CallNoted | None:
+    def on_status(self, params: msgspec.Raw) -> CallNoted | None:
         """Take how a task is doing; return for which call that is, None, and counted, if for none."""
-        task = tasks.told(params) if self.spoken and len(params) <= MAX_NOTE_BYTES else None
+        task = tasks.read_task(params) if self.spoken and len(params) <= MAX_NOTE_BYTES else None
         if task is not None:
-            self._heard(task)
+            self._update(task)
         call = self._waiting.get(task.id) if task is not None else None
         if call is not None and call in self._asking:
             return CallNoted(call, STATUS, bytes(params))
         self._unprompted.drop()
         return None
 
-    def _made(self, asking: _Asking, task: Task | None) -> None:
+    def _add(self, asking: _Asking, task: Task | None) -> None:
         if task is None or task.status in tasks.OVER:
             return
         while len(self._open) >= MAX_OPEN:
             del self._open[next(iter(self._open))]
         self._open[task.id] = _Open(task.lifetime_s, asking.id, asking.token)
 
-    def _heard(self, task: Task) -> None:
+    def _update(self, task: Task) -> None:
         if task.status in tasks.OVER:
             self._open.pop(task.id, None)

@@ -81,33 +81,33 @@ class Unprompted:
         """Nobody waits for a call any more; see `Exchanges.leave`."""
         return self._exchanges.leave(call)
 
-    def listed(self) -> None:
+    def on_page(self) -> None:
         """The server has answered something after its handshake: what it asks from now on is about calls."""
         self._at_work = True
 
     def noted(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
-        """Take a note; see `Exchanges.noted`."""
-        return self._exchanges.noted(method, params, stream)
+        """Take a note; see `Exchanges.route_note`."""
+        return self._exchanges.route_note(method, params, stream)
 
     def drop(self) -> None:
         """A note is for nobody."""
         self._exchanges.unheard += 1
 
-    def visited(self, params: msgspec.Raw) -> VisitCompleted | None:
+    def on_complete(self, params: msgspec.Raw) -> VisitCompleted | None:
         """Take that a person is done at an address; None, and counted, if that cannot be read."""
         fact = completed(params)
         self._exchanges.unheard += fact is None
         return fact
 
-    def withdrawn(self, id_: bytes) -> QuestionWithdrawn | None:
+    def withdraw(self, id_: bytes) -> QuestionWithdrawn | None:
         """Close a question that the server does not want answered any more."""
-        return self._questions.withdrawn(id_)
+        return self._questions.withdraw(id_)
 
     def asker(self, among: Collection[int] | None = None) -> int | None:
         """Return the only call that can have led to a question on a stream that all share; see `Exchanges.asker`."""
         return self._exchanges.asker(among)
 
-    def asked(self, asked: Asked, stream: bytes) -> CallAsked | None:
+    def on_question(self, asked: Asked, stream: bytes) -> CallAsked | None:
         """Take a question of a legacy server: answer it, or return whose client is to be asked."""
         if asked.method == "ping":
             self._out.write(jsonrpc.success(asked.id, b"{}"))
@@ -115,7 +115,7 @@ class Unprompted:
         if (roots := self._known_roots(asked, stream)) is not None:
             self._out.write(jsonrpc.success(asked.id, roots))
             return None
-        call = self._exchanges.of(stream) if stream else self._named(asked.params) or self.asker()
+        call = self._exchanges.of(stream) if stream else self._call_by_token(asked.params) or self.asker()
         known = call is not None or (not stream and len(self._exchanges) > 0)
         if not known and not stream:
             self._exchanges.asked_of_none()
@@ -131,7 +131,7 @@ class Unprompted:
         if (message := self._questions.answer(id_, result)) is not None:
             self._out.write(message)
 
-    def progressed(self, token: bytes, params: bytes) -> None:
+    def send_progress(self, token: bytes, params: bytes) -> None:
         """Tell the server how far a client is with an answer, under the token (JSON text) that it gave."""
         self._out.write(jsonrpc.notification(PROGRESS, told_with(params, token)), method=PROGRESS)
 
@@ -146,7 +146,7 @@ class Unprompted:
             return self._roots
         return None if stream or (self._at_work and len(self._exchanges)) else NO_ROOTS
 
-    def _named(self, params: msgspec.Raw) -> int | None:
+    def _call_by_token(self, params: msgspec.Raw) -> int | None:
         """Return the call whose progress token a question repeats (our id of it); None if it repeats none."""
         if b"progressToken" not in bytes(params):
             return None

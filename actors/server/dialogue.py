@@ -24,7 +24,7 @@ from actors.kit import Address, Reply, StartSoon
 from actors.messages import Caller, Note, Question
 from actors.protocol.agreement.client_capabilities import ELICIT, URL, mode_of
 from actors.protocol.asking.question_progress import token_of
-from actors.protocol.asking.questions import TooManyQuestions, unanswered
+from actors.protocol.asking.questions import TooManyQuestions, timeout_answer
 from actors.protocol.asking.visits import COMPLETE, Visits, id_of, ids_in
 from actors.protocol.facts import CallAsked, CallRefused
 from actors.protocol.wire.jsonrpc import METHOD_NOT_FOUND, ErrorObject, RemoteError, encode
@@ -89,7 +89,7 @@ class Dialogue:
         self._open[asked.id] = scope = trio.CancelScope()
         self._start_soon(self._wait, scope, link.number, asked, asked.call, exchange)
 
-    def call_ended(self, link: Link) -> None:
+    def on_call_end(self, link: Link) -> None:
         """A call has ended: perhaps it is known now whose the questions are that are held."""
         for held in list(self._held.values()):
             if (call := link.talk.unprompted.asker(held.calls)) is not None:
@@ -101,7 +101,7 @@ class Dialogue:
         for asked_at, scope in self._times.values():
             scope.deadline = min(scope.deadline, asked_at + CONTENDED_S)
 
-    def hold_ended(self, ended: HoldEnded, link: Link | None) -> None:
+    def on_hold_end(self, ended: HoldEnded, link: Link | None) -> None:
         """It is still not known whose a question is."""
         held = self._release(ended.id)
         if held is None or link is None or link.number != ended.incarnation:
@@ -122,7 +122,7 @@ class Dialogue:
         if (scope := self._open.pop(id_, None)) is not None:
             scope.cancel()
 
-    def answered(self, answered: QuestionAnswered, link: Link | None) -> None:
+    def on_answer(self, answered: QuestionAnswered, link: Link | None) -> None:
         """Pass on what a client answered, or that nobody did; the deadline of its call counts again."""
         self._calls.resume(answered.call, trio.current_time())
         self._tokens.pop(answered.id, None)
@@ -130,14 +130,14 @@ class Dialogue:
         if link is not None and answered.result is not None:
             link.talk.answer(answered.id, answered.result)
 
-    def refused(self, fact: CallRefused, link: Link) -> None:
+    def on_refused(self, fact: CallRefused, link: Link) -> None:
         """A call, which is still known, fails with an error; that may ask its client for visits."""
         ids = ids_in(fact.error) if link.talk.era == "legacy" else ()
         if ids and (caller := self._calls.caller(fact.call)) is not None and (visitor := caller.visitor()) is not None:
             for id_ in ids:
                 self._visits.give(id_, visitor, fact.call, link.heard)
 
-    def visited(self, id_: str, link: Link) -> None:
+    def on_visit_completed(self, id_: str, link: Link) -> None:
         """Tell whoever was asked for a visit that it is over: during the call that asked for it, or outside of it."""
         told = False
         note = Note(COMPLETE, encode({"elicitationId": id_}))
@@ -146,11 +146,11 @@ class Dialogue:
             told |= (caller is not None and caller.note(note)) or visitor(id_)
         self._calls.unheard += not told
 
-    def progressed(self, id_: bytes, link: Link) -> None:
+    def send_progress(self, id_: bytes, link: Link) -> None:
         """Tell the server how far a client is with an answer, if there is room; what it told before is left out."""
         token, params = self._tokens.get(id_), self._progress.pop(id_, None)
         if token is not None and params is not None and link.place(len(params) + len(token)) is not None:
-            link.talk.unprompted.progressed(token, params)
+            link.talk.unprompted.send_progress(token, params)
 
     def drop(self) -> None:
         """The process is gone, and with it its questions."""
@@ -182,7 +182,7 @@ class Dialogue:
     async def _wait(
         self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, call: int, exchange: Caller
     ) -> None:
-        result = unanswered(asked.method, asked.params, self._fallback)
+        result = timeout_answer(asked.method, asked.params, self._fallback)
         with scope, trio.move_on_after(self._timeout_s) as patience:
             self._times[asked.id] = trio.current_time(), patience
             try:

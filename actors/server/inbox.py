@@ -11,9 +11,9 @@ from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.timers import Timer
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.listing import PageArrived
+from actors.protocol.wire.decoded_line import Message
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject
-from actors.protocol.wire.opening import Message
 from actors.transport.base import Exit
 
 

@@ -76,7 +76,7 @@ class Traffic:
         if received.lines and self._calls.window.doubted:
             self._calls.window.trust()
         if received.failure is not None:
-            self._take(link, partial(link.talk.lost, received.failure))
+            self._take(link, partial(link.talk.on_failure, received.failure))
         if link.hasty:
             self._processes.on_probe_answered()
         self.pump()
@@ -92,11 +92,11 @@ class Traffic:
         link = self._processes.link
         match message:
             case QuestionAnswered():
-                self._dialogue.answered(message, link)
+                self._dialogue.on_answer(message, link)
             case HoldEnded():
-                self._dialogue.hold_ended(message, link)
+                self._dialogue.on_hold_end(message, link)
             case QuestionProgressed(id=id_) if link is not None:
-                self._dialogue.progressed(id_, link)
+                self._dialogue.send_progress(id_, link)
             case PageRead() if link is not None:
                 self._take(link, partial(self._discovery.on_read, message, link))
             case PauseOver(call=call) if link is not None:
@@ -107,7 +107,7 @@ class Traffic:
         link = self._processes.link
         self._calls.abandon(call, link)
         if link is not None:
-            self._dialogue.call_ended(link)
+            self._dialogue.on_call_end(link)
         self.pump()
 
     def _take(self, link: Link, meaning: Callable[[], Fact | None]) -> None:
@@ -123,9 +123,9 @@ class Traffic:
         link.said += 1
         if isinstance(fact, _ANSWERS):  # nearly all
             if isinstance(fact, CallRefused):
-                self._dialogue.refused(fact, link)
+                self._dialogue.on_refused(fact, link)
             outdated = self._calls.settle(fact, link, link.heard)
-            self._dialogue.call_ended(link)
+            self._dialogue.on_call_end(link)
             if isinstance(fact, CallLost):
                 self._on_lost(fact.failure, link)
             elif outdated and self._course.life.serving:
@@ -155,7 +155,7 @@ class Traffic:
             case QuestionWithdrawn(id=id_):
                 self._dialogue.withdraw(id_)
             case VisitCompleted(id=visit):
-                self._dialogue.visited(visit, link)
+                self._dialogue.on_visit_completed(visit, link)
             case Agreement(era=era):
                 self._record.learn(era)
                 self._processes.on_agreed(link, known=self._discovery.offer is not None)

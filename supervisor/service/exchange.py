@@ -19,7 +19,13 @@ from actors.catalogue.offer import Tool
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.messages import Note, Question
-from actors.protocol.agreement.client_capabilities import ELICIT, NOBODY, declared, lacking, with_elicitation
+from actors.protocol.agreement.client_capabilities import (
+    ELICIT,
+    NOBODY,
+    forwardable,
+    missing_capability,
+    with_elicitation,
+)
 from actors.protocol.agreement.versions import META_LOG_LEVEL
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.asking.question_progress import with_token
@@ -30,7 +36,7 @@ from actors.protocol.wire import jsonrpc
 from supervisor.service.client import Client
 from supervisor.service.questions.allowance import CallAllowance
 from supervisor.service.questions.elicitations import CallElicitations
-from supervisor.service.questions.labels import labelled
+from supervisor.service.questions.labels import label
 from supervisor.service.questions.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.updates import Updates
 
@@ -146,7 +152,7 @@ class Exchange:
         """What the client can be asked meanwhile, as a server of the modern era is told: a JSON object."""
         if self.client.era == "legacy" and (self._voice is None or self._questions is None):
             return NOBODY
-        return declared(self.client.capabilities)
+        return forwardable(self.client.capabilities)
 
     def interest(self, meta: msgspec.Raw, *, asked: bool = True, everyone: bool = False) -> Interest:
         """Return what the client wants to hear meanwhile; `meta` is the `_meta` of its request.
@@ -185,7 +191,7 @@ class Exchange:
         legacy = self.client.era == "legacy"
         if legacy and (self._voice is None or self._questions is None):
             return "the client that made this call cannot be asked"
-        lacks = lacking(self.client.capabilities, question.method, question.params)
+        lacks = missing_capability(self.client.capabilities, question.method, question.params)
         return f"the client that made this call did not declare {lacks}" if lacks else ""
 
     def reaches_people(self, question: Question) -> bool:
@@ -203,7 +209,7 @@ class Exchange:
                 return reply
             self._ask(question, reply)
             if elicitations is not None:
-                elicitations.asked(question, reply)
+                elicitations.on_asked(question, reply)
         except CannotAsk as error:
             reply.fail(error)
         return reply
@@ -222,7 +228,11 @@ class Exchange:
         """Return who hears of the end of a visit, in the session of the client; see `Caller.visitor`."""
         if self.updates is None:
             return None
-        able = self._takes(question) if question is not None else not lacking(self.client.capabilities, ELICIT, _VISIT)
+        able = (
+            self._takes(question)
+            if question is not None
+            else not missing_capability(self.client.capabilities, ELICIT, _VISIT)
+        )
         return self.updates.visited if able else None
 
     def _takes(self, question: Question) -> bool:
@@ -239,7 +249,7 @@ class Exchange:
         if id_ is None:
             raise CannotAsk(f"the client has {MAX_OPEN} questions that it has not answered")
         token = jsonrpc.encode(id_) if question.progress is not None else b""
-        params = with_token(labelled(self.asked_by, question.method, question.params), token)
+        params = with_token(label(self.asked_by, question.method, question.params), token)
         if not voice.say(jsonrpc.request(jsonrpc.encode(id_), question.method, bytes(params))):
             questions.take(id_)
             raise CannotAsk(_UNREAD)

@@ -56,7 +56,7 @@ class HeldTask(msgspec.Struct, eq=False):
 
     def hear(self, said: msgspec.Raw) -> None:
         """Take what the server says of it: a status, or the state that was asked for."""
-        told = tasks.told(said)
+        told = tasks.read_task(said)
         self.over = self.over or (told is not None and told.status in OVER)
 
     def rename(self, said: bytes, method: str) -> bytes:
@@ -126,7 +126,7 @@ class HeldTasks:
 
     def take_created(self, client: Client, server: str, result: Result) -> bytes | None:
         """Keep the task that a result tells of; return the result with our name of it, None if it tells of none."""
-        task = tasks.created(result.body, result.era)
+        task = tasks.read_created(result.body, result.era)
         if task is None:
             return None
         deployment = self._deployment.value

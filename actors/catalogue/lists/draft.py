@@ -10,7 +10,7 @@ from actors.catalogue.lists.pages import MAX_PROBLEMS, Entry, Known, ListPage, L
 from actors.catalogue.lists.validation import MAX_DESCRIPTION
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.protocol.agreement.era import Agreement
-from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, announced
+from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, capability_names
 
 E = TypeVar("E", Tool, Resource, Prompt)
 
@@ -112,7 +112,7 @@ class Draft:
 
 def _with_tools(capabilities: msgspec.Raw) -> msgspec.Raw:
     """Return the capabilities of a server that has tools; some do not announce them."""
-    declared = announced(capabilities)
+    declared = capability_names(capabilities)
     if "tools" in declared:
         return capabilities
     members = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw]) if declared else {}

@@ -45,7 +45,7 @@ class _Asked(msgspec.Struct):
 _asked = msgspec.json.Decoder(_Asked)
 
 
-def lacking(capabilities: msgspec.Raw, method: str, params: msgspec.Raw) -> str:
+def missing_capability(capabilities: msgspec.Raw, method: str, params: msgspec.Raw) -> str:
     """Return what a client would have to declare to be asked this; empty if it did.
 
     A client that declares `elicitation` and no mode of it takes forms.
@@ -56,7 +56,7 @@ def lacking(capabilities: msgspec.Raw, method: str, params: msgspec.Raw) -> str:
     declared = _object(capabilities).get(name)
     if declared is None or bytes(declared) == b"null":
         return name
-    wanted = _wanted(method, params)
+    wanted = _required_part(method, params)
     modes = _object(declared)
     if not wanted or wanted in modes or (wanted == FORM and not modes):
         return ""
@@ -64,23 +64,23 @@ def lacking(capabilities: msgspec.Raw, method: str, params: msgspec.Raw) -> str:
 
 
 def requirement(lacks: str) -> dict[str, Any]:
-    """Return as capabilities what `lacking` said: `elicitation.url` is `{"elicitation": {"url": {}}}`."""
+    """Return as capabilities what `missing_capability` said: `elicitation.url` is `{"elicitation": {"url": {}}}`."""
     name, _, part = lacks.partition(".")
     return {name: {part: {}} if part else {}}
 
 
-def declared(capabilities: msgspec.Raw) -> bytes:
+def forwardable(capabilities: msgspec.Raw) -> bytes:
     """Return what a server of the modern era is told that the client of a request can do: a JSON object.
 
     Left out is what does not get through us.
     """
     if len(capabilities) <= len(NOBODY) or len(capabilities) > MAX_BYTES:
         return NOBODY
-    return _declared(bytes(capabilities))
+    return _forwardable(bytes(capabilities))
 
 
 def with_elicitation(capabilities: bytes) -> bytes:
-    """Return capabilities as `declared` returns them, with forms and addresses: a person is asked."""
+    """Return capabilities as `forwardable` returns them, with forms and addresses: a person is asked."""
     members = _object(msgspec.Raw(capabilities))
     own = _object(members.get("elicitation", msgspec.Raw(NOBODY)))
     return encode({**members, "elicitation": {FORM: {}, URL: {}, **own}})
@@ -95,7 +95,7 @@ def mode_of(params: msgspec.Raw) -> str | None:
 
 
 @lru_cache(maxsize=128)
-def _declared(capabilities: bytes) -> bytes:
+def _forwardable(capabilities: bytes) -> bytes:
     members = _object(msgspec.Raw(capabilities))
     kept = {name: value for name, value in members.items() if name not in _HOP_ONLY and bytes(value) != b"null"}
     if "roots" in kept:  # nobody tells that they changed: there is no such notification any more
@@ -107,7 +107,7 @@ def _declared(capabilities: bytes) -> bytes:
     return encode(kept)
 
 
-def _wanted(method: str, params: msgspec.Raw) -> str:
+def _required_part(method: str, params: msgspec.Raw) -> str:
     """Return which part of its capability a question needs; empty if just that."""
     if method == ELICIT:
         return mode_of(params) or FORM

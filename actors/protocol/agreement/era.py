@@ -146,11 +146,15 @@ class Negotiation:
         # The mark is random, so wherever a proxy on the way has put it, the answer began with us.
         if (mark := self.identity.mark) and mark.encode() in bytes(result):
             return NoAgreement(ITSELF)
-        return self._initialized(result) if self._phase is _Phase.INITIALIZING else self._discovered(result)
+        return (
+            self._on_initialize_result(result)
+            if self._phase is _Phase.INITIALIZING
+            else self._on_discover_result(result)
+        )
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
         """Call with the error of the request sent last."""
-        supported = _supported(error) if error.code == UNSUPPORTED_VERSION else None
+        supported = _versions_in(error) if error.code == UNSUPPORTED_VERSION else None
         if self._phase is _Phase.INITIALIZING:
             return self._on_initialize_error(error, supported)
         if supported is None:
@@ -193,7 +197,7 @@ class Negotiation:
         params = {"protocolVersion": LATEST_LEGACY, "capabilities": declared, "clientInfo": self.identity.info}
         return Send("initialize", jsonrpc.encode(params))
 
-    def _discovered(self, result: msgspec.Raw) -> Action:
+    def _on_discover_result(self, result: msgspec.Raw) -> Action:
         if (excess := _excess(result)) is not None:
             return excess
         try:
@@ -216,7 +220,7 @@ class Negotiation:
             None,
         )
 
-    def _initialized(self, result: msgspec.Raw) -> Action:
+    def _on_initialize_result(self, result: msgspec.Raw) -> Action:
         if (excess := _excess(result)) is not None:
             return excess
         try:
@@ -256,7 +260,7 @@ def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
     return next((version for version in reversed(ours) if version in theirs), None)
 
 
-def _supported(error: jsonrpc.ErrorObject) -> list[str]:
+def _versions_in(error: jsonrpc.ErrorObject) -> list[str]:
     """The versions an UnsupportedProtocolVersion error names; empty if it names none, or something else."""
     try:
         data = msgspec.json.decode(error.data)

@@ -94,7 +94,7 @@ def read(result: msgspec.Raw) -> InputRequired:
     return required
 
 
-def required(requests: Mapping[str, InputRequest], state: str) -> bytes:
+def incomplete_result(requests: Mapping[str, InputRequest], state: str) -> bytes:
     """Return a result that asks for something."""
     return encode({"resultType": KIND, "inputRequests": requests, STATE: state})
 

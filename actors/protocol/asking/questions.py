@@ -114,7 +114,7 @@ class Questions:
         self._bytes -= self._open.pop(id_)
         return True
 
-    def withdrawn(self, id_: bytes) -> QuestionWithdrawn | None:
+    def withdraw(self, id_: bytes) -> QuestionWithdrawn | None:
         """Close the question that a `notifications/cancelled` of the server is about, if it is about one."""
         return QuestionWithdrawn(id_) if self.settle(id_) else None
 
@@ -142,7 +142,7 @@ def refusal(method: str, params: msgspec.Raw) -> str | None:
     return None
 
 
-def unanswered(method: str, params: msgspec.Raw, fallback: Fallback) -> bytes | ErrorObject:
+def timeout_answer(method: str, params: msgspec.Raw, fallback: Fallback) -> bytes | ErrorObject:
     """Return what a question gets that nobody answers in time: never a yes.
 
     With `default` a form is what it is when nobody types anything, if it can be that; see `forms.defaults`.

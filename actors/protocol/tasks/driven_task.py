@@ -59,26 +59,26 @@ class DrivenTask:
         """Whether a request about it, or that makes it, waits for its answer."""
         return self._step not in ("wait", "ask")
 
-    def answered(self, result: msgspec.Raw) -> Fact | None:
+    def on_result(self, result: msgspec.Raw) -> Fact | None:
         """Take the result of the last request."""
         self._missed = False
         match self._step:
             case "make":
-                made = tasks.created(result, self._era)
-                return CallAnswered(self._call, result) if made is None else self._made(made)
+                made = tasks.read_created(result, self._era)
+                return CallAnswered(self._call, result) if made is None else self._on_created(made)
             case "tasks/result":
                 unnamed = len(result) > MAX_REWRITTEN_BYTES
                 return CallAnswered(
                     self._call, result if unnamed else msgspec.Raw(tasks.with_related(bytes(result), ""))
                 )
             case "tasks/get":
-                told = tasks.told(result)
+                told = tasks.read_task(result)
                 if told is None:
                     return CallMalformed(self._call, UNREADABLE, done=False, over=None)
-                return self._told(told) if self._era == "legacy" else self._told_all(told)
+                return self._on_legacy_status(told) if self._era == "legacy" else self._on_modern_status(told)
         return self._ask(GET)
 
-    def refused(self, error: ErrorObject) -> Fact | None:
+    def on_error(self, error: ErrorObject) -> Fact | None:
         """Take an error as the answer to the last request."""
         match self._step:
             case "tasks/result" if not self._last:
@@ -88,7 +88,7 @@ class DrivenTask:
                 return CallRefused(self._call, error)
         return self._ask(GET)
 
-    def lost(self, failure: Failure) -> Fact | None:
+    def on_failure(self, failure: Failure) -> Fact | None:
         """Take that the last request has no answer: a task that was made is asked for once more, if it may be there."""
         if self._step == "make":
             return CallLost(self._call, failure)
@@ -102,7 +102,7 @@ class DrivenTask:
         if self._step == "wait":
             self._ask(GET)
 
-    def replied(self, answer: bytes | ErrorObject) -> None:
+    def on_answer(self, answer: bytes | ErrorObject) -> None:
         """Take what the client has answered to a question, a JSON object, or why it has not."""
         key, method = self._question
         if self._step != "ask":
@@ -114,14 +114,14 @@ class DrivenTask:
         given = CANCELLED if isinstance(answer, ErrorObject) else answer
         self._ask(UPDATE, b'"%b":%b' % (RESPONSES.encode(), encode({key: msgspec.Raw(given)})))
 
-    def _made(self, task: Task) -> CallLasts:
+    def _on_created(self, task: Task) -> CallLasts:
         self.id = task.id
         if self._era == "modern":
             return self._pause(task.pause_s)
         self._ask(RESULT)
         return CallLasts(self._call)
 
-    def _told(self, task: Task) -> Fact | None:
+    def _on_legacy_status(self, task: Task) -> Fact | None:
         """Go on with a task of a legacy server."""
         refused, self._refused = self._refused, None
         if task.status in OVER:
@@ -133,7 +133,7 @@ class DrivenTask:
             return self._ask(RESULT)
         return self._pause(task.pause_s)
 
-    def _told_all(self, task: Task) -> Fact | None:
+    def _on_modern_status(self, task: Task) -> Fact | None:
         """Go on with a task of a modern server."""
         match task.status:
             case "completed" if bytes(task.result)[:1] == b"{":
@@ -141,7 +141,7 @@ class DrivenTask:
             case "completed":
                 return CallMalformed(self._call, "a task that is completed and has no result", done=True, over=None)
             case "failed":
-                return self._failed(task)
+                return self._fail(task)
             case "cancelled":
                 text = f"the task was cancelled: {task.message}" if task.message else "the task was cancelled"
                 return CallRefused(self._call, self._refused or ErrorObject(INTERNAL_ERROR, text))
@@ -149,7 +149,7 @@ class DrivenTask:
                 return asked
         return self._pause(task.pause_s)
 
-    def _failed(self, task: Task) -> Fact:
+    def _fail(self, task: Task) -> Fact:
         try:
             return CallRefused(self._call, decode_error(task.error))
         except ProtocolViolation as violation:

@@ -154,7 +154,7 @@ def _cancels(capabilities: msgspec.Raw) -> bool:
     return said.tasks is not None and _is_there(said.tasks.cancel)
 
 
-def created(result: msgspec.Raw, era: Era) -> Task | None:
+def read_created(result: msgspec.Raw, era: Era) -> Task | None:
     """Return the task that was made instead of a result; None if this is a result, or tells of no proper task."""
     body = bytes(result)
     if len(body) > MAX_CREATED_BYTES or _MARK not in body:
@@ -167,7 +167,7 @@ def created(result: msgspec.Raw, era: Era) -> Task | None:
         return None
 
 
-def told(said: msgspec.Raw) -> Task | None:
+def read_task(said: msgspec.Raw) -> Task | None:
     """Return what a result, or the params of a notification, tells of a task; None if that cannot be read."""
     try:
         return _usable(_task.decode(said))
@@ -175,7 +175,7 @@ def told(said: msgspec.Raw) -> Task | None:
         return None
 
 
-def related(said: msgspec.Raw) -> str:
+def related_task(said: msgspec.Raw) -> str:
     """Return which task something is about, by its `_meta`; empty if it is about none."""
     if _RELATED_MARK not in bytes(said):
         return ""
@@ -217,7 +217,7 @@ def with_id(said: bytes, id_: str) -> bytes:
     return encode({**members, "task": {**inner, "taskId": id_}})
 
 
-def offered(capabilities: msgspec.Raw) -> dict[str, Any]:
+def legacy_capability(capabilities: msgspec.Raw) -> dict[str, Any]:
     """Return what a client of a legacy server is told of its tasks: what gets through us.
 
     Not that they can be listed: those of other clients would be among them.
@@ -227,7 +227,7 @@ def offered(capabilities: msgspec.Raw) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=128)
-def declaring(capabilities: bytes) -> bytes:
+def with_extension(capabilities: bytes) -> bytes:
     """Return the capabilities of a client, a JSON object, with that for tasks of the modern era."""
     members = _members.decode(capabilities)
     extensions = _members.decode(members.get("extensions", b"{}"))

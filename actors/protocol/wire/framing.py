@@ -50,7 +50,7 @@ class Pieces(msgspec.Struct, frozen=True):
 
     def line(self) -> Line | None:
         """Return the line, None if it is blank. Takes a millisecond a MiB, in which other threads can run."""
-        return _cleaned(b"".join(self.parts), self.limit)
+        return _clean(b"".join(self.parts), self.limit)
 
 
 class _Cut:
@@ -164,10 +164,10 @@ class LineSplitter:
         parts, self._parts = self._parts, []
         if size >= self._long_bytes and len(parts) > 1:
             return Pieces(parts, self._max_line_bytes)
-        return _cleaned(parts[0] if len(parts) == 1 else b"".join(parts), self._max_line_bytes)
+        return _clean(parts[0] if len(parts) == 1 else b"".join(parts), self._max_line_bytes)
 
 
-def _cleaned(line: bytes, limit: int) -> Line | None:
+def _clean(line: bytes, limit: int) -> Line | None:
     """Return a line without marks and carriage return, None if it is blank."""
     line = line.removesuffix(b"\r").removeprefix(_BOM)
     if len(line) > limit:

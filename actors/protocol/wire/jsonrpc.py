@@ -154,13 +154,13 @@ def decode_error(raw: msgspec.Raw) -> ErrorObject:
     try:
         error = _error.decode(raw)
     except _UNREADABLE:
-        raise ProtocolViolation(f"an error without a proper code or message{_said(raw)}") from None
+        raise ProtocolViolation(f"an error without a proper code or message{_words_of(raw)}") from None
     if abs(error.code) > MAX_CODE:
-        raise ProtocolViolation(f"an error whose code is out of range{_said(raw)}")
+        raise ProtocolViolation(f"an error whose code is out of range{_words_of(raw)}")
     return error
 
 
-def _said(error: msgspec.Raw) -> str:
+def _words_of(error: msgspec.Raw) -> str:
     """Return what a malformed error says, as far as it says it in words."""
     words, texts = [bytes(error)], []
     with suppress(*_UNREADABLE):

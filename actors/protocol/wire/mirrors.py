@@ -113,13 +113,13 @@ _scalar = msgspec.json.Decoder(bool | int | float | str | None)
 _UNREAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def mirrored(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, str]:
+def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, str]:
     """Return the texts of the arguments that are to be mirrored, by the field of each.
 
     What is not there, null, or of another kind has none. Nothing of the arguments is read but what lies on the way.
     """
     try:
-        arguments = _chosen(mirrors, _request.decode(request).params)
+        arguments = _select(mirrors, _request.decode(request).params)
     except _UNREAD:
         return {}
     texts = {field: _text(argument) for field, argument in arguments.items()}
@@ -129,7 +129,7 @@ def mirrored(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, str]:
 def arguments_in(mirrors: tuple[Mirror, ...], params: msgspec.Raw) -> Arguments:
     """Return the arguments that are to be mirrored; empty if the params of a call cannot be read."""
     try:
-        return _chosen(mirrors, _params.decode(params))
+        return _select(mirrors, _params.decode(params))
     except _UNREAD:
         return {}
 
@@ -148,7 +148,7 @@ def agree(argument: msgspec.Raw | None, text: str | None) -> bool:
     return integer is not None and str(int(integer[1])) == expected
 
 
-def _chosen(mirrors: tuple[Mirror, ...], params: _Params) -> Arguments:
+def _select(mirrors: tuple[Mirror, ...], params: _Params) -> Arguments:
     objects: dict[tuple[str, ...], dict[str, msgspec.Raw]] = {(): params.arguments}
     return {mirror.field: _at(objects, mirror.path) for mirror in mirrors}
 

@@ -61,7 +61,7 @@ class Outline:
 
     def root(self) -> Span:
         """Return the whole text."""
-        return self._trimmed(0, len(self._text))
+        return self._trim(0, len(self._text))
 
     def take(self, span: Span) -> bytes:
         """Return the text of a part."""
@@ -73,7 +73,7 @@ class Outline:
         for part in self._parts(of, b"{"):
             member = _MEMBER.match(self._text, part.start, part.end)
             if member is not None:
-                members[member[1]] = self._trimmed(member.end(), part.end)
+                members[member[1]] = self._trim(member.end(), part.end)
         return members
 
     def elements(self, of: Span) -> tuple[list[Span], bool]:
@@ -87,12 +87,12 @@ class Outline:
         start = container.start
         cut = not container.whole and opening == b"{"
         for bound in [*container.bounds, len(self._text)] if cut else container.bounds:
-            part = self._trimmed(start + 1, bound)
+            part = self._trim(start + 1, bound)
             if part.start < part.end:
                 yield part
             start = bound
 
-    def _trimmed(self, start: int, end: int) -> Span:
+    def _trim(self, start: int, end: int) -> Span:
         text = self._text
         while start < end and text[start] in _BLANK:
             start += 1

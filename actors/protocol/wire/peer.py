@@ -21,9 +21,9 @@ import msgspec
 
 from actors.errors import ProtocolViolation
 from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.decoded_line import DecodedLine, Message
 from actors.protocol.wire.fragment import read_fragment
 from actors.protocol.wire.framing import Oversized
-from actors.protocol.wire.opening import Message, Opened
 from actors.protocol.wire.weight import limit
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class Peer(Generic[T]):
         """Take a request that will have no answer; None if it is not pending."""
         return self._pending.pop(id_, None)
 
-    def closed(self) -> list[T]:
+    def close(self) -> list[T]:
         """Return the tags of all that is pending, and forget it."""
         tags = list(self._pending.values())
         self._pending.clear()
@@ -138,7 +138,7 @@ class Peer(Generic[T]):
             case Oversized(size=size, limit=most):
                 reason = f"{size} bytes, over its limit of {most} bytes (max_line_bytes)"
                 return self.spoil(message, reason, {"bytes": size, "limit_bytes": most})
-            case Opened():
+            case DecodedLine():
                 if message.envelope is None:
                     return self._spoil_large(message)
                 return self._receive(message.envelope, alone)
@@ -148,7 +148,7 @@ class Peer(Generic[T]):
             return self.spoil(message, error.message)
         return self._receive(envelope, alone)
 
-    def _spoil_large(self, message: Opened) -> Malformed[T]:
+    def _spoil_large(self, message: DecodedLine) -> Malformed[T]:
         over = {"limit_weight": limit(len(message.text))} if message.too_heavy else None
         return self.spoil(message, message.trouble, over)
 
@@ -158,9 +158,9 @@ class Peer(Generic[T]):
         if envelope.method is not None:
             return self._receive_own(envelope)
         id_ = bytes(envelope.id)
-        tag = self._taken(id_)
+        tag = self._take(id_)
         if tag is None and b"\\" in id_:
-            tag = self._taken(_canonical(id_))
+            tag = self._take(_canonical(id_))
         if tag is None and alone and id_ in _NAMELESS and len(self._pending) == 1:
             return self._nameless(envelope)
         if tag is None:
@@ -172,22 +172,22 @@ class Peer(Generic[T]):
 
     def _nameless(self, envelope: jsonrpc.JsonRpcMessage) -> Refused[T] | Malformed[T]:
         """Take an answer that does not say to which request, while one waits: an error, or else it is wrong."""
-        (tag,) = self.closed()
+        (tag,) = self.close()
         answer = _answer(tag, envelope)
         return Malformed(tag, "an id that is not the one of the request") if isinstance(answer, Answered) else answer
 
     def spoil(self, message: Message, reason: str, over: Mapping[str, int] | None = None) -> Malformed[T]:
         """Settle the request that an unusable answer belongs to. Raises `ProtocolViolation` if it belongs to none."""
-        if isinstance(message, Opened):
+        if isinstance(message, DecodedLine):
             fragment = message.fragment if message.envelope is None else read_fragment(message.text)
         else:
             fragment = read_fragment(message)
-        tag = self._taken(_canonical(fragment.id)) if fragment is not None else None
+        tag = self._take(_canonical(fragment.id)) if fragment is not None else None
         if fragment is None or tag is None:
             raise ProtocolViolation(reason)
         return Malformed(tag, reason, fragment.result, over)
 
-    def _taken(self, id_: bytes) -> T | None:
+    def _take(self, id_: bytes) -> T | None:
         tag = self._pending.pop(id_, None)
         if tag is None and self._left and (tag := self._left.pop(id_, None)) is not None:
             self.strays += 1

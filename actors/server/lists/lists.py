@@ -22,7 +22,7 @@ from actors.catalogue.lists.draft import Draft
 from actors.catalogue.lists.pages import MAX_PROBLEMS
 from actors.catalogue.offer import Offer
 from actors.protocol.agreement.era import Agreement
-from actors.protocol.listing import Listed, announced
+from actors.protocol.listing import Listed, capability_names
 from actors.protocol.wire.mirrors import Mirror
 from actors.server.settings import LIST_LIMITS, RELIST_DEBOUNCE_S, RELIST_INTERVAL_S, ServerSettings
 
@@ -78,7 +78,7 @@ class Lists:
     def doubtful(self) -> bool:
         if self.known is None or self._empty_since is not None or self.known.partial:
             return True
-        return not self.known.tools and "tools" in announced(self.known.capabilities)
+        return not self.known.tools and "tools" in capability_names(self.known.capabilities)
 
     def begin(self, now: float) -> Draft:
         self._begun_at = now

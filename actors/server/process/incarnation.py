@@ -18,8 +18,8 @@ from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
 from actors.kit.want import first_of
 from actors.life.events import Spawned, SpawnRefused, Violated
+from actors.protocol.wire.decoded_line import Message, decode_line
 from actors.protocol.wire.framing import Oversized
-from actors.protocol.wire.opening import Message, opened
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.server.inbox import OutputClosed, ProcessExit, Received, ServerMessage, Written
@@ -201,7 +201,7 @@ class Incarnation:
                         if isinstance(line, Oversized) or len(line) < LARGE_BYTES:
                             messages.append(line)
                         else:
-                            messages.append(await decoded(partial(opened, line)))
+                            messages.append(await decoded(partial(decode_line, line)))
                     await self._post.tell(Received(self.number, messages, incoming.stream))
                 if incoming.failure is not None:
                     await self._post.tell(Received(self.number, (), failure=incoming.failure))

@@ -11,9 +11,9 @@ from actors.errors import ProtocolViolation
 from actors.kit import Mark
 from actors.protocol.conversation import Conversation
 from actors.protocol.facts import Fact
+from actors.protocol.wire.decoded_line import DecodedLine, text_of
+from actors.protocol.wire.decoded_line import Message as Said
 from actors.protocol.wire.jsonrpc import members
-from actors.protocol.wire.opening import Message as Said
-from actors.protocol.wire.opening import Opened, text_of
 from actors.server.process.incarnation import Incarnation
 from actors.transport.stdio.installer import Installer
 
@@ -66,7 +66,7 @@ class Link:
         """Return the messages of one line, which may be a batch, and of each why it cannot be used; empty if it can."""
         if isinstance(line, bytes) and line.startswith(b"{"):  # nearly all
             return [(line, "")]
-        if isinstance(line, Opened) and line.members:
+        if isinstance(line, DecodedLine) and line.members:
             return [(message, "" if self.talk.batches else _NO_BATCHES) for message in line.members]
         if isinstance(line, bytes) and line.lstrip().startswith(b"["):
             with suppress(ProtocolViolation):  # it is no batch either
@@ -80,7 +80,9 @@ class Link:
             return self.talk.receive(message, spoiled_by, stream)
         except ProtocolViolation:
             if self.process.connection is not None:
-                self.process.connection.asides.nonsense(text_of(message) if isinstance(message, Opened) else message)
+                self.process.connection.asides.nonsense(
+                    text_of(message) if isinstance(message, DecodedLine) else message
+                )
             raise
 
     def last_stderr(self, lines: int) -> str:

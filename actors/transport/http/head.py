@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol.agreement.versions import MODERN_VERSIONS
-from actors.protocol.wire.mirrors import mirrored
+from actors.protocol.wire.mirrors import header_texts
 from actors.protocol.wire.outgoing import Outgoing
 
 SESSION: Final = "mcp-session-id"
@@ -49,7 +49,7 @@ def head_of(message: Outgoing, session: str) -> dict[str, str]:
 
 def mirrored_fields(message: Outgoing, body: bytes) -> dict[str, str] | None:
     """Return the fields that repeat arguments of a call, whose text is `body`; None if they are too long for a head."""
-    fields = {field: field_value(text) for field, text in mirrored(message.mirrors, body).items()}
+    fields = {field: field_value(text) for field, text in header_texts(message.mirrors, body).items()}
     return fields if sum(map(len, fields.values())) <= MAX_MIRRORED_CHARS else None
 
 

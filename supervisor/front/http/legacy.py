@@ -248,15 +248,15 @@ def _sessionless(principal: Principal, head: Head) -> Client:
 
 def _take(session: HttpSession, message: Notification | Response) -> None:
     if isinstance(message, Response):
-        session.questions.answered(message.key, message.result, message.error)
+        session.questions.on_answer(message.key, message.result, message.error)
         return
     if message.method == PROGRESS:
-        session.questions.progressed(message.params)
+        session.questions.on_progress(message.params)
     if message.method != "notifications/cancelled":
         return
     key = read_cancelled(message.params)
     if key is not None and not session.cancel(key):
-        session.questions.cancelled(key)
+        session.questions.on_cancelled(key)
 
 
 async def _no_session(http: HttpRequest, id_: bytes) -> None:

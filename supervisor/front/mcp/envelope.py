@@ -15,7 +15,7 @@ from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_IN
 from actors.protocol.asking.input_required import METHODS, RESPONSES, STATE, Retry
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.wire.jsonrpc import NO_RAW, encode
-from actors.protocol.wire.naming import NAMED_BY
+from actors.protocol.wire.outgoing import NAMED_BY
 
 MAX_BATCH: Final = 50
 MAX_ID_BYTES: Final = 512

@@ -61,7 +61,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModernRequest(Request, frozen=True, kw_only=True):
-    """A modern request, and what its `_meta` says. `named`: what it is about, see `envelope.NAMED_BY`; `retry`: what it
+    """A modern request, and what its `_meta` says. `named`: what it is about, see `outgoing.NAMED_BY`; `retry`: what it
     says if it is made again.
     """
 

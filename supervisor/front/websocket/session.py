@@ -131,7 +131,7 @@ class SocketSession:
             case Notification():
                 self._notice(message)
             case Response(key=key, result=result, error=error):
-                self._questions.answered(key, result, error)
+                self._questions.on_answer(key, result, error)
             case InvalidNotification():  # there is no other way to say so than an answer, which it must not have
                 return None
             case Invalid():
@@ -144,7 +144,7 @@ class SocketSession:
         if message.method == "notifications/cancelled":
             self._cancel(read_cancelled(message.params))
         elif message.method == PROGRESS:
-            self._questions.progressed(message.params)
+            self._questions.on_progress(message.params)
         elif message.method == "notifications/initialized" and self._client is not None and not self._initialized:
             self._initialized = True
             self._listens.follow_all(self._client.principal, self._updates)
@@ -154,7 +154,7 @@ class SocketSession:
         for unanswered in named:
             unanswered.scope.cancel()
         if key is not None and not named:
-            self._questions.cancelled(key)
+            self._questions.on_cancelled(key)
         if key is not None:
             self._listens.cancel(key)
 

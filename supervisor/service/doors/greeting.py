@@ -48,7 +48,7 @@ def capabilities(offer: Offer, version: str) -> msgspec.Raw:
     spoken = offer.era == era and version >= TASKS_SINCE and tasks.speaks(offer.capabilities, era)
     kept = {name: value for name, value in declared.items() if name != "tasks"}
     if spoken and era == "legacy":
-        kept["tasks"] = msgspec.Raw(encode(tasks.offered(offer.capabilities)))
+        kept["tasks"] = msgspec.Raw(encode(tasks.legacy_capability(offer.capabilities)))
     inner = _object(kept.get("extensions"))
     if tasks.EXTENSION in inner and not (spoken and era == "modern"):
         del inner[tasks.EXTENSION]

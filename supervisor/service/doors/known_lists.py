@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from actors.catalogue.offer import Offer
-from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, announced
+from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, capability_names
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting.tool_definitions import fit
 
@@ -47,7 +47,7 @@ def position_of(params: msgspec.Raw) -> int | None:
 
 def is_whole(offer: Offer, kind: Kind) -> bool:
     """Say whether everything that the server listed is known, as it gave it: what was left out is a problem."""
-    return not offer.problems and not offer.partial and CAPABILITIES[kind] in announced(offer.capabilities)
+    return not offer.problems and not offer.partial and CAPABILITIES[kind] in capability_names(offer.capabilities)
 
 
 def weight(offer: Offer, kind: Kind, position: int) -> int:

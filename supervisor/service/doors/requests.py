@@ -10,7 +10,7 @@ import msgspec
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
 from actors.protocol.wire.jsonrpc import encode
-from actors.protocol.wire.naming import NAMED_BY
+from actors.protocol.wire.outgoing import NAMED_BY
 
 NO_META: Final = msgspec.Raw(b"")
 MAX_NAME_CHARS: Final = 8192

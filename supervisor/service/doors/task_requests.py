@@ -20,7 +20,7 @@ from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.exchange import Exchange
 from supervisor.service.means import Means
-from supervisor.service.questions.labels import labelled_result
+from supervisor.service.questions.labels import label_result
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTask
 
@@ -87,6 +87,6 @@ def _shown(task: HeldTask, said: bytes, method: str, asked_by: str) -> bytes:
     """Return what a server said about a task under our name of it; its questions say whose they are, if need be."""
     task.over = task.over or method == RESULT
     task.hear(msgspec.Raw(said))
-    if asked_by and method == GET and (told := tasks.told(msgspec.Raw(said))) is not None and told.requests:
-        said = labelled_result(asked_by, said, told.requests)
+    if asked_by and method == GET and (told := tasks.read_task(msgspec.Raw(said))) is not None and told.requests:
+        said = label_result(asked_by, said, told.requests)
     return task.rename(said, method)

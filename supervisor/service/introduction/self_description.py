@@ -9,7 +9,7 @@ from actors.catalogue.offer import Offer
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from actors.protocol.changes import subscribable
-from actors.protocol.listing import announced
+from actors.protocol.listing import capability_names
 from actors.protocol.tasks import tasks
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.client import Client
@@ -79,7 +79,7 @@ class SelfDescription:
         entries = self._visible.now(principal).entries.values()
         if self._passes and any(subscribable(entry.offer.capabilities) for entry in entries):
             lists["resources"] = {**told, "subscribe": True}
-        offered = frozenset[str]().union(*(announced(entry.offer.capabilities) for entry in entries))
+        offered = frozenset[str]().union(*(capability_names(entry.offer.capabilities) for entry in entries))
         as_tasks = self._tasks(version, [entry.offer for entry in entries]) if self._passes else {}
         passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
         return {**lists, **{name: {} for name in passed}, **as_tasks}
@@ -92,4 +92,4 @@ class SelfDescription:
             return {}
         if era == "modern":
             return {"extensions": {tasks.EXTENSION: {}}}
-        return {"tasks": min((tasks.offered(each) for each in able), key=len)}
+        return {"tasks": min((tasks.legacy_capability(each) for each in able), key=len)}

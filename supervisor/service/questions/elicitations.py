@@ -119,7 +119,7 @@ class Elicitations:
         log.info("server %s asks its user something: it can be answered at %s", call.server, self.address())
         return self.address(id_)
 
-    def asked(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> None:
+    def on_asked(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> None:
         """The client of a call is asked."""
         if question.method == ELICIT and (form := read(question.params)) is not None:
             self._tell(call, form, reply, "client", "")
@@ -171,9 +171,9 @@ class CallElicitations(msgspec.Struct, frozen=True):
         """See `Elicitations.offer`."""
         return self.all.offer(self, question, reply)
 
-    def asked(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
-        """See `Elicitations.asked`."""
-        self.all.asked(self, question, reply)
+    def on_asked(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
+        """See `Elicitations.on_asked`."""
+        self.all.on_asked(self, question, reply)
 
 
 def _action_of(answer: msgspec.Raw | None) -> str:

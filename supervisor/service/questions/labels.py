@@ -20,7 +20,7 @@ _text = msgspec.json.Decoder(str)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def labelled(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
+def label(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
     """Return the params of a question with the server's name before its message; others as they are."""
     if method != ELICIT or not server:
         return params
@@ -32,9 +32,7 @@ def labelled(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
     return msgspec.Raw(encode({**members, "message": f"[{clean(server)}] {message}"}))
 
 
-def labelled_result(server: str, body: bytes, requests: Mapping[str, InputRequest]) -> bytes:
+def label_result(server: str, body: bytes, requests: Mapping[str, InputRequest]) -> bytes:
     """Return an incomplete result whose questions have the server's name before their messages."""
-    shown = {
-        key: InputRequest(each.method, labelled(server, each.method, each.params)) for key, each in requests.items()
-    }
+    shown = {key: InputRequest(each.method, label(server, each.method, each.params)) for key, each in requests.items()}
     return encode({**_members.decode(body), "inputRequests": shown})

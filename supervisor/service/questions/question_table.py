@@ -48,7 +48,7 @@ class QuestionTable:
         self._progress.pop(id_, None)
         return self._open.pop(id_, None)
 
-    def progressed(self, params: msgspec.Raw) -> None:
+    def on_progress(self, params: msgspec.Raw) -> None:
         """Take a `notifications/progress`: what is about no open question, or does not grow, is dropped."""
         if not self._progress or (told := advance(params)) is None:
             return
@@ -57,7 +57,7 @@ class QuestionTable:
             self._progress[told[0]] = hear, told[1]
             hear(bytes(params))
 
-    def answered(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
+    def on_answer(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
         """Settle a question with what a client sent, either of them empty; False if it is not open."""
         reply = self.take(id_)
         if reply is None:
@@ -72,9 +72,9 @@ class QuestionTable:
             reply.fail(RemoteError(said))
         return True
 
-    def cancelled(self, id_: str | int) -> None:
+    def on_cancelled(self, id_: str | int) -> None:
         """The client takes a question for cancelled, if this is one: it has refused to answer."""
-        self.answered(id_, _UNSAID, _REFUSED)
+        self.on_answer(id_, _UNSAID, _REFUSED)
 
     def close(self) -> None:
         """The session is over."""

@@ -20,7 +20,7 @@ from actors.errors import CannotAsk, SupervisorError
 from actors.messages import CallServer, Question
 from actors.principal import Principal
 from actors.protocol.agreement.client_capabilities import ELICIT
-from actors.protocol.asking.input_required import InputRequest, required
+from actors.protocol.asking.input_required import InputRequest, incomplete_result
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers import shown_call
@@ -97,7 +97,7 @@ class Confirmations:
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
             raise CannotAsk(text, server=message.server)
         if not by_result if lacks else exchange.client.era == "legacy":
-            check(await _answered(exchange, question, timeout_s), message)
+            check(await _ask_client(exchange, question, timeout_s), message)
             return
         rounds = Rounds(exchange, by_result=bool(lacks))
         rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not everyone)
@@ -110,7 +110,7 @@ class Confirmations:
         """Return if the user has said yes to a call that waited for that. Raises as `ask` does."""
         rounds = parked.rounds
         rounds.go_on(exchange, answers)
-        answer = rounds.given.get(KEY)
+        answer = rounds.answers.get(KEY)
         if answer is None and rounds.by_result:
             self._ask_again(parked, message)
         rounds.close()
@@ -120,8 +120,8 @@ class Confirmations:
         state, rounds = self._parking.park(parked), parked.rounds
         if rounds.by_result:
             left_s = parked.expires - GRACE_S - trio.current_time()
-            raise AskedByResult(message.server, rounds.told, state, left_s)
-        raise InputNeeded(required(rounds.requests, state))
+            raise AskedByResult(message.server, rounds.questions, state, left_s)
+        raise InputNeeded(incomplete_result(rounds.requests, state))
 
 
 def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:
@@ -142,7 +142,7 @@ def check(answer: msgspec.Raw | None, message: CallServer) -> None:
     raise Declined(f"{message.server}:{message.name} was not run: {said}", server=message.server)
 
 
-async def _answered(exchange: Exchange, question: Question, timeout_s: float) -> msgspec.Raw | None:
+async def _ask_client(exchange: Exchange, question: Question, timeout_s: float) -> msgspec.Raw | None:
     reply = exchange.ask(question)
     with trio.move_on_after(timeout_s):
         try:

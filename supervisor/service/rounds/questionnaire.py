@@ -13,7 +13,7 @@ from actors.kit import Latest, Reply
 from actors.messages import Question
 from actors.protocol.agreement.client_capabilities import ELICIT, mode_of
 from actors.protocol.asking.input_required import InputRequest
-from actors.protocol.asking.questions import CANCELLED, Fallback, refusal, unanswered
+from actors.protocol.asking.questions import CANCELLED, Fallback, refusal, timeout_answer
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
@@ -51,7 +51,7 @@ class Questionnaire:
         for key, request in requests.items():
             if key not in answers:
                 given = replies[key].value
-                answers[key] = _unanswered(request, fallback, server) if given is None else given
+                answers[key] = _timeout_answer(request, fallback, server) if given is None else given
         return answers
 
 
@@ -67,8 +67,8 @@ async def _answer(method: str, reply: Reply[msgspec.Raw], server: str) -> msgspe
         raise CannotAsk(text, server=server) from None
 
 
-def _unanswered(request: InputRequest, fallback: Fallback, server: str) -> msgspec.Raw:
-    answer = unanswered(request.method, request.params, fallback)
+def _timeout_answer(request: InputRequest, fallback: Fallback, server: str) -> msgspec.Raw:
+    answer = timeout_answer(request.method, request.params, fallback)
     if isinstance(answer, bytes):
         return msgspec.Raw(answer)
     raise CannotAsk(f"server {server!r} asked for input ({request.method}), and {answer.message}", server=server)

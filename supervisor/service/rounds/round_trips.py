@@ -32,7 +32,7 @@ from supervisor.servers.deployment import CallRules, Deployment
 from supervisor.service.exchange import OVER, Exchange
 from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED, has_failed
 from supervisor.service.questions.allowance import Allowances, CallAllowance
-from supervisor.service.questions.labels import labelled_result
+from supervisor.service.questions.labels import label_result
 from supervisor.service.rounds.confirmations import Confirmations
 from supervisor.service.rounds.parking import GRACE_S, Parked, Parking, digest_of
 from supervisor.service.rounds.questionnaire import Questionnaire
@@ -84,9 +84,9 @@ class RoundTrips:
             return await self._router.ask(message)
         retry, parked = exchange.retry, None
         if retry is not None and (retry.ours or self._parking.is_ours(input_required.state_of(retry))):
-            parked, answers = await self._taken(exchange, message, retry, by_result=by_result)
+            parked, answers = await self._take_parked(exchange, message, retry, by_result=by_result)
             if not parked.unconfirmed:
-                return await self._gone_on(exchange, message, parked, answers)
+                return await self._resume(exchange, message, parked, answers)
             exchange.retry = None
             self._confirmations.go_on(exchange, message, parked, answers)
         rules = self._deployment.value.rules_of(message.server)
@@ -98,9 +98,9 @@ class RoundTrips:
             if (retry := exchange.retry) is not None:
                 resumes = bool(input_required.state_of(retry))
                 message = msgspec.structs.replace(message, retry=retry.members(), resumes=resumes)
-            return await self._begun(exchange, message, by_result=by_result)
+            return await self._begin(exchange, message, by_result=by_result)
         result = await self._router.ask(message)
-        return await self._completed(exchange, message, result) if result.era == "modern" else result
+        return await self._complete_by_requests(exchange, message, result) if result.era == "modern" else result
 
     async def _confirm(self, exchange: Exchange, message: CallServer, rules: CallRules, *, by_result: bool) -> None:
         """Return if a call that needs a yes of its user has it."""
@@ -111,7 +111,7 @@ class RoundTrips:
         ask = self._confirmations.ask
         await ask(exchange, message, digest, timeout_s, by_result=by_result, everyone=everyone)
 
-    async def _taken(
+    async def _take_parked(
         self, exchange: Exchange, message: CallServer, retry: Retry, *, by_result: bool
     ) -> tuple[Parked, dict[str, msgspec.Raw]]:
         """Take the call out of its parking that a request goes on with, and the answers to its questions.
@@ -129,7 +129,7 @@ class RoundTrips:
 
     # Clients that are asked by answers ------------------------------------------------------------------------------
 
-    async def _begun(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
+    async def _begin(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
         rounds = Rounds(exchange, by_result=by_result)
         reply = self._router.request(msgspec.structs.replace(message, exchange=rounds))
         reply.on_settled(lambda: rounds.close(OVER))  # also while it is parked: nobody should answer in vain
@@ -143,8 +143,8 @@ class RoundTrips:
                 raise
         else:
             return await self._complete(exchange, message, rounds, result)
-        state = self._parking.park(await self._parked(exchange, message, rounds, None))
-        raise InputNeeded(input_required.required(requests, state))
+        state = self._parking.park(await self._parkable(exchange, message, rounds, None))
+        raise InputNeeded(input_required.incomplete_result(requests, state))
 
     async def _complete(self, exchange: Exchange, message: CallServer, rounds: Rounds, result: Result) -> Result:
         """Return a result if it is complete; else ask what a modern server wants to know."""
@@ -158,18 +158,18 @@ class RoundTrips:
                 if rules.confirms(message.name):
                     state, digest = (await self._read(result, message.server)).state, await self._digest(message)
                     self._confirmations.remember(exchange, digest, state, rules.max_s)
-                raise InputNeeded(await self._passed(exchange, result, message.server))
-            return await self._completed(exchange, message, result)
+                raise InputNeeded(await self._relay_questions(exchange, result, message.server))
+            return await self._complete_by_requests(exchange, message, result)
         if not rounds.by_result:  # a person is asked on a page, and its client waits
-            return await self._completed(exchange, message, result)
+            return await self._complete_by_requests(exchange, message, result)
         try:
             rounds.require(required.requests)
         except CannotAsk as error:
             text = f"server {message.server!r} asked for input: {error.message}"
             raise CannotAsk(text, server=message.server) from None
-        raise self._told(await self._parked(exchange, message, rounds, None, required), message.server)
+        raise self._park_told(await self._parkable(exchange, message, rounds, None, required), message.server)
 
-    async def _gone_on(
+    async def _resume(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: dict[str, msgspec.Raw]
     ) -> Result:
         rounds, required = parked.rounds, parked.required
@@ -177,21 +177,21 @@ class RoundTrips:
         if parked.reply is not None:
             return await self._round(rounds, parked.reply, exchange, message)
         if required is not None:
-            if rounds.told:
-                raise self._told(await self._parked(exchange, message, rounds, None, required), message.server)
-            known = Retry(msgspec.Raw(encode(rounds.given)), required.state)
+            if rounds.questions:
+                raise self._park_told(await self._parkable(exchange, message, rounds, None, required), message.server)
+            known = Retry(msgspec.Raw(encode(rounds.answers)), required.state)
             message = msgspec.structs.replace(message, retry=known.members())
-        return await self._begun(exchange, message, by_result=rounds.by_result)
+        return await self._begin(exchange, message, by_result=rounds.by_result)
 
     async def _round(self, rounds: Rounds, reply: Reply[Result], exchange: Exchange, message: CallServer) -> Result:
         """Wait for the result, or for something to ask. Cancelling it abandons the call."""
         try:
             while not await rounds.settled(reply):
-                parked = await self._parked(exchange, message, rounds, reply)
+                parked = await self._parkable(exchange, message, rounds, reply)
                 try:
                     if requests := rounds.requests:
-                        raise InputNeeded(input_required.required(requests, self._parking.park(parked)))
-                    raise self._told(parked, message.server)
+                        raise InputNeeded(input_required.incomplete_result(requests, self._parking.park(parked)))
+                    raise self._park_told(parked, message.server)
                 except CannotAsk:
                     rounds.close()
         except (trio.Cancelled, TooManyCalls):
@@ -207,12 +207,12 @@ class RoundTrips:
             raise CapabilityRequired(message.server, rounds.lacked, result)
         return result
 
-    def _told(self, parked: Parked, server: str) -> AskedByResult:
+    def _park_told(self, parked: Parked, server: str) -> AskedByResult:
         """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""
         left_s = parked.expires - GRACE_S - trio.current_time()
-        return AskedByResult(server, parked.rounds.told, self._parking.park(parked), left_s)
+        return AskedByResult(server, parked.rounds.questions, self._parking.park(parked), left_s)
 
-    async def _parked(
+    async def _parkable(
         self,
         exchange: Exchange,
         message: CallServer,
@@ -228,7 +228,7 @@ class RoundTrips:
         size = len(result.body) // _SKIMMED_COST
         return result.era == "modern" and await self._bench.run(size, input_required.is_incomplete, result.body)
 
-    async def _passed(self, exchange: Exchange, result: Result, server: str) -> bytes:
+    async def _relay_questions(self, exchange: Exchange, result: Result, server: str) -> bytes:
         """Return what a modern server asks as its modern client gets it: as it is, where the client knows who asks.
 
         Raises `TooManyQuestions` if it may ask no more.
@@ -239,7 +239,7 @@ class RoundTrips:
         if not exchange.asked_by:
             return bytes(result.body)
         cost = len(result.body) // _READ_COST
-        return await self._bench.run(cost, labelled_result, exchange.asked_by, bytes(result.body), required.requests)
+        return await self._bench.run(cost, label_result, exchange.asked_by, bytes(result.body), required.requests)
 
     async def _read(self, result: Result, server: str) -> InputRequired:
         try:
@@ -253,7 +253,7 @@ class RoundTrips:
 
     # Legacy clients of modern servers -------------------------------------------------------------------------------
 
-    async def _completed(self, exchange: Exchange, message: CallServer, result: Result) -> Result:
+    async def _complete_by_requests(self, exchange: Exchange, message: CallServer, result: Result) -> Result:
         """Ask the client whatever the server wants to know, until a result is complete."""
         server = message.server
         rules = self._deployment.value.rules_of(server)

@@ -15,7 +15,7 @@ import trio
 from actors.errors import CannotAsk, SupervisorError
 from actors.kit import Reply
 from actors.messages import Note, Question, Result
-from actors.protocol.agreement.client_capabilities import ELICIT, lacking, requirement
+from actors.protocol.agreement.client_capabilities import ELICIT, missing_capability, requirement
 from actors.protocol.asking.forms import is_secret
 from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.asking.question_progress import with_token
@@ -25,7 +25,7 @@ from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.exchange import Exchange
-from supervisor.service.questions.labels import labelled
+from supervisor.service.questions.labels import label
 
 MAX_OPEN: Final = 32
 TOGETHER_S: Final = 0.04
@@ -106,12 +106,12 @@ class Rounds:
         """Capabilities that the client would have needed for a question that was not asked."""
 
     @property
-    def given(self) -> dict[str, msgspec.Raw]:
+    def answers(self) -> dict[str, msgspec.Raw]:
         """The answers to the questions of `require`, by their keys."""
         return {key: reply.value for key, reply in self._required.items() if reply.value is not None}
 
     @property
-    def told(self) -> dict[str, ToldQuestion]:
+    def questions(self) -> dict[str, ToldQuestion]:
         """The questions that nobody has answered, by their keys, for a client that is told of them by a result."""
         return {
             key: ToldQuestion(InputRequest(each.question.method, each.question.params), each.page, each.there_only)
@@ -123,7 +123,7 @@ class Rounds:
         """Those of them that the client can be asked in the way of its revision."""
         known = {key: each.question for key, each in self._open.items() if not self._last.lacks(each.question)}
         by = self._last.asked_by
-        return {key: InputRequest(each.method, labelled(by, each.method, each.params)) for key, each in known.items()}
+        return {key: InputRequest(each.method, label(by, each.method, each.params)) for key, each in known.items()}
 
     def note(self, note: Note) -> bool:
         """Tell the client something, if one of its requests is here; see `actors.messages.Caller.note`."""
@@ -157,7 +157,9 @@ class Rounds:
                 self._on_pages.add(reply)
                 reply.on_settled(lambda: self._on_pages.discard(reply))
             else:
-                self.lacked.update(requirement(lacking(last.client.capabilities, question.method, question.params)))
+                self.lacked.update(
+                    requirement(missing_capability(last.client.capabilities, question.method, question.params))
+                )
                 raise CannotAsk(lacks)
         except CannotAsk as error:
             reply.fail(error)
@@ -214,10 +216,10 @@ class Rounds:
             if there_only and not page:
                 raise CannotAsk("only a person may answer this, on a page of the daemon, and there is none for it")
         elif elicitations is not None:
-            elicitations.asked(question, reply)
+            elicitations.on_asked(question, reply)
         self._asked += 1
         self._open[key] = _Open(question, reply, page, told and there_only)
-        reply.on_settled(lambda: self._settled(key))
+        reply.on_settled(lambda: self._forget(key))
         if self._turn is not None:
             self._turn.set()
 
@@ -278,5 +280,5 @@ class Rounds:
         for reply in [*(asked.reply for asked in self._open.values()), *self._on_pages]:
             reply.fail(CannotAsk(why))
 
-    def _settled(self, key: str) -> None:
+    def _forget(self, key: str) -> None:
         self._open.pop(key, None)

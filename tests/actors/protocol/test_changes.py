@@ -31,7 +31,7 @@ LONGEST = "a" * changes.MAX_URI_CHARS
     ],
 )
 def test_a_notification_tells_of_changes_or_of_something_else(method: str, params: bytes, fact: object) -> None:
-    assert changes.told(method, msgspec.Raw(params)) == fact
+    assert changes.read_change(method, msgspec.Raw(params)) == fact
 
 
 @pytest.mark.parametrize(
@@ -55,25 +55,25 @@ def test_an_acknowledgement_says_what_will_be_told(params: bytes, said: Acknowle
 
 def test_resources_are_wanted_only_where_there_are_some() -> None:
     lists = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
-    assert msgspec.json.decode(changes.wanted([])) == {"notifications": lists}
-    assert msgspec.json.decode(changes.wanted(["a", "b"])) == {
+    assert msgspec.json.decode(changes.listen_params([])) == {"notifications": lists}
+    assert msgspec.json.decode(changes.listen_params(["a", "b"])) == {
         "notifications": {**lists, "resourceSubscriptions": ["a", "b"]}
     }
 
 
 @pytest.mark.parametrize("code", [jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS])
 def test_who_does_not_know_subscriptions_is_not_asked_again(code: int) -> None:
-    assert not changes.known(Refused("listen", jsonrpc.ErrorObject(code, "no")))
-    assert not changes.known(Failure(id=b"1", cause="refused", reason="no"))
+    assert not changes.is_supported(Refused("listen", jsonrpc.ErrorObject(code, "no")))
+    assert not changes.is_supported(Failure(id=b"1", cause="refused", reason="no"))
 
 
 @pytest.mark.parametrize("cause", ["unavailable", "overloaded", "crashed", "protocol", "too_large", "unauthorized"])
 def test_one_that_ends_for_any_other_reason_is_asked_for_again(cause: Cause) -> None:
-    assert changes.known(Failure(id=b"1", cause=cause, reason="no"))
-    assert changes.known(Refused("listen", jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "full")))
-    assert changes.known(Answered("listen", NOTHING))
-    assert changes.known(Malformed("listen", "odd"))
-    assert changes.known(None)
+    assert changes.is_supported(Failure(id=b"1", cause=cause, reason="no"))
+    assert changes.is_supported(Refused("listen", jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "full")))
+    assert changes.is_supported(Answered("listen", NOTHING))
+    assert changes.is_supported(Malformed("listen", "odd"))
+    assert changes.is_supported(None)
 
 
 @pytest.mark.parametrize(

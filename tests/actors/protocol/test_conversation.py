@@ -307,7 +307,7 @@ def test_a_question_that_is_not_open_is_not_answered() -> None:
 def test_what_is_told_of_no_call_is_counted() -> None:
     line = ready("legacy")
     assert line.say(method="notifications/progress", params={"progressToken": "s1-7", "progress": 1}) is None
-    assert line.talk.unheard == 1
+    assert line.talk.dropped_notes == 1
 
 
 # What is not answered ------------------------------------------------------------------------------------------------
@@ -336,8 +336,8 @@ def test_a_call_that_is_lost_is_lost_once() -> None:
     line.call(7, "tools/call", b"", b"")
     (sent,) = line.sent()
     lost = failure(sent, "crashed")
-    assert line.talk.lost(lost) == facts.CallLost(7, lost)
-    assert line.talk.lost(lost) is None
+    assert line.talk.on_failure(lost) == facts.CallLost(7, lost)
+    assert line.talk.on_failure(lost) is None
     assert line.say(id=sent["id"], result={}) is None
 
 
@@ -345,10 +345,10 @@ def test_a_probe_that_is_not_taken_means_the_legacy_era() -> None:
     line = Line()
     line.talk.greet()
     (probe,) = line.sent()
-    assert line.talk.lost(failure(probe)) is None
+    assert line.talk.on_failure(failure(probe)) is None
     (initialize,) = line.sent()
     assert initialize["method"] == "initialize"
-    assert line.talk.lost(failure(initialize)) == NoAgreement("no")
+    assert line.talk.on_failure(failure(initialize)) == NoAgreement("no")
 
 
 def test_who_cannot_be_reached_or_wants_a_credential_says_nothing_of_its_era() -> None:
@@ -356,7 +356,7 @@ def test_who_cannot_be_reached_or_wants_a_credential_says_nothing_of_its_era() -
         line = Line()
         line.talk.greet()
         (probe,) = line.sent()
-        assert line.talk.lost(failure(probe, cause)) == fact  # type: ignore[arg-type]
+        assert line.talk.on_failure(failure(probe, cause)) == fact  # type: ignore[arg-type]
         assert line.sent() == []
 
 
@@ -365,19 +365,19 @@ def test_who_wants_a_login_says_so_to_whatever_is_asked() -> None:
         line = Line()
         getattr(line.talk, ask)()
         (sent,) = line.sent()
-        assert line.talk.lost(replace(failure(sent, "unauthorized"), login=True)) == facts.LoginWanted("no")
+        assert line.talk.on_failure(replace(failure(sent, "unauthorized"), login=True)) == facts.LoginWanted("no")
     line = ready("legacy")
     line.call(7, "tools/call", b"", b"")
     (sent,) = line.sent()
     lost = replace(failure(sent, "unauthorized"), login=True)
-    assert line.talk.lost(lost) == facts.CallLost(7, lost)
+    assert line.talk.on_failure(lost) == facts.CallLost(7, lost)
 
 
 def test_a_list_that_is_lost_has_a_reason() -> None:
     line = ready("modern")
     line.talk.list_all(0.0)
     first, *_ = line.sent()
-    fact = line.talk.lost(failure(first))
+    fact = line.talk.on_failure(failure(first))
     assert isinstance(fact, PageArrived)
     assert fact.failure == "no"
 
@@ -386,7 +386,7 @@ def test_a_sign_of_life_that_is_lost_means_nothing() -> None:
     line = ready("legacy")
     line.talk.ask_for_life()
     (ping,) = line.sent()
-    assert line.talk.lost(failure(ping)) is None
+    assert line.talk.on_failure(failure(ping)) is None
 
 
 def test_a_server_that_was_asked_for_a_sign_of_life_is_not_asked_again_unless_that_is_wanted() -> None:

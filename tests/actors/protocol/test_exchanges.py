@@ -32,7 +32,7 @@ def raw(**members: Any) -> msgspec.Raw:
 
 
 def progress(exchanges: Exchanges, token: Any, value: Any, **more: Any) -> Any:
-    noted = exchanges.noted(PROGRESS, raw(progressToken=token, progress=value, **more), b"")
+    noted = exchanges.route_note(PROGRESS, raw(progressToken=token, progress=value, **more), b"")
     return None if noted is None else (noted.call, json.loads(noted.params))
 
 
@@ -76,7 +76,7 @@ def test_progress_that_does_not_increase_is_dropped() -> None:
 )
 def test_what_is_for_nobody_or_is_no_progress_is_counted(params: msgspec.Raw) -> None:
     exchanges = two_calls(Interest(b"1"))
-    assert exchanges.noted(PROGRESS, params, b"") is None
+    assert exchanges.route_note(PROGRESS, params, b"") is None
     assert exchanges.unheard == 1
 
 
@@ -91,7 +91,7 @@ def test_progress_of_a_call_that_is_over_is_for_nobody() -> None:
 def test_a_log_message_goes_to_whoever_wants_its_level(wanted: Any, heard: int) -> None:
     exchanges = Exchanges(Clock())
     exchanges.begin(1, b'"s1-1"', Interest(log_level=wanted))
-    told = [exchanges.noted(MESSAGE, raw(level=level, data="x"), b"") for level in LOG_LEVELS]
+    told = [exchanges.route_note(MESSAGE, raw(level=level, data="x"), b"") for level in LOG_LEVELS]
     assert [note for note in told if note is not None] == [
         CallNoted(1, MESSAGE, bytes(raw(level=level, data="x"))) for level in LOG_LEVELS[len(LOG_LEVELS) - heard :]
     ]
@@ -100,12 +100,12 @@ def test_a_log_message_goes_to_whoever_wants_its_level(wanted: Any, heard: int) 
 def test_nothing_is_guessed_where_several_calls_share_one_stream() -> None:
     exchanges = two_calls(Interest(log_level="debug"), Interest(log_level="debug"))
     said = raw(level="error", data="whose?")
-    assert exchanges.noted(MESSAGE, said, b"") is None
+    assert exchanges.route_note(MESSAGE, said, b"") is None
     assert exchanges.of(b"") is None
-    noted = exchanges.noted(MESSAGE, said, b'"s1-2"')
+    noted = exchanges.route_note(MESSAGE, said, b'"s1-2"')
     assert noted is not None
     assert noted.call == 2
-    assert exchanges.noted(MESSAGE, said, b'"s1-3"') is None
+    assert exchanges.route_note(MESSAGE, said, b'"s1-3"') is None
     exchanges.end(2)
     assert exchanges.of(b"") == 1
 
@@ -114,7 +114,7 @@ def test_nothing_is_guessed_where_several_calls_share_one_stream() -> None:
 def test_a_log_message_of_no_level_is_for_nobody(params: msgspec.Raw) -> None:
     exchanges = Exchanges(Clock())
     exchanges.begin(1, b'"s1-1"', Interest(log_level="debug"))
-    assert exchanges.noted(MESSAGE, params, b"") is None
+    assert exchanges.route_note(MESSAGE, params, b"") is None
 
 
 def after_one_left(client: str) -> tuple[Exchanges, Clock]:
@@ -137,12 +137,12 @@ def test_what_is_asked_about_a_call_that_was_left_is_asked_of_no_other_client() 
 
 def test_log_messages_of_a_call_that_goes_on_are_for_no_other_client() -> None:
     exchanges, clock = after_one_left("b")
-    assert exchanges.noted(MESSAGE, raw(level="info", data="it stops"), b"") is not None
+    assert exchanges.route_note(MESSAGE, raw(level="info", data="it stops"), b"") is not None
     clock.now = LEFT_S + 1
     assert progress(exchanges, "s1-1", 1) is None
-    assert exchanges.noted(MESSAGE, raw(level="info", data="of a"), b"") is None
+    assert exchanges.route_note(MESSAGE, raw(level="info", data="of a"), b"") is None
     exchanges.end(1)
-    assert exchanges.noted(MESSAGE, raw(level="info", data="of b"), b"") is not None
+    assert exchanges.route_note(MESSAGE, raw(level="info", data="of b"), b"") is not None
 
 
 def test_a_request_during_which_nobody_asks_is_forgotten_when_it_is_left() -> None:

@@ -122,14 +122,14 @@ def test_a_walk_that_is_given_up_misses_what_was_not_answered() -> None:
 )
 def test_a_page_is_recognised_by_its_id_alone(message: bytes, found: Kind | None) -> None:
     listing = walking()
-    listing.asked("tools", b'"s1-1"')
+    listing.expect("tools", b'"s1-1"')
     arrived = listing.recognise(message)
     assert (arrived.kind if arrived is not None else None) == found
 
 
 def test_one_page_is_taken_once() -> None:
     listing = walking()
-    listing.asked("tools", b'"s1-1"')
+    listing.expect("tools", b'"s1-1"')
     assert listing.recognise(b'{"id":"s1-1"}') is not None
     assert listing.recognise(b'{"id":"s1-1"}') is None
     assert listing.take("tools", b"{}") is None

@@ -46,7 +46,7 @@ class Rig:
     def acknowledge(self, id_: str | None, *uris: str, lists: bool = True) -> Listening | None:
         meta = {} if id_ is None else {"_meta": {"io.modelcontextprotocol/subscriptionId": id_}}
         honoured = {"toolsListChanged": lists, "resourceSubscriptions": uris}
-        return self.subscription.acknowledged(msgspec.Raw(jsonrpc.encode({"notifications": honoured, **meta})))
+        return self.subscription.on_acknowledged(msgspec.Raw(jsonrpc.encode({"notifications": honoured, **meta})))
 
     def open(self) -> str:
         self.subscription.listen([], "modern")
@@ -147,7 +147,7 @@ def test_an_acknowledgement_of_another_one_is_none() -> None:
 def test_one_that_cannot_be_read_opens_it_and_promises_nothing() -> None:
     rig = Rig()
     rig.subscription.call(1, SUBSCRIBE, "a")
-    told = rig.subscription.acknowledged(msgspec.Raw(b"{}"))
+    told = rig.subscription.on_acknowledged(msgspec.Raw(b"{}"))
     assert told is not None
     assert told.useful
     assert [type(call) for call in told.calls] == [CallRefused]
@@ -163,7 +163,9 @@ def test_one_that_is_refused_fails_its_calls_with_the_servers_error_and_the_old_
     rig.open()
     rig.subscription.call(1, SUBSCRIBE, "a")
     rig.asked()
-    assert rig.subscription.ended(FULL, "other listen") == ListenEnded(again=False, calls=(CallRefused(1, FULL.error),))
+    assert rig.subscription.on_end(FULL, "other listen") == ListenEnded(
+        again=False, calls=(CallRefused(1, FULL.error),)
+    )
     rig.subscription.call(2, SUBSCRIBE, "b")
     id_, uris = rig.asked()
     assert uris == ["b"]
@@ -171,7 +173,7 @@ def test_one_that_is_refused_fails_its_calls_with_the_servers_error_and_the_old_
     rig.sent()
     rig.subscription.call(3, UNSUBSCRIBE, "b")
     assert rig.asked()[1] == []
-    ended = rig.subscription.ended(FULL, "listen")
+    ended = rig.subscription.on_end(FULL, "listen")
     assert ended == ListenEnded(again=False, calls=(CallRefused(3, FULL.error),))
 
 
@@ -180,13 +182,13 @@ def test_where_none_is_left_another_one_is_opened_for_the_lists(end: Any) -> Non
     rig = Rig()
     rig.subscription.call(1, SUBSCRIBE, "a")
     rig.asked()
-    ended = rig.subscription.ended(end, "listen")
+    ended = rig.subscription.on_end(end, "listen")
     assert ended is not None
     assert ended.again
     assert [(type(call), call.call) for call in ended.calls] == [(CallLost if end is AWAY else CallRefused, 1)]
     rig.subscription.listen([], "modern")
     assert rig.asked()[1] == []
-    assert rig.subscription.ended(UNKNOWN, "listen") == ListenEnded(again=False)
+    assert rig.subscription.on_end(UNKNOWN, "listen") == ListenEnded(again=False)
 
 
 def test_one_that_ends_while_another_is_opened_is_of_no_consequence_unless_that_fails() -> None:
@@ -194,9 +196,11 @@ def test_one_that_ends_while_another_is_opened_is_of_no_consequence_unless_that_
     rig.open()
     rig.subscription.call(1, SUBSCRIBE, "a")
     rig.asked()
-    assert rig.subscription.ended(None, "listen") is None
+    assert rig.subscription.on_end(None, "listen") is None
     rig.subscription.call(2, SUBSCRIBE, "b")
-    assert rig.subscription.ended(FULL, "other listen") == ListenEnded(again=False, calls=(CallRefused(1, FULL.error),))
+    assert rig.subscription.on_end(FULL, "other listen") == ListenEnded(
+        again=False, calls=(CallRefused(1, FULL.error),)
+    )
     assert rig.asked()[1] == ["b"]
 
 
@@ -207,7 +211,7 @@ def test_the_server_may_take_back_the_one_that_is_open() -> None:
     assert rig.subscription.tag_of(b'"x"') is None
     tag = rig.subscription.tag_of(jsonrpc.encode(id_))
     assert tag is not None
-    assert rig.subscription.ended(None, tag) == ListenEnded()
+    assert rig.subscription.on_end(None, tag) == ListenEnded()
 
 
 def test_a_legacy_server_is_asked_for_each_resource() -> None:

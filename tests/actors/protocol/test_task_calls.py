@@ -130,9 +130,9 @@ def test_what_the_server_tells_of_a_task_is_too() -> None:
     rig.answer({"content": []}, third)
     assert rig.receive(method=PROGRESS, params={**progress, "progress": 3}) is None
     for odd in ({}, {"taskId": "x" * 70_000, "status": "working"}):
-        before = rig.talk.unheard
+        before = rig.talk.dropped_notes
         assert rig.receive(method="notifications/tasks/status", params=odd) is None
-        assert rig.talk.unheard == before + 1
+        assert rig.talk.dropped_notes == before + 1
 
 
 def test_questions_without_end_take_no_room_without_end() -> None:
@@ -217,7 +217,7 @@ def test_a_driven_call_ends_however_its_answer_is_lost(era: Era) -> None:
             rig.talk.tasks.due(1)
             sent = rig.take()[-1]
         id_ = f'"{sent["id"]}"'.encode()
-        lost = rig.talk.lost(Failure(id=id_, cause="expired", reason="gone"))
+        lost = rig.talk.on_failure(Failure(id=id_, cause="expired", reason="gone"))
         assert lost == CallLost(1, Failure(id=id_, cause="crashed" if made else "expired", reason="gone"))
         assert 1 not in rig.talk.tasks.ids
         rig.talk.tasks.due(1)
@@ -229,7 +229,7 @@ def test_the_calls_of_clients_end_like_others() -> None:
     rig.made(1, "a")
     id_ = f'"{rig.call(2, "tasks/get", "a")["id"]}"'.encode()
     failure = Failure(id=id_, cause="crashed", reason="gone")
-    assert rig.talk.lost(failure) == CallLost(2, failure)
+    assert rig.talk.on_failure(failure) == CallLost(2, failure)
     sent = rig.call(3, "tasks/get", "a")
     assert rig.receive(id=sent["id"], error={"code": 1, "message": "no"}) == CallRefused(3, ErrorObject(1, "no"))
     sent = rig.call(4, "tasks/get", "a")

@@ -38,7 +38,7 @@ class Rig:
     def ask(self, method: str = "elicitation/create", stream: bytes = b"", **params: Any) -> Any:
         """Return the call that is asked, "several", or what was answered instead."""
         asked = Asked(b"9", method, msgspec.Raw(json.dumps(params).encode()))
-        match self.unprompted.asked(asked, stream):
+        match self.unprompted.on_question(asked, stream):
             case CallAsked(call=None):
                 return "several"
             case CallAsked(call=call):
@@ -114,7 +114,7 @@ def test_roots_outside_of_calls_and_before_the_first_answer_are_none() -> None:
     assert rig.ask("roots/list", stream=id_) == 1
     rig.unprompted.answer(b"9", b"{}")
     rig.out.messages.clear()
-    rig.unprompted.listed()
+    rig.unprompted.on_page()
     assert rig.ask("roots/list") == 1
 
 

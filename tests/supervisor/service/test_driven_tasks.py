@@ -125,7 +125,7 @@ async def answer_forms(ear: Ear, questions: QuestionTable, count: int) -> None:
     for number in range(count):
         await trio.sleep(5)
         accepted = {"action": "accept", "content": {"n": number}}
-        assert questions.answered(ear.heard[number]["id"], raw(accepted), msgspec.Raw(b""))
+        assert questions.on_answer(ear.heard[number]["id"], raw(accepted), msgspec.Raw(b""))
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -32,9 +32,9 @@ def test_a_legacy_client_gets_a_token_of_ours_and_only_what_grows_is_heard_until
     token = asked["params"]["_meta"]["progressToken"]
     assert (token, asked["params"]["_meta"]["a"]) == (asked["id"], 1)
     for each in ((token, 1), (token, 1), (token, 0), ("theirs", 5), ("foreign", 5), (7, 5), (token, 2.5)):
-        table.progressed(told(*each))
-    table.answered(asked["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
-    table.progressed(told(token, 9))
+        table.on_progress(told(*each))
+    table.on_answer(asked["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
+    table.on_progress(told(token, 9))
     assert [msgspec.json.decode(each)["progress"] for each in heard] == [1, 2.5]
 
 
@@ -52,5 +52,5 @@ def test_where_nobody_hears_of_it_the_token_is_left_out(modern: bool) -> None:
         )
         assert not reply.settled
         params = ear.heard[0]["params"]
-        table.progressed(told(ear.heard[0]["id"], 1))
+        table.on_progress(told(ear.heard[0]["id"], 1))
     assert params == {"message": "?", "_meta": {"a": 1}}

@@ -134,7 +134,7 @@ async def answer_one(at: Rig, given: Any) -> None:
     await trio.sleep(1)
     asked = [message for message in at.ear.heard if message["method"] == "elicitation/create"]
     raw = msgspec.Raw(json.dumps(given).encode())
-    assert at.questions.answered(asked[0]["id"], raw, msgspec.Raw(b""))
+    assert at.questions.on_answer(asked[0]["id"], raw, msgspec.Raw(b""))
 
 
 @everywhere

@@ -14,8 +14,8 @@ from actors.protocol.agreement.client_capabilities import (
     MAX_BYTES,
     OF_CLIENTS,
     SAMPLE,
-    declared,
-    lacking,
+    forwardable,
+    missing_capability,
 )
 
 URL_MODE = {"mode": "url", "url": "https://example.com"}
@@ -48,7 +48,7 @@ def raw(value: Any) -> msgspec.Raw:
     ],
 )
 def test_a_client_is_asked_only_what_it_declares(capabilities: Any, method: str, params: Any, lacks: str) -> None:
-    assert lacking(raw(capabilities), method, raw(params)) == lacks
+    assert missing_capability(raw(capabilities), method, raw(params)) == lacks
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_client_is_asked_only_what_it_declares(capabilities: Any, method: str,
     ],
 )
 def test_a_modern_server_is_told_what_gets_through(capabilities: Any, told: Any) -> None:
-    assert json.loads(declared(raw(capabilities))) == told
+    assert json.loads(forwardable(raw(capabilities))) == told
 
 
 def test_what_is_declared_for_all_clients_covers_whatever_one_of_them_can_be_asked() -> None:
     for method, params in ((ELICIT, {}), (ELICIT, URL_MODE), (SAMPLE, {"tools": []}), (LIST_ROOTS, {})):
-        assert lacking(msgspec.Raw(OF_CLIENTS), method, raw(params)) == ""
+        assert missing_capability(msgspec.Raw(OF_CLIENTS), method, raw(params)) == ""

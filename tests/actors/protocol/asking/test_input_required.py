@@ -56,7 +56,7 @@ def test_what_cannot_be_asked_says_why(result: Any, said: str) -> None:
 
 
 def test_what_is_asked_is_written_as_it_was_read() -> None:
-    written = input_required.required({"k": InputRequest("m", msgspec.Raw(b'{"n":1e2}'))}, "state")
+    written = input_required.incomplete_result({"k": InputRequest("m", msgspec.Raw(b'{"n":1e2}'))}, "state")
     assert written == (
         b'{"resultType":"input_required","inputRequests":{"k":{"method":"m","params":{"n":1e2}}},"requestState":"state"}'
     )

@@ -97,10 +97,10 @@ def test_questions_are_bounded_and_have_an_id_each() -> None:
 def test_a_server_may_take_its_own_questions_back() -> None:
     open_ = questions()
     open_.take(b'"q"', METHOD, PARAMS, 5)
-    assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":1}'))) is None
-    assert open_.withdrawn(cancelled_id(msgspec.Raw(b"[]"))) is None
-    assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) == QuestionWithdrawn(b'"q"')
-    assert open_.withdrawn(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) is None
+    assert open_.withdraw(cancelled_id(msgspec.Raw(b'{"requestId":1}'))) is None
+    assert open_.withdraw(cancelled_id(msgspec.Raw(b"[]"))) is None
+    assert open_.withdraw(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) == QuestionWithdrawn(b'"q"')
+    assert open_.withdraw(cancelled_id(msgspec.Raw(b'{"requestId":"q"}'))) is None
 
 
 def test_questions_of_many_bytes_that_wait_are_refused_and_make_room_when_they_are_settled() -> None:

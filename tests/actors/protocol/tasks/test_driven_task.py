@@ -39,7 +39,7 @@ class Rig:
         return self.answer({"resultType": "task", **state} if self.era == "modern" else {"task": state})
 
     def answer(self, result: Any) -> Fact | None:
-        return self.task.answered(msgspec.Raw(json.dumps(result).encode()))
+        return self.task.on_result(msgspec.Raw(json.dumps(result).encode()))
 
     def tell(self, status: str, **more: Any) -> Fact | None:
         return self.answer({"taskId": "a", "status": status, **more})
@@ -68,21 +68,21 @@ def test_a_result_at_once_is_the_result(era: Era) -> None:
     rig = Rig(era)
     assert rig.answer({"content": []}) == CallAnswered(7, msgspec.Raw(b'{"content": []}'))
     assert rig.take() == []
-    assert Rig(era).task.refused(ERROR) == CallRefused(7, ERROR)
-    assert Rig(era).task.lost(failure("expired")) == CallLost(7, failure("expired"))
+    assert Rig(era).task.on_error(ERROR) == CallRefused(7, ERROR)
+    assert Rig(era).task.on_failure(failure("expired")) == CallLost(7, failure("expired"))
 
 
 def test_a_legacy_server_is_asked_for_the_result_and_then_only_how_far_it_is() -> None:
     rig = Rig()
     assert rig.make() == CallLasts(7)
     assert rig.take() == ["tasks/result"]
-    assert rig.task.refused(ERROR) is None
+    assert rig.task.on_error(ERROR) is None
     assert rig.tell("working", pollInterval=3000) == CallLasts(7, 3)
     assert not rig.task.sent
     assert rig.take() == ["tasks/get"]
     rig.task.due()
     assert rig.tell("input_required") is None
-    assert rig.task.refused(ERROR) is None
+    assert rig.task.on_error(ERROR) is None
     assert rig.take() == ["tasks/get", "tasks/result", "tasks/get"]
     assert rig.tell("input_required") == CallLasts(7, 1), "it was refused a moment ago"
     rig.task.due()
@@ -95,16 +95,16 @@ def test_a_legacy_server_is_asked_for_the_result_and_then_only_how_far_it_is() -
 def test_the_error_of_a_legacy_task_that_is_over_is_that_of_the_call(status: str) -> None:
     rig = Rig()
     rig.make()
-    assert rig.task.refused(ERROR) is None
+    assert rig.task.on_error(ERROR) is None
     assert rig.tell(status) == CallRefused(7, ERROR)
 
 
 def test_a_result_that_is_refused_though_the_task_is_over_is_refused() -> None:
     rig = Rig()
     rig.make()
-    rig.task.refused(ErrorObject(1, "early"))
+    rig.task.on_error(ErrorObject(1, "early"))
     assert rig.tell("completed") is None
-    assert rig.task.refused(ERROR) == CallRefused(7, ERROR)
+    assert rig.task.on_error(ERROR) == CallRefused(7, ERROR)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -112,21 +112,21 @@ def test_a_task_that_cannot_be_asked_for_is_asked_for_once_more(era: Era) -> Non
     rig = Rig(era)
     rig.make()
     rig.task.due()
-    assert rig.task.lost(failure()) == CallLasts(7, 1)
+    assert rig.task.on_failure(failure()) == CallLasts(7, 1)
     rig.task.due()
     assert rig.take()[-1] == "tasks/get"
     assert rig.tell("working") == CallLasts(7, 1)
     rig.task.due()
-    assert rig.task.lost(failure()) == CallLasts(7, 1)
+    assert rig.task.on_failure(failure()) == CallLasts(7, 1)
     rig.task.due()
-    assert rig.task.lost(failure()) == CallLost(7, failure())
+    assert rig.task.on_failure(failure()) == CallLost(7, failure())
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_it_is_never_made_again_where_a_session_is_over(era: Era) -> None:
     rig = Rig(era)
     rig.make()
-    assert rig.task.lost(failure("expired")) == CallLost(7, failure("crashed"))
+    assert rig.task.on_failure(failure("expired")) == CallLost(7, failure("crashed"))
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -134,7 +134,7 @@ def test_a_state_that_cannot_be_read_ends_it(era: Era) -> None:
     rig = Rig(era)
     rig.make()
     if era == "legacy":
-        rig.task.refused(ERROR)
+        rig.task.on_error(ERROR)
     rig.task.due()
     assert isinstance(rig.answer({"taskId": "a"}), CallMalformed)
 
@@ -147,7 +147,7 @@ def test_a_modern_task_has_everything_in_its_state() -> None:
     assert modern().tell("cancelled") == CallRefused(7, ErrorObject(-32603, "the task was cancelled"))
     for status in ("completed", "failed"):
         assert isinstance(modern().tell(status), CallMalformed)
-    assert modern().task.refused(ERROR) == CallRefused(7, ERROR)
+    assert modern().task.on_error(ERROR) == CallRefused(7, ERROR)
 
 
 def test_its_questions_are_asked_one_after_the_other_and_once() -> None:
@@ -158,23 +158,23 @@ def test_its_questions_are_asked_one_after_the_other_and_once() -> None:
     assert (first.call, first.method) == (7, ELICIT)
     assert not rig.task.sent
     rig.task.due()
-    rig.task.replied(b'{"action":"accept"}')
+    rig.task.on_answer(b'{"action":"accept"}')
     assert rig.sent == [("tasks/update", {"inputResponses": {"a": {"action": "accept"}}})]
-    rig.task.replied(b"{}")
+    rig.task.on_answer(b"{}")
     assert rig.answer({}) is None
     second = rig.tell("input_required", inputRequests=questions)
     assert isinstance(second, CallAsked)
     assert second.id != first.id
-    rig.task.replied(ERROR)
+    rig.task.on_answer(ERROR)
     assert rig.sent[-1] == ("tasks/update", {"inputResponses": {"d": {"action": "cancel"}}})
-    assert rig.task.refused(ERROR) is None
+    assert rig.task.on_error(ERROR) is None
     assert rig.tell("input_required", inputRequests=questions) == CallLasts(7, 1)
 
 
 def test_a_question_that_has_no_answer_costs_the_task_its_life() -> None:
     rig = modern()
     rig.tell("input_required", inputRequests={"a": {"method": SAMPLE, "params": {}}})
-    rig.task.replied(ERROR)
+    rig.task.on_answer(ERROR)
     assert rig.take() == ["tasks/cancel"]
     assert rig.answer({}) is None
     assert rig.tell("cancelled") == CallRefused(7, ERROR)
@@ -188,7 +188,7 @@ def test_questions_without_end_are_not_asked_without_end() -> None:
         rig.task.due()
         if isinstance(rig.tell("input_required", inputRequests={str(number): FORM}), CallAsked):
             asked += 1
-            rig.task.replied(b"{}")
+            rig.task.on_answer(b"{}")
             rig.answer({})
     assert asked == MAX_QUESTIONS
 
@@ -219,12 +219,12 @@ def test_it_has_one_outcome_and_always_waits_for_something_until_then(era: Era, 
         before = len(rig.sent)
         if not rig.task.sent:
             rig.task.due()
-            rig.task.replied(b"{}")
+            rig.task.on_answer(b"{}")
             assert len(rig.sent) == before + 1, "whoever has waited goes on"
         if isinstance(each, ErrorObject):
-            fact = rig.task.refused(each)
+            fact = rig.task.on_error(each)
         elif isinstance(each, Failure):
-            fact = rig.task.lost(each)
+            fact = rig.task.on_failure(each)
         elif isinstance(each, str):
             fact = rig.tell(each, inputRequests={str(next(keys)): FORM})
         else:

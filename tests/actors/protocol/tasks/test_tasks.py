@@ -17,10 +17,10 @@ from actors.protocol.tasks.tasks import (
     EXTENSION,
     MAX_CREATED_BYTES,
     RELATED,
-    created,
-    related,
+    read_created,
+    read_task,
+    related_task,
     speaks,
-    told,
     with_id,
 )
 
@@ -73,7 +73,7 @@ def test_tasks_are_spoken_in_the_way_of_an_era(capabilities: Any, legacy: bool, 
     ],
 )
 def test_a_result_may_tell_of_a_task_instead(said: Any, era: Era, id_: str | None) -> None:
-    task = created(raw(said), era)
+    task = read_created(raw(said), era)
     assert (task.id if task is not None else None) == id_
 
 
@@ -88,14 +88,14 @@ def test_a_result_may_tell_of_a_task_instead(said: Any, era: Era, id_: str | Non
     ],
 )
 def test_times_are_bounded_whatever_a_server_suggests(said: Any, lifetime_s: float, pause_s: float) -> None:
-    task = told(raw({**STATE, **said}))
+    task = read_task(raw({**STATE, **said}))
     assert task is not None
     assert (task.lifetime_s, task.pause_s) == (lifetime_s, pause_s)
 
 
 def test_what_cannot_be_read_tells_nothing() -> None:
     for said in (b"[]", b"{", b'{"taskId":1,"status":"working"}', b"\xff"):
-        assert told(msgspec.Raw(said)) is None
+        assert read_task(msgspec.Raw(said)) is None
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_tells_nothing() -> None:
     ],
 )
 def test_what_something_is_about_is_known_by_its_meta(said: Any, id_: str) -> None:
-    assert related(raw(said)) == id_
+    assert related_task(raw(said)) == id_
 
 
 @given(ANYTHING, ANYTHING)
@@ -136,12 +136,12 @@ def test_under_another_id_nothing_else_changes(first: Any, second: Any) -> None:
 
 @given(st.dictionaries(st.text(), st.dictionaries(st.text(), st.integers())))
 def test_a_client_that_declares_tasks_declares_what_it_did(capabilities: Any) -> None:
-    said = json.loads(tasks.declaring(json.dumps({**capabilities, "extensions": {"x/y": {}}}).encode()))
+    said = json.loads(tasks.with_extension(json.dumps({**capabilities, "extensions": {"x/y": {}}}).encode()))
     assert said == {**capabilities, "extensions": {"x/y": {}, EXTENSION: {}}}
 
 
 def test_what_gets_through_is_offered() -> None:
     calls: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
-    assert tasks.offered(raw({"tasks": {"list": {}, "cancel": {}, **calls}})) == {"cancel": {}, **calls}
-    assert tasks.offered(raw({"tasks": calls})) == calls
-    assert tasks.offered(raw([])) == calls
+    assert tasks.legacy_capability(raw({"tasks": {"list": {}, "cancel": {}, **calls}})) == {"cancel": {}, **calls}
+    assert tasks.legacy_capability(raw({"tasks": calls})) == calls
+    assert tasks.legacy_capability(raw([])) == calls

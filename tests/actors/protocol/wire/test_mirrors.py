@@ -17,7 +17,7 @@ from actors.protocol.wire.mirrors import (
     MisplacedMirror,
     agree,
     arguments_in,
-    mirrored,
+    header_texts,
     mirrors_in,
 )
 
@@ -34,7 +34,7 @@ def call(arguments: Any) -> bytes:
 
 
 def value(of: Any) -> str | None:
-    return mirrored((MIRROR,), call({"region": of})).get("mcp-param-region")
+    return header_texts((MIRROR,), call({"region": of})).get("mcp-param-region")
 
 
 def test_annotated_properties_are_mirrored_wherever_only_properties_lead() -> None:
@@ -128,13 +128,13 @@ def test_values_become_texts(given_: Any, text: str | None) -> None:
 
 def test_what_is_not_there_has_no_field() -> None:
     deep = (Mirror("mcp-param-a", ("x", "y", "z")), Mirror("mcp-param-b", ("x", "y", "w")))
-    assert mirrored(deep, call({"x": {"y": {"z": "1", "w": 2}}})) == {"mcp-param-a": "1", "mcp-param-b": "2"}
+    assert header_texts(deep, call({"x": {"y": {"z": "1", "w": 2}}})) == {"mcp-param-a": "1", "mcp-param-b": "2"}
     others: list[Any] = [{}, {"x": 1}, {"x": {"y": []}}, {"x": {"y": {}}}, [], None, "x"]
     for arguments in others:
-        assert mirrored(deep, call(arguments)) == {}
-    assert mirrored((MIRROR,), b'{"params":{"name":"t"}}') == {}
-    assert mirrored((MIRROR,), b"{") == {}
-    assert mirrored((MIRROR,), b'{"params":{"arguments":{"region":"\\ud800"}}}') == {}
+        assert header_texts(deep, call(arguments)) == {}
+    assert header_texts((MIRROR,), b'{"params":{"name":"t"}}') == {}
+    assert header_texts((MIRROR,), b"{") == {}
+    assert header_texts((MIRROR,), b'{"params":{"arguments":{"region":"\\ud800"}}}') == {}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_arguments_of_a_call_are_those_of_its_params() -> None:
 
 def test_arguments_of_any_depth_do_no_harm() -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
-    assert mirrored((MIRROR,), b'{"params":{"arguments":{"a":' + deep + b',"region":"x"}}}') in (
+    assert header_texts((MIRROR,), b'{"params":{"arguments":{"a":' + deep + b',"region":"x"}}}') in (
         {},
         {"mcp-param-region": "x"},
     )
@@ -205,7 +205,7 @@ def test_of_any_schema_and_any_arguments_come_distinct_fields_with_the_values_at
     except MisplacedMirror:
         return
     assert len({mirror.field for mirror in mirrors}) == len(mirrors)
-    fields = mirrored(mirrors, call(arguments))
+    fields = header_texts(mirrors, call(arguments))
     for mirror in mirrors:
         at = arguments
         for name in mirror.path:

@@ -70,7 +70,7 @@ class Callers:
         """Let the client answer what it was asked last."""
         for ear, table in self._sessions:
             if ear.heard:
-                table.answered(ear.heard[-1]["id"], ANSWER, msgspec.Raw(b""))
+                table.on_answer(ear.heard[-1]["id"], ANSWER, msgspec.Raw(b""))
         reply.answer(ANSWER)
 
     async def _made(self, request: Exchange, message: CallServer) -> None:

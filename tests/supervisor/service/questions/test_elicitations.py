@@ -139,7 +139,7 @@ async def test_what_nobody_waits_for_any_more_is_gone() -> None:
     assert desk.all.find(one.id, LOCAL) is None
     desk.all.answer(one, "accept", {"sure": True})  # by somebody who had the page open
     assert reply.value is None
-    desk.call().asked(question(SURE), late)
+    desk.call().on_asked(question(SURE), late)
     late.answer(msgspec.Raw(b'{"action":"maybe"}'))
     ends = [data for kind, data in await desk.told() if kind == "elicitation_ended"]
     assert [(data["asked"], data["action"]) for data in ends] == [("page", "none"), ("client", "unreadable")]
@@ -147,7 +147,7 @@ async def test_what_nobody_waits_for_any_more_is_gone() -> None:
 
 async def test_answers_that_cannot_be_read_are_told_of_as_that() -> None:
     desk, reply = Desk(), Reply[msgspec.Raw]()
-    desk.call().asked(question(SURE), reply)
+    desk.call().on_asked(question(SURE), reply)
     reply.answer(msgspec.Raw(b'{"action":7}'))
     assert [data.get("action") for _, data in await desk.told()] == [None, "unreadable"]
 
@@ -232,7 +232,7 @@ async def test_a_client_that_can_be_asked_is_and_others_are_told_that_it_was(aut
         await settled()
         ask(here, SURE)
         assert desk.all.of(LOCAL) == []
-        table.answered("question-1", msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
+        table.on_answer("question-1", msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
         said = [(kind, data["asked"], data.get("action")) for kind, data in await desk.told()]
         assert said == [("elicitation_asked", "client", None), ("elicitation_ended", "client", "accept")]
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.protocol.asking.input_required import InputRequest
-from supervisor.service.questions.labels import labelled, labelled_result
+from supervisor.service.questions.labels import label, label_result
 
 ELICIT = "elicitation/create"
 
@@ -26,14 +26,12 @@ ELICIT = "elicitation/create"
     ],
 )
 def test_a_form_says_whose_it_is(server: str, method: str, params: Any, shown: Any) -> None:
-    assert json.loads(bytes(labelled(server, method, msgspec.Raw(json.dumps(params).encode())))) == shown
+    assert json.loads(bytes(label(server, method, msgspec.Raw(json.dumps(params).encode())))) == shown
 
 
 def test_so_does_an_incomplete_result_and_the_rest_of_it_stays() -> None:
     asked = {"a": InputRequest(ELICIT, msgspec.Raw(b'{"message":"?","x":1e2}')), "b": InputRequest("roots/list")}
-    body = labelled_result(
-        "shop", b'{"resultType":"input_required","inputRequests":{},"requestState":"s","z":1.0}', asked
-    )
+    body = label_result("shop", b'{"resultType":"input_required","inputRequests":{},"requestState":"s","z":1.0}', asked)
     assert body == (
         b'{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":'
         b'{"message":"[shop] ?","x":1e2}},"b":{"method":"roots/list","params":{}}},"requestState":"s","z":1.0}'

@@ -66,7 +66,7 @@ async def test_a_legacy_client_is_asked_before_anything_is_sent(autojump_clock: 
         (asked,) = ear.heard
         assert asked["params"]["message"] == 'Run s:drop_all with {"table":"users"}?'
         assert asked["params"]["requestedSchema"]["required"] == ["run"]
-        table.answered(asked["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
+        table.on_answer(asked["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
         await settled()
         here.router.calls[0][1].answer(DONE)
         await settled()
@@ -81,9 +81,9 @@ async def test_nothing_but_a_yes_is_one(autojump_clock: MockClock, answer: Any) 
         modern = begin(here, request(MODERN))
         await settled()
         if answer is None:
-            table.answered(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"no"}'))
+            table.on_answer(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"no"}'))
         else:
-            table.answered(ear.heard[0]["id"], msgspec.Raw(json.dumps(answer).encode()), msgspec.Raw(b""))
+            table.on_answer(ear.heard[0]["id"], msgspec.Raw(json.dumps(answer).encode()), msgspec.Raw(b""))
         retried = begin(here, again(modern, {} if answer is None else {"confirm": answer}))
         await settled()
         assert isinstance(legacy.value, Declined)

@@ -449,8 +449,8 @@ async def test_a_legacy_client_is_asked_by_requests(autojump_clock: MockClock) -
         assert [said["method"] for said in ear.heard] == [ELICIT, ELICIT]
         assert ear.heard[1]["params"].pop("elicitationId")
         assert [said["params"] for said in ear.heard] == [{"message": "?"}, url]
-        table.answered(ear.heard[1]["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
-        table.answered(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"no"}'))
+        table.on_answer(ear.heard[1]["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
+        table.on_answer(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"no"}'))
         await settled()
         members = json.loads(b"{" + here.router.calls[1][0].retry + b"}")
         assert members == {
@@ -569,7 +569,7 @@ async def test_an_answer_counts_though_another_question_has_none(autojump_clock:
         await settled()
         here.router.calls[0][1].answer(incomplete({"a": {"method": ELICIT}, "b": {"method": ELICIT}}))
         await settled()
-        table.answered(ear.heard[1]["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
+        table.on_answer(ear.heard[1]["id"], msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
         await trio.sleep(QUESTION_S + 1)
         sent = json.loads(b"{" + here.router.calls[1][0].retry + b"}")["inputResponses"]
         assert sent == {"a": {"action": "cancel"}, "b": YES}
@@ -582,7 +582,7 @@ async def test_a_sample_that_is_refused_ends_the_call(autojump_clock: MockClock)
         await settled()
         here.router.calls[0][1].answer(incomplete({"a": {"method": SAMPLE}}))
         await settled()
-        table.answered(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"User said no"}'))
+        table.on_answer(ear.heard[0]["id"], msgspec.Raw(b""), msgspec.Raw(b'{"code":-1,"message":"User said no"}'))
         await settled()
         assert isinstance(call.value, CannotAsk)
         assert "User said no" in call.value.message
@@ -624,7 +624,7 @@ async def test_a_client_that_can_be_asked_is_asked_as_ever(autojump_clock: MockC
     async with rig() as here:
         call, caller, reply = await here.opened(request(LEGACY, ear=ear, questions=table), by_result=True)
         question = caller.ask(SURE)
-        table.answered(ear.heard[0]["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
+        table.on_answer(ear.heard[0]["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
         assert json.loads(bytes(await question.wait())) == {"action": "accept"}
         reply.answer(DONE)
         await settled()

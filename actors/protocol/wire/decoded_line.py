@@ -11,7 +11,7 @@ from actors.protocol.wire.framing import Line
 from actors.protocol.wire.weight import TooHeavy
 
 
-class Opened(msgspec.Struct, frozen=True):
+class DecodedLine(msgspec.Struct, frozen=True):
     """A line that was decoded: its `envelope`, or the `members` of a batch, or why it cannot be used, its `trouble`.
 
     `too_heavy`: that is why. Then `fragment` is what is certain of it all the same.
@@ -19,31 +19,31 @@ class Opened(msgspec.Struct, frozen=True):
 
     text: bytes
     envelope: jsonrpc.JsonRpcMessage | None = None
-    members: tuple[Opened, ...] = ()
+    members: tuple[DecodedLine, ...] = ()
     trouble: str = ""
     too_heavy: bool = False
     fragment: Fragment | None = None
 
 
-Message = Line | Opened
+Message = Line | DecodedLine
 
 
-def text_of(message: bytes | Opened) -> bytes:
+def text_of(message: bytes | DecodedLine) -> bytes:
     """Return the line as it came."""
-    return message.text if isinstance(message, Opened) else message
+    return message.text if isinstance(message, DecodedLine) else message
 
 
-def opened(line: bytes) -> Opened:
+def decode_line(line: bytes) -> DecodedLine:
     """Return what a line is. Raises nothing."""
     try:
-        return Opened(line, jsonrpc.decode(line))
+        return DecodedLine(line, jsonrpc.decode(line))
     except TooHeavy as error:
-        return Opened(line, trouble=error.message, too_heavy=True, fragment=read_fragment(line))
+        return DecodedLine(line, trouble=error.message, too_heavy=True, fragment=read_fragment(line))
     except ProtocolViolation as error:
         trouble = error.message
     if line.lstrip()[:1] == b"[":
         try:
-            return Opened(line, members=tuple(opened(member) for member in jsonrpc.members(line)))
+            return DecodedLine(line, members=tuple(decode_line(member) for member in jsonrpc.members(line)))
         except ProtocolViolation:  # it is no batch either
             pass
-    return Opened(line, trouble=trouble, fragment=read_fragment(line))
+    return DecodedLine(line, trouble=trouble, fragment=read_fragment(line))
