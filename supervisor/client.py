@@ -127,9 +127,9 @@ class DaemonClient:
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
 
     def _object(self, content: bytes, needs: str | None) -> dict[str, Any]:
-        members: dict[str, msgspec.Raw] = self._decoded(content, dict[str, msgspec.Raw])
+        members: dict[str, msgspec.Raw] = self._decode(content, dict[str, msgspec.Raw])
         if "error" in members:
-            error: _Error = self._decoded(members["error"], _Error)
+            error: _Error = self._decode(members["error"], _Error)
             raise RequestRefused(error.code, error.message, error.data)
         if needs is not None and needs not in members:
             raise DaemonUnreachable(self._url, NOT_OURS)
@@ -159,7 +159,7 @@ class DaemonClient:
             params["_meta"] = {META_VERSION: LATEST_MODERN, META_CAPABILITIES: asked}
         body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
-        answer: _Answer = self._decoded(content, _Answer)
+        answer: _Answer = self._decode(content, _Answer)
         if answer.error is not None:
             raise RequestRefused(answer.error.code, answer.error.message, answer.error.data)
         return answer.result or {}
@@ -173,7 +173,7 @@ class DaemonClient:
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
 
-    def _decoded(self, content: bytes | msgspec.Raw, type_: type[Any]) -> Any:
+    def _decode(self, content: bytes | msgspec.Raw, type_: type[Any]) -> Any:
         try:
             return msgspec.json.decode(content, type=type_)
         except (msgspec.MsgspecError, RecursionError):
@@ -206,11 +206,11 @@ class Socket:
         """
         while True:
             with trio.move_on_after(PING_S):
-                return self._decoded(await self._socket.get_message())
+                return self._decode(await self._socket.get_message())
             with trio.fail_after(CONNECT_TIMEOUT_S):
                 await self._socket.ping()
 
-    def _decoded(self, message: str | bytes) -> dict[str, Any]:
+    def _decode(self, message: str | bytes) -> dict[str, Any]:
         try:
             members: dict[str, Any] = msgspec.json.decode(message, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError):
@@ -233,11 +233,11 @@ async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
     except ValueError as error:
         raise DaemonUnreachable(url, str(error)) from None
     except (OSError, trio.TooSlowError) as error:
-        raise _translated(error, url) from None
+        raise _translate(error, url) from None
     try:
         async with trio.open_nursery() as nursery:
             with trio.fail_after(CONNECT_TIMEOUT_S):
-                socket = await _upgraded(nursery, stream, parts, path)
+                socket = await _upgrade(nursery, stream, parts, path)
             try:
                 yield Socket(socket, url)
             except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
@@ -251,7 +251,7 @@ async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
         with trio.move_on_after(DISCONNECT_TIMEOUT_S, shield=True):
             await trio.aclose_forcefully(stream)
     if failure is not None:
-        raise _translated(failure, url) from None
+        raise _translate(failure, url) from None
 
 
 async def _stream(parts: SplitResult) -> Stream:
@@ -262,7 +262,7 @@ async def _stream(parts: SplitResult) -> Stream:
         return await trio.open_tcp_stream(host, parts.port or 80)
 
 
-async def _upgraded(
+async def _upgrade(
     nursery: trio.Nursery, stream: Stream, parts: SplitResult, path: str
 ) -> trio_websocket.WebSocketConnection:
     return await trio_websocket.wrap_client_stream(
@@ -280,7 +280,7 @@ def _first(group: ExceptionGroup[Exception]) -> Exception:
     return _first(error) if isinstance(error, ExceptionGroup) else error
 
 
-def _translated(error: Exception, url: str) -> Exception:
+def _translate(error: Exception, url: str) -> Exception:
     """Return the end of a connection as `DaemonUnreachable`, anything else as it is."""
     match error:
         case trio_websocket.ConnectionRejected():

@@ -108,7 +108,7 @@ class Daemon:
             deployment = Latest(deploy(self._configuration, key=self._data.key("launch")))
             deployed, settings = deployment.value, deployment.value.settings
             usage = Usage(store)
-            memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.configured)
+            memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
             await usage.load()
             off = await switched_off(store, deployed)

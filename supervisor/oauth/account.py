@@ -63,9 +63,9 @@ class Account:
             return
         self.keeper.use(grant)
 
-    async def prepared(self, redirect_uri: str) -> tuple[str, Grant]:
+    async def prepare_login(self, redirect_uri: str) -> tuple[str, Grant]:
         """Return where a user says yes, and the grant that it leads to, without tokens. Raises `OAuthTrouble`."""
-        located = await self._located_anew()
+        located = await self._locate()
         endpoint = check_login(located.issuer)
         check_scheme(endpoint, self.server.url)
         return endpoint, await self._grant(located, redirect_uri, self.keeper.grant)
@@ -75,25 +75,25 @@ class Account:
         if that has to be asked. Raises `OAuthTrouble`.
         """
         if challenge == Challenge():
-            located = await self._located_anew()
+            located = await self._locate()
         else:
             located = await locate(self._fetcher, self.server.url, challenge, self.config)
         grant = await self._grant(located, "", kept)
         return replace(grant, tokens=await self.issuer.machine(grant))
 
-    async def _located_anew(self) -> Located:
+    async def _locate(self) -> Located:
         """Ask the server what it wants now. What it wanted before counts where it takes requests without a token now,
         and for rights that a call lacked.
         """
         known = self.keeper.challenge
-        challenge, wanted = await self._challenged()
+        challenge, wanted = await self._ask_challenge()
         if not wanted:
             challenge, wanted = known, known != Challenge()
         elif known.insufficient:
             challenge = replace(challenge, scope=tuple(dict.fromkeys((*challenge.scope, *known.scope))))
         return await locate(self._fetcher, self.server.url, challenge, self.config, wanted=wanted)
 
-    async def _challenged(self) -> tuple[Challenge, bool]:
+    async def _ask_challenge(self) -> tuple[Challenge, bool]:
         """Ask the server without a token, to be told what it wants, and whether it wants a login at all."""
         head = {**self.server.headers, **_HEAD}
         refused = await self._fetcher.refusal(self.server.url, head, msgspec.json.encode(_HELLO))

@@ -83,7 +83,7 @@ class OAuthAccounts:
                 start_soon=self._start_soon,
             )
             saved = self._saved.get(server.name)
-            account.restore(self._vault.opened(saved) if saved is not None else None)
+            account.restore(self._vault.open(saved) if saved is not None else None)
         return account
 
     def _start_soon(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -95,7 +95,7 @@ class OAuthAccounts:
             self._saved.pop(server, None)
             self._store.forget_grant(LOCAL, server)
         else:
-            self._saved[server] = saved = self._vault.sealed(LOCAL, server, grant)
+            self._saved[server] = saved = self._vault.seal(LOCAL, server, grant)
             self._store.save_grant(saved)
         with trio.move_on_after(KEEP_S):
             await self._store.keep()
@@ -118,13 +118,13 @@ class OAuthAccounts:
                 await account.keeper.take(await account.begin(account.keeper.grant, Challenge()))
                 self._start_soon(partial(self._woken, server))
                 return LoginStatus(server=server, state="done", message=f"{server}: logged in")
-            return await self._begun(server, account)
+            return await self._begin(server, account)
         except OAuthTrouble as trouble:
             raise LoginFailed(f"{server}: no login is possible: {trouble.reason}", server=server) from None
 
-    async def _begun(self, server: str, account: Account) -> LoginStatus:
+    async def _begin(self, server: str, account: Account) -> LoginStatus:
         uri = account.config.redirect_uri or self._callback_uri
-        endpoint, grant = await account.prepared(uri)
+        endpoint, grant = await account.prepare_login(uri)
         login = self._logins.begin(server, grant)
         login.message = f"{server}: waiting for you to say yes"
         login.url = messages.authorization_url(
@@ -139,12 +139,12 @@ class OAuthAccounts:
 
     async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
         """Return how a login is doing; see `Accounts.progress`."""
-        known = self._logins.named(login)
+        known = self._logins.find(login)
         if known is not None:
             until = min(trio.current_time() + wait_s, known.expires_at)
             with trio.CancelScope(deadline=until):
                 await known.over.wait()
-            self._logins.named(login)  # what is over by now is said to be
+            self._logins.find(login)  # what is over by now is said to be
             return known.status(trio.current_time())
         await trio.lowlevel.checkpoint()
         return None

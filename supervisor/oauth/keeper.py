@@ -104,7 +104,7 @@ class Keeper:
         now = trio.current_time()
         if now >= self._ends_at - tokens.ahead_s and self._renewable(tokens):
             if now >= self._ends_at:
-                return await self._renewed(tokens.access)
+                return await self._wait_renewal(tokens.access)
             if now >= self._again_at:
                 self._renew_soon()
         return tokens.access
@@ -130,7 +130,7 @@ class Keeper:
         if tokens is not None and not self._renewable(tokens):
             await self._end(ENDED)
             return self._no(ENDED)
-        return self._another(await self._renewed(token))
+        return self._another(await self._wait_renewal(token))
 
     async def _more(self, token: str, challenge: Challenge) -> Denial:
         """What is refused wants more rights: a machine asks for them once, a user is asked."""
@@ -139,7 +139,7 @@ class Keeper:
         self.challenge = challenge
         asked = self.grant.scope if self.grant is not None else ()
         if self._machine and set(challenge.scope) - set(asked):
-            return self._another(await self._renewed(token))
+            return self._another(await self._wait_renewal(token))
         return self._no(MORE)
 
     def _another(self, token: str) -> Denial:
@@ -153,7 +153,7 @@ class Keeper:
 
     # Renewal --------------------------------------------------------------------------------------------------------
 
-    async def _renewed(self, stale: str) -> str:
+    async def _wait_renewal(self, stale: str) -> str:
         """Return a token in the place of one that is of no use any more; empty if there is none. Raises `NoToken`."""
         if self._renewal is None and (wait_s := self._again_at - trio.current_time()) > 0:
             raise NoToken(f"its login cannot be renewed now; it is tried again in {math.ceil(wait_s)} s")
@@ -177,7 +177,7 @@ class Keeper:
         renewal, grant = self._renewal, self.grant
         assert renewal is not None
         try:
-            following = await self._following(grant)
+            following = await self._next_grant(grant)
             if self.grant is grant:  # else there was a login, or a logout, meanwhile
                 await self._save(following)
                 self.use(following)
@@ -195,7 +195,7 @@ class Keeper:
             self._renewal = None
             renewal.done.set()
 
-    async def _following(self, grant: Grant | None) -> Grant:
+    async def _next_grant(self, grant: Grant | None) -> Grant:
         if self._machine:
             return await self._begin(grant, self.challenge)
         assert grant is not None

@@ -91,7 +91,7 @@ class Logins:
             del self._by_number[oldest.number]
         return login
 
-    def named(self, number: str) -> Login | None:
+    def find(self, number: str) -> Login | None:
         """Return a login by its number."""
         self._expire()
         return self._by_number.get(number)

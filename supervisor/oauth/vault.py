@@ -26,7 +26,7 @@ class Vault:
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
 
-    def sealed(self, principal: Principal, server: str, grant: Grant) -> SavedGrant:
+    def seal(self, principal: Principal, server: str, grant: Grant) -> SavedGrant:
         """Return what may be written."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         about = _about(principal, server, grant.issuer.issuer, grant.resource)
@@ -35,7 +35,7 @@ class Vault:
             principal=principal, server=server, issuer=grant.issuer.issuer, resource=grant.resource, sealed=text
         )
 
-    def opened(self, saved: SavedGrant) -> Grant | None:
+    def open(self, saved: SavedGrant) -> Grant | None:
         """Return what was sealed; None for what was sealed otherwise, or for something else."""
         about = _about(saved.principal, saved.server, saved.issuer, saved.resource)
         nonce, text = saved.sealed[:_NONCE_BYTES], saved.sealed[_NONCE_BYTES:]

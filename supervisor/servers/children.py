@@ -132,7 +132,7 @@ class Servers:
             )
             shared = self._shared if server.config.kind == "stdio" else self._reaching
             actor = ServerActor(profile, shared, Reporter(self._registry))
-            with self.directory.register(name, actor.address), self.statuses.shown(name, actor.status):
+            with self.directory.register(name, actor.address), self.statuses.register(name, actor.status):
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
                 if not started:
                     started = True

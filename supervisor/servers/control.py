@@ -47,10 +47,10 @@ class Operation:
     def check(self, server: str) -> None:
         """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
         deployment = self._deployment.value
-        if server in deployment.configured:
+        if server in deployment.server_names:
             return
         slugs = [name for name, config in deployment.entries.items() if config.name == server]
-        folded = {name.casefold(): name for name in sorted(deployment.configured)}
+        folded = {name.casefold(): name for name in sorted(deployment.server_names)}
         near = difflib.get_close_matches(server[:100].casefold(), folded, NEAREST)
         nearest = slugs or [folded[name] for name in near]
         hint = f"did you mean {', '.join(nearest)}?" if nearest else "mcpvisor status lists them"
@@ -76,7 +76,7 @@ class Operation:
                 return await self._sleep(server, principal)
             case "refresh":
                 refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
-                return Done(message=f"{server}: {told(refreshed)}", found=refreshed)
+                return Done(message=f"{server}: {sentence_of(refreshed)}", found=refreshed)
             case "disable":
                 return await self._disable(server)
             case "enable":
@@ -123,7 +123,7 @@ class Operation:
         await self._servers.enable(server)
         if self._registry.offer(server) is None:  # it was off when the daemon started, or never came up
             refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
-            return Done(message=f"{server} is switched on: {told(refreshed)}", found=refreshed)
+            return Done(message=f"{server} is switched on: {sentence_of(refreshed)}", found=refreshed)
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")
 
     def _state(self, server: str) -> State | None:
@@ -143,7 +143,7 @@ class Operation:
         return f", {len(offer.tools)} tools" if offer is not None else ""
 
 
-def told(refreshed: Refreshed) -> str:
+def sentence_of(refreshed: Refreshed) -> str:
     """Return what a reading of the lists found as a sentence."""
     kinds = ((refreshed.tools, "tools"), (refreshed.resources, "resources"), (refreshed.prompts, "prompts"))
     totals = ", ".join(f"{count} {kind}" for count, kind in kinds if count) or "nothing"

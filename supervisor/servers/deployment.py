@@ -117,7 +117,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     rules: Mapping[str, CallRules] = {}
 
     @property
-    def configured(self) -> frozenset[str]:
+    def server_names(self) -> frozenset[str]:
         """Every server there is in the file, also those that cannot run."""
         return frozenset(self.entries) | {resting.name for resting in self.resting}
 
@@ -160,13 +160,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
-    servers = {name: deployed(config, key=key) for name, config in entries.items() if not config.disabled}
+    servers = {name: deploy_server(config, key=key) for name, config in entries.items() if not config.disabled}
     return Deployment(
         path=configuration.path,
         settings=configuration.settings,
         entries=entries,
         servers=servers,
-        resting=(*_broken(configuration), *_disabled(configuration)),
+        resting=(*_broken_servers(configuration), *_disabled_servers(configuration)),
         problems=configuration.problems,
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},
@@ -191,7 +191,7 @@ def _rules(config: ServerConfig, settings: Settings) -> CallRules:
     )
 
 
-def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
+def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
     """Return what an entry that can run means."""
     given = {f"header {name}": value for name, value in config.headers.items()}
     given |= {"client secret": config.oauth.client_secret, "private key": config.oauth.private_key}
@@ -220,12 +220,12 @@ def deployed(config: ServerConfig, *, key: bytes) -> DeployedServer:
     )
 
 
-def _disabled(configuration: Configuration) -> list[RestingServer]:
+def _disabled_servers(configuration: Configuration) -> list[RestingServer]:
     disabled = [config for config in configuration.servers if config.disabled]
     return [RestingServer(name=config.path_name, kind=config.kind, disabled=True) for config in disabled]
 
 
-def _broken(configuration: Configuration) -> list[RestingServer]:
+def _broken_servers(configuration: Configuration) -> list[RestingServer]:
     """Return one for each problem of a server: `run` has said them all before the log began."""
     problems = configuration.problems
     return [RestingServer(name=each.server, reason=str(each)) for each in problems if each.server]
@@ -233,7 +233,7 @@ def _broken(configuration: Configuration) -> list[RestingServer]:
 
 def diff(old: Deployment, new: Deployment) -> Difference:
     """Return what is different in `new`. Two entries that only spell the same thing otherwise are unchanged."""
-    before, after = old.configured, new.configured
+    before, after = old.server_names, new.server_names
     same = {name for name in before & after if _entry(old, name) == _entry(new, name)}
     changed = before & after - same
     running = [name for name in changed if name in old.servers and name in new.servers]

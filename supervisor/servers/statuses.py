@@ -27,7 +27,7 @@ class Statuses:
         self._read: dict[str, Read] = {}
 
     @contextmanager
-    def shown(self, server: str, read: Read) -> Iterator[None]:
+    def register(self, server: str, read: Read) -> Iterator[None]:
         """Have `read` tell how a server is doing, for the block."""
         self._read[server] = read
         try:

@@ -135,7 +135,7 @@ class Database:
 
     def _rows(self, kind: type[Row], sql: str, values: Sequence[object] = ()) -> list[Row]:
         """Return the rows whose values have the right types, as SQLite keeps any; the log tells how many have not."""
-        with self._damage_noticed() as connection:
+        with self._use() as connection:
             fetched = connection.execute(sql, values).fetchall()
         rows: list[Row] = []
         for row in fetched:
@@ -158,7 +158,7 @@ class Database:
         return self._connection
 
     @contextlib.contextmanager
-    def _damage_noticed(self) -> Iterator[sqlite3.Connection]:
+    def _use(self) -> Iterator[sqlite3.Connection]:
         """Give the open database; damage found meanwhile closes it, so that the next use moves the file aside."""
         try:
             yield self._ensure_open()
@@ -169,7 +169,7 @@ class Database:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._damage_noticed() as connection:
+        with self._use() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

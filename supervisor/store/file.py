@@ -59,7 +59,7 @@ def examine(path: Path) -> None:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ELOOP:  # what O_NOFOLLOW says of a link (open(2))
-            raise _linked(path) from error
+            raise _link_error(path) from error
         return  # the store says what is wrong with it, and goes on trying
     try:
         about = os.fstat(fd)
@@ -82,7 +82,7 @@ def examine(path: Path) -> None:
         check_version(path, int.from_bytes(head[_USER_VERSION], "big"))
 
 
-def _linked(path: Path) -> ConfigError:
+def _link_error(path: Path) -> ConfigError:
     return ConfigError(
         "the database is a symbolic link: what it points to would be written, and its mode changed",
         path=str(path),

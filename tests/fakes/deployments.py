@@ -7,7 +7,7 @@ from typing import Any
 
 from actors.kit import Latest
 from supervisor.config import Configuration, ServerConfig, Settings
-from supervisor.servers.deployment import DeployedServer, Deployment, deploy, deployed
+from supervisor.servers.deployment import DeployedServer, Deployment, deploy, deploy_server
 
 KEY = b"k" * 32
 
@@ -20,4 +20,4 @@ def deployment(*entries: ServerConfig, **settings: Any) -> Latest[Deployment]:
 
 def server(name: str, **members: Any) -> DeployedServer:
     """Return what an entry of that name means."""
-    return deployed(ServerConfig(name=name, **members), key=KEY)
+    return deploy_server(ServerConfig(name=name, **members), key=KEY)

@@ -24,7 +24,7 @@ from supervisor.oauth.issuers.fetch import Fetcher
 from supervisor.oauth.issuers.grant import OAuthClient
 from supervisor.oauth.issuers.messages import authorization_url, refusal_of, tokens_of
 from supervisor.oauth.issuers.metadata import check_login
-from supervisor.oauth.issuers.registration import registered
+from supervisor.oauth.issuers.registration import read_registration
 from supervisor.oauth.issuers.targets import check_scheme
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 from tests.fuzz.grammars import Grammar
@@ -151,7 +151,7 @@ async def oauth(grammar: Grammar) -> str:
         )
         page = await Fetcher(server).post(f"{HOST}/token", {}, b"")
         refusal_of(page.status, page.body)
-        registered(page.body, "none", "http://127.0.0.1/x")
+        read_registration(page.body, "none", "http://127.0.0.1/x")
         tokens_of(page.status, page.body, 0.0)
     except OAuthTrouble as trouble:
         return type(trouble).__name__

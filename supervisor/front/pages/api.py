@@ -25,7 +25,7 @@ from actors.server.operators.journal import Journal
 from supervisor.front.pages.debug import debug_page
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.responses import error_response, json_response
-from supervisor.front.pages.server_rows import Now, Totals, row_of, shown, token_savings
+from supervisor.front.pages.server_rows import Now, Totals, row_of, status_row, token_savings
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside
 from supervisor.oauth.port import Accounts
@@ -71,17 +71,17 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         """Return the present moment."""
         return Now(unix=self.clock(), elapsed=self.elapsed())
 
-    def seen(self) -> Catalogue:
+    def visible_catalogue(self) -> Catalogue:
         """Return what the principal may see of the newest catalogue."""
         return self.catalogue.value.view(self.principal)
 
-    def reported(self) -> Mapping[str, ServerStatus]:
+    def reports(self) -> Mapping[str, ServerStatus]:
         """Return what was last reported of servers: of all of them, until identities are configured."""
         return self.statuses.value
 
     def status_of(self, server: str, *, stderr: bool = False) -> ServerStatus | None:
         """Return how a server is doing now, or did when it reported last; None if nothing is known of it."""
-        return self.live.of(server, self.reported(), stderr=stderr)
+        return self.live.of(server, self.reports(), stderr=stderr)
 
 
 def routes(view: View) -> Callable[[QuartTrio], None]:
@@ -115,15 +115,15 @@ def routes(view: View) -> Callable[[QuartTrio], None]:
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     """Ready: the index is built and every server was tried once. Those that fail hold nothing up."""
-    statuses = view.reported()
-    known = view.seen().entries
+    statuses = view.reports()
+    known = view.visible_catalogue().entries
     failing = sorted(name for name, status in statuses.items() if _fails(status, name in known))
     coming = (name for name, status in statuses.items() if status.state is not State.STOPPED)
     discovering = sorted(name for name in coming if name not in known and name not in failing)
     reason = ""
     if view.closing.is_set():
         reason = "the daemon is shutting down"
-    elif not view.seen().indexed:
+    elif not view.visible_catalogue().indexed:
         reason = "the catalogue of earlier runs is being read"
     elif discovering:
         reason = f"{len(discovering)} servers are being discovered for the first time"
@@ -142,7 +142,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     status = view.status_of(server)
     if status is None:
         return {"server": server}
-    catalogue = view.seen()
+    catalogue = view.visible_catalogue()
     row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
     warnings = await view.described.warnings(catalogue)
     return {**row, "warnings": warnings.get(server, 0)}
@@ -150,13 +150,13 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
 
 async def _status(view: View) -> bytes:
     """Return the page about all servers: their rows are made and encoded some at a time, others have their turns."""
-    catalogue = view.seen()
+    catalogue = view.visible_catalogue()
     now = view.now()
     tokens = token_savings(catalogue)
     warnings = await view.described.warnings(catalogue)
     rows: list[msgspec.Raw] = []
     totals = Totals()
-    for number, name in enumerate(view.live.names(view.reported())):
+    for number, name in enumerate(view.live.names(view.reports())):
         if number % ROWS_AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
@@ -170,7 +170,7 @@ async def _status(view: View) -> bytes:
             "uptime_s": round(max(0.0, now.elapsed - view.started), 1),
             "catalog_revision": catalogue.revision,
             "servers": rows,
-            "totals": totals.shown(),
+            "totals": totals.row(),
             "tokens": tokens,
             "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
             "degraded": view.degraded(),
@@ -190,9 +190,9 @@ def _questions(view: View) -> dict[str, Any]:
 
 async def _debug(view: View) -> bytes:
     """Tools by transport and by server, discovery, processes: for finding out why, never with secrets."""
-    catalogue = view.seen()
+    catalogue = view.visible_catalogue()
     statuses: dict[str, ServerStatus] = {}
-    for name in view.live.names(view.reported()):
+    for name in view.live.names(view.reports()):
         await trio.lowlevel.checkpoint()
         if (status := view.status_of(name, stderr=True)) is not None:
             statuses[name] = status
@@ -204,5 +204,5 @@ async def _debug(view: View) -> bytes:
         "store": view.store(),
     }
     own["tokens"] = token_savings(catalogue)
-    processes = {name: shown(status, view.now()) for name, status in statuses.items()}
+    processes = {name: status_row(status, view.now()) for name, status in statuses.items()}
     return await beside(lambda: debug_page(catalogue, processes, described, own))

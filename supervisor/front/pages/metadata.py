@@ -59,10 +59,10 @@ class Described:
 
 
 def _describe(entries: list[Entry]) -> dict[str, _Kept]:
-    return {entry.server: _kept(entry) for entry in entries}
+    return {entry.server: _measure(entry) for entry in entries}
 
 
-def _kept(entry: Entry) -> _Kept:
+def _measure(entry: Entry) -> _Kept:
     metadata = describe_all(entry.server, entry.offer.tools)
     return _Kept(entry.offer.tools, metadata, warnings(metadata))
 

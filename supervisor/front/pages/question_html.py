@@ -120,7 +120,7 @@ def _templates() -> jinja2.Environment:
     made.filters |= {
         "clean": clean,
         "choices": _choices,
-        "chosen": _chosen,
+        "chosen": _selection,
         "host": _host,
         "input": _input,
         "text": _text,
@@ -135,7 +135,7 @@ def _choices(field: FormField) -> list[tuple[str, str]]:
     return [(choice.const, clean(choice.title or choice.const)) for choice in field.choices]
 
 
-def _chosen(value: Any) -> list[Any]:
+def _selection(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 

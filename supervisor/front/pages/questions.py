@@ -51,9 +51,9 @@ def question_routes(view: View) -> Callable[[QuartTrio], None]:
         pages = QuestionPages(view, view.elicitations)
         app.add_url_rule(PAGES, "questions", pages.overview)
         app.add_url_rule(f"{PAGES}/<question>", "question", pages.question)
-        app.add_url_rule(f"{PAGES}/<question>", "answer_question", pages.answered, methods=["POST"])
-        app.add_url_rule(API, "api_questions", pages.listed)
-        app.add_url_rule(f"{API}/<question>", "api_question", pages.shown)
+        app.add_url_rule(f"{PAGES}/<question>", "answer_question", pages.answer_form, methods=["POST"])
+        app.add_url_rule(API, "api_questions", pages.list_questions)
+        app.add_url_rule(f"{API}/<question>", "api_question", pages.show_question)
         app.add_url_rule(f"{API}/<question>", "api_answer_question", pages.answer, methods=["POST"])
 
     return register
@@ -66,7 +66,7 @@ class QuestionPages:
         self._view = view
         self._elicitations = elicitations
 
-    async def listed(self) -> Response:
+    async def list_questions(self) -> Response:
         """Answer `GET /api/questions`: all that wait, the oldest first."""
         rows: list[bytes] = []
         for each in self._elicitations.of(self._view.principal):
@@ -74,7 +74,7 @@ class QuestionPages:
             await trio.lowlevel.checkpoint()  # hundreds of large forms at once would hold up everybody
         return json_response({"questions": [msgspec.Raw(row) for row in rows]})
 
-    async def shown(self, question: str) -> Response:
+    async def show_question(self, question: str) -> Response:
         """Answer `GET /api/questions/{question}`."""
         elicitation = self._find(question)
         return json_response(self._row(elicitation)) if elicitation is not None else error_response(404, GONE)
@@ -101,7 +101,7 @@ class QuestionPages:
             return _html(question_html.word("No question", GONE), 404)
         return _html(question_html.question(elicitation, _left_s(elicitation), {}, {}))
 
-    async def answered(self, question: str) -> Response:
+    async def answer_form(self, question: str) -> Response:
         """Answer `POST /questions/{question}` from the form of its page."""
         body = await request.body
         if self._find(question) is None:

@@ -31,7 +31,7 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
         return self.unix - (self.elapsed - moment)
 
 
-def shown(status: ServerStatus, now: Now) -> dict[str, Any]:
+def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:
     """Return a status as pages have it, with unix times."""
     row: dict[str, Any] = msgspec.to_builtins(status)
     for name in MOMENTS:
@@ -46,7 +46,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
     `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
     `tokens_share_percent` is its part of what all servers would cost.
     """
-    row = shown(status, now)
+    row = status_row(status, now)
     row.pop("stderr")
     row["since_s"] = round(max(0.0, now.elapsed - status.since), 1)
     row["path"] = path_of(status.server)
@@ -80,7 +80,7 @@ class Totals:
         for name in SUMMED:
             self._sums[name] += row.get(name) or 0
 
-    def shown(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
         """Return the sums as the page has them."""
         return {"servers": self._servers, "states": self._states, **self._sums}
 

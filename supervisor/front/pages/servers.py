@@ -87,10 +87,10 @@ class ServerPages:
         journal = self._view.journals(server)
         kept = journal.last(wanted.lines) if journal is not None else []
         newest = journal.newest.value if journal is not None else 0
-        lines = await lines_shown(journal, kept)
+        lines = await render_lines(journal, kept)
         return json_response({"server": server, "newest": newest, "lines": lines})
 
 
-async def lines_shown(journal: Journal | None, kept: list[Any]) -> Any:
+async def render_lines(journal: Journal | None, kept: list[Any]) -> Any:
     """Return lines as they may be shown. In a thread: taking out secrets is slow."""
     return await trio.to_thread.run_sync(journal.render, kept) if journal is not None and kept else []

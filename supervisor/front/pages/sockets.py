@@ -20,7 +20,7 @@ from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.pages.api import View
 from supervisor.front.pages.query import decode
 from supervisor.front.pages.responses import error_body
-from supervisor.front.pages.servers import MAX_LINES, lines_shown
+from supervisor.front.pages.servers import MAX_LINES, render_lines
 
 PATHS = ("/api/events", "/api/servers/{server}/logs")
 """Where they are; those of MCP are where MCP is."""
@@ -49,13 +49,13 @@ class PageSockets:
         path, _, query = request.target.decode("ascii").partition("?")
         match path.split("/"):
             case ["", "api", "events"]:
-                await self._told(request, self._events)
+                await self._tell(request, self._events)
             case ["", "api", "servers", server, "logs"] if self._view.control is not None:
                 await self._follow(request, unquote(server), query)
             case _:
                 await request.fail(404, f"there is no WebSocket here, but at /mcp, /ws and {', '.join(PATHS)}")
 
-    async def _told(self, request: HttpRequest, tell: Tell) -> None:
+    async def _tell(self, request: HttpRequest, tell: Tell) -> None:
         socket, closing = await Handshake(request).accept(None), self._view.closing
         with trio.CancelScope() as scope, socket.leaving.ends(scope):
             async with trio.open_nursery() as nursery:
@@ -70,7 +70,7 @@ class PageSockets:
         """Send every event from now on; a client that falls behind is told how many it missed."""
         view = self._view
         number = view.feed.newest
-        await _say(socket, {"type": "hello", "time": view.clock(), "revision": view.seen().revision})
+        await _say(socket, {"type": "hello", "time": view.clock(), "revision": view.visible_catalogue().revision})
         while True:
             number, missed, events = await view.feed.after(number)
             if missed:
@@ -91,7 +91,7 @@ class PageSockets:
         async def lines(socket: WebSocket) -> None:
             await _lines(socket, self._view.journals(server), wanted.after)
 
-        await self._told(request, lines)
+        await self._tell(request, lines)
 
 
 async def _say(socket: WebSocket, body: Any) -> None:
@@ -116,7 +116,7 @@ async def _lines(socket: WebSocket, journal: Journal | None, number: int) -> Non
         version = journal.newest.version
         number, missed, kept = journal.after(number, MAX_LINES)
         if missed or kept:
-            await _say(socket, {"missed": missed, "newest": number, "lines": await lines_shown(journal, kept)})
+            await _say(socket, {"missed": missed, "newest": number, "lines": await render_lines(journal, kept)})
         await _next(journal.newest, version)
 
 

@@ -57,13 +57,13 @@ def tool_routes(view: View) -> Callable[[QuartTrio], None]:
 async def _tools(view: View, parameters: Parameters) -> bytes:
     criteria = decode(parameters, Criteria)
     _check_servers(view, criteria.servers)
-    catalogue = view.seen()
+    catalogue = view.visible_catalogue()
     described = await view.described.of(catalogue)
     usage = view.totals(view.principal)
-    return await beside(lambda: _encoded(catalogue, criteria, select(catalogue, usage, criteria, described)))
+    return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described)))
 
 
-def _encoded(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> bytes:
+def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> bytes:
     page = {
         "catalog_revision": catalogue.revision,
         "total": selection.total,
@@ -79,13 +79,13 @@ def _encoded(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> 
 async def _tokens(view: View, parameters: Parameters) -> bytes:
     query = decode(parameters, TokenQuery)
     _check_servers(view, query.servers)
-    catalogue = view.seen()
+    catalogue = view.visible_catalogue()
     return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
 
 
 def _check_servers(view: View, asked: Iterable[str]) -> None:
     """Raise `InvalidArguments` for a name that no server has: "none" would be taken for an answer."""
-    known = view.reported().keys() | view.seen().entries.keys()
+    known = view.reports().keys() | view.visible_catalogue().entries.keys()
     for name in asked:
         if name not in known:
             likely = nearest(name, known)

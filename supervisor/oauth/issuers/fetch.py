@@ -59,7 +59,7 @@ class Fetcher:
         """Return a document, wherever it has moved to."""
         with trio.move_on_after(DEADLINE_S):
             for _ in range(MAX_REDIRECTS + 1):
-                page, moved = await self._shared("GET", url, {"accept": "application/json"}, None)
+                page, moved = await self._ask_in_turn("GET", url, {"accept": "application/json"}, None)
                 if moved is None:
                     return page
                 url = moved
@@ -69,29 +69,29 @@ class Fetcher:
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
         """Return the answer to a message, which is sent nowhere else."""
         with trio.move_on_after(DEADLINE_S):
-            page, _ = await self._shared("POST", url, headers, body)
+            page, _ = await self._ask_in_turn("POST", url, headers, body)
             return page
         raise _late()
 
     async def refusal(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
         """Return the head of the answer to a message, whatever it is; its body is not read."""
         with trio.move_on_after(DEADLINE_S):
-            page, _ = await self._shared("POST", url, headers, body, limit=0)
+            page, _ = await self._ask_in_turn("POST", url, headers, body, limit=0)
             return page
         raise _late()
 
-    async def _shared(self, *what: Any, **named: Any) -> tuple[Fetched, str | None]:
+    async def _ask_in_turn(self, *what: Any, **named: Any) -> tuple[Fetched, str | None]:
         """Return what `_asked` does, in the turns of the server."""
-        return await share_of(server_of(self._server)).run(self._asked, *what, **named)
+        return await share_of(server_of(self._server)).run(self._ask, *what, **named)
 
-    async def _asked(
+    async def _ask(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None, limit: int = MAX_BODY_BYTES
     ) -> tuple[Fetched, str | None]:
         """Return an answer, and where it says to go instead; of a body only as much as `limit`, none for 0."""
         parts = check_scheme(url, self._server)
         try:
             proxy = proxy_before(url)
-            hops = [None] if proxy else await self._checked(parts)
+            hops = [None] if proxy else await self._addresses(parts)
             context = await self._context(parts.scheme)
             async with _client(url, context) as client:
                 response = await _first_to_answer(client, verb, httpx2.URL(url), headers, body, hops)
@@ -99,7 +99,7 @@ class Fetcher:
                     content = await whole(response, limit, share_of(server_of(self._server))) if limit else b""
                 finally:
                     await response.aclose()
-            return _page(response, content), _moved(url, response)
+            return _page(response, content), _location(url, response)
         except OAuthTrouble:
             raise
         except SpawnFailed as failed:
@@ -111,7 +111,7 @@ class Fetcher:
         except Exception as error:
             raise Unreached(f"its authorization server: {self._border.unforeseen(error)}") from error
 
-    async def _checked(self, parts: SplitResult) -> list[str | None]:
+    async def _addresses(self, parts: SplitResult) -> list[str | None]:
         """Return the IP addresses of a host, all of which may be asked."""
         own = urlsplit(self._server)
         host, own_host = parts.hostname or "", own.hostname or ""
@@ -139,7 +139,7 @@ def _page(response: httpx2.Response, content: bytes | None) -> Fetched:
     return Fetched(status=response.status_code, body=content, challenges=challenges)
 
 
-def _moved(url: str, response: httpx2.Response) -> str | None:
+def _location(url: str, response: httpx2.Response) -> str | None:
     """Return where a document has moved to. Raises `OAuthTrouble` for what is no address."""
     location = response.headers.get("location") if response.status_code in _MOVED else None
     try:

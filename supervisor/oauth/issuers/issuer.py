@@ -15,7 +15,7 @@ from supervisor.oauth.issuers import messages
 from supervisor.oauth.issuers.fetch import Fetched, Fetcher
 from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.metadata import IssuerMetadata
-from supervisor.oauth.issuers.registration import registered, wanted_method
+from supervisor.oauth.issuers.registration import read_registration, wanted_method
 from supervisor.oauth.issuers.trouble import OAuthTrouble, Unreached
 
 _BUSY = 429
@@ -38,7 +38,7 @@ class AuthorizationServer:
         _check_up(page)
         if page.status not in (200, 201):
             raise messages.refusal_of(page.status, page.body)
-        return registered(page.body, method, redirect_uri)
+        return read_registration(page.body, method, redirect_uri)
 
     async def exchange(self, grant: Grant, code: str, verifier: str) -> Tokens:
         """Return tokens for a code (RFC 6749 4.1.3)."""

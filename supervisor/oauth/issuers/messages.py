@@ -86,7 +86,7 @@ def token_request(
     client: OAuthClient, assertion: Assertion | None, grant: str, **members: str
 ) -> tuple[bytes, dict[str, str]]:
     """Return body and headers of a request to the token endpoint; `members` that are empty are left out."""
-    return _authenticated(client, assertion, prepare_token_request(grant, **members))
+    return _authenticate(client, assertion, prepare_token_request(grant, **members))
 
 
 def revocation_request(
@@ -94,15 +94,15 @@ def revocation_request(
 ) -> tuple[bytes, dict[str, str]]:
     """Return body and headers of a request to the revocation endpoint (RFC 7009 2.1)."""
     body, _ = prepare_revoke_token_request(token, hint, "", {})
-    return _authenticated(client, assertion, body)
+    return _authenticate(client, assertion, body)
 
 
-def _authenticated(client: OAuthClient, assertion: Assertion | None, body: str) -> tuple[bytes, dict[str, str]]:
+def _authenticate(client: OAuthClient, assertion: Assertion | None, body: str) -> tuple[bytes, dict[str, str]]:
     method = client.method
     if method == "private_key_jwt":
         if assertion is None:
             raise OAuthTrouble('this way of saying who we are needs a "private_key" in the configuration')
-        body = f"{body}&client_assertion_type={quote(ASSERTION, safe='')}&client_assertion={_signed(client, assertion)}"
+        body = f"{body}&client_assertion_type={quote(ASSERTION, safe='')}&client_assertion={_sign(client, assertion)}"
         method = "none"
     # Both are encoded before they are joined: RFC 6749 2.3.1.
     coded = method == "client_secret_basic"
@@ -114,7 +114,7 @@ def _authenticated(client: OAuthClient, assertion: Assertion | None, body: str) 
     return body.encode(), dict(headers)
 
 
-def _signed(client: OAuthClient, assertion: Assertion) -> str:
+def _sign(client: OAuthClient, assertion: Assertion) -> str:
     algorithm = assertion.algorithm
     try:
         key = import_key(assertion.key, "EC" if algorithm.startswith("ES") else "RSA")

@@ -51,7 +51,7 @@ def known_client(
     if not issuer.registration_endpoint:
         raise OAuthTrouble(
             'its authorization server does not register clients by itself: register one there and put its "client_id" '
-            'into "oauth" of the entry' + _redirecting(redirect_uri)
+            'into "oauth" of the entry' + _redirect_hint(redirect_uri)
         )
     return None
 
@@ -61,7 +61,7 @@ def _first_issuer(config: OAuthConfig, kept: Grant | None) -> str:
     return kept.issuer.issuer if kept is not None and kept.client.id == config.client_id else ""
 
 
-def _redirecting(uri: str) -> str:
+def _redirect_hint(uri: str) -> str:
     return f"; its redirect URI is {uri}" if uri else ""
 
 
@@ -91,7 +91,7 @@ def wanted_method(issuer: IssuerMetadata) -> AuthMethod:
     return "none" if "none" in ours or not ours else ours[0]
 
 
-def registered(body: bytes, asked: AuthMethod, redirect_uri: str) -> OAuthClient:
+def read_registration(body: bytes, asked: AuthMethod, redirect_uri: str) -> OAuthClient:
     """Return the client of an answer to a registration (RFC 7591 3.2.1). Raises `OAuthTrouble` for what is none."""
     try:
         answer = msgspec.json.decode(body, type=_RegistrationAnswer)

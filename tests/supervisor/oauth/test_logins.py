@@ -24,7 +24,7 @@ async def test_a_login_is_found_once_by_its_state_and_often_by_its_number(autoju
     assert logins.take("") is None
     assert logins.take(login.state) is login
     assert logins.take(login.state) is None
-    assert logins.named(login.number) is login
+    assert logins.find(login.number) is login
     assert login.state not in repr(login)
     login.end("done", "far: logged in")
     login.end("failed", "no")
@@ -50,8 +50,8 @@ async def test_a_second_login_ends_the_first_and_there_are_not_too_many(autojump
         logins.begin("one more", GRANT)
     for _ in range(MAX_KEPT + 1):
         newest = logins.begin("far", GRANT)
-    assert logins.named(first.number) is None
-    assert logins.named(newest.number) is newest
+    assert logins.find(first.number) is None
+    assert logins.find(newest.number) is newest
 
 
 @pytest.mark.parametrize(

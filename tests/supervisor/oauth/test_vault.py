@@ -26,11 +26,11 @@ GRANT = Grant(
 
 def test_what_was_sealed_opens() -> None:
     vault = Vault(b"k" * 32)
-    saved = vault.sealed(LOCAL, "far", GRANT)
-    assert vault.opened(saved) == GRANT
-    assert vault.sealed(LOCAL, "far", GRANT).sealed != saved.sealed
+    saved = vault.seal(LOCAL, "far", GRANT)
+    assert vault.open(saved) == GRANT
+    assert vault.seal(LOCAL, "far", GRANT).sealed != saved.sealed
     assert b"hidden" not in saved.sealed
-    assert Vault(b"l" * 32).opened(saved) is None
+    assert Vault(b"l" * 32).open(saved) is None
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_what_was_sealed_opens() -> None:
 )
 def test_what_was_put_elsewhere_does_not(change: Callable[[SavedGrant], SavedGrant]) -> None:
     vault = Vault(b"k" * 32)
-    assert vault.opened(change(vault.sealed(LOCAL, "far", GRANT))) is None
+    assert vault.open(change(vault.seal(LOCAL, "far", GRANT))) is None
 
 
 def test_nothing_secret_is_in_what_is_shown() -> None:
-    shown = f"{GRANT!r} {GRANT.client!r} {GRANT.tokens!r} {Vault(b'k' * 32).sealed(LOCAL, 'far', GRANT)!r}"
+    shown = f"{GRANT!r} {GRANT.client!r} {GRANT.tokens!r} {Vault(b'k' * 32).seal(LOCAL, 'far', GRANT)!r}"
     assert "hidden" not in shown
 
 

@@ -40,10 +40,10 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
         ("off", "stdio", True),
         ("typo", "stdio", False),
     }
-    assert found.configured == {"good", "off", "far", "near", "typo"}
+    assert found.server_names == {"good", "off", "far", "near", "typo"}
     assert found.described == {"good": "Does it.", "off": "Rests."}
     assert found.digests == {name: found.servers[name].digest for name in ("good", "far", "near")}
-    assert found.names.servers == found.configured
+    assert found.names.servers == found.server_names
 
 
 def test_a_server_has_its_own_deadline_or_that_of_the_daemon() -> None:

@@ -197,7 +197,7 @@ async def test_a_status_is_what_servers_know_now_and_asks_none_of_them() -> None
     def reading(server: str, calls: int) -> Read:
         return lambda *, stderr=False: status(server, calls=calls, stderr="words" if stderr else "")
 
-    with live.shown("quick", reading("quick", 9)), live.shown("new", reading("new", 2)):
+    with live.register("quick", reading("quick", 9)), live.register("new", reading("new", 2)):
         async with pages(reported) as server:
             found = await page(server, "/api/status")
             assert {row["server"]: row["calls"] for row in found["servers"]} == {"gone": 1, "new": 2, "quick": 9}

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.grant import Grant, OAuthClient
 from supervisor.oauth.issuers.metadata import IssuerMetadata
-from supervisor.oauth.issuers.registration import known_client, registered, wanted_method
+from supervisor.oauth.issuers.registration import known_client, read_registration, wanted_method
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 
 HERE = "http://127.0.0.1:3001/oauth/callback"
@@ -111,9 +111,9 @@ def body(**members: Any) -> bytes:
 
 
 def test_a_registration_is_read() -> None:
-    assert registered(body(), "none", HERE) == OAuthClient(id="x", redirect_uri=HERE, registered=True)
+    assert read_registration(body(), "none", HERE) == OAuthClient(id="x", redirect_uri=HERE, registered=True)
     full = body(client_secret="s", client_secret_expires_at=7, token_endpoint_auth_method="client_secret_post")
-    assert registered(full, "none", HERE) == OAuthClient(
+    assert read_registration(full, "none", HERE) == OAuthClient(
         id="x", secret="s", method="client_secret_post", redirect_uri=HERE, registered=True, secret_until=7.0
     )
 
@@ -130,4 +130,4 @@ def test_a_registration_is_read() -> None:
 )
 def test_what_is_no_registration_is_said(answer: bytes, said: str) -> None:
     with pytest.raises(OAuthTrouble, match=said):
-        registered(answer, "none", HERE)
+        read_registration(answer, "none", HERE)
