@@ -17,13 +17,9 @@ from actors.principal import Principal
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
-from supervisor.front.pages.api import routes
+from supervisor.front import wiring
 from supervisor.front.pages.app import create_app
-from supervisor.front.pages.logins import login_routes
-from supervisor.front.pages.questions import question_routes
-from supervisor.front.pages.servers import server_routes
 from supervisor.front.pages.sockets import PATHS
-from supervisor.front.pages.tools import tool_routes
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.reference import documents
@@ -147,8 +143,9 @@ def routes_of_the_front() -> set[str]:
     """Every request that a page answers, as the documentation writes it."""
     app = create_app(lambda app: None)
     shown = view(control=Obeys(), accounts=NoAccounts(), elicitations=Elicitations(Feed(1), float))
-    for routes_of in (routes, tool_routes, server_routes, login_routes, question_routes):
-        routes_of(shown)(app)
+    for name, routes_of in vars(wiring).items():
+        if name.endswith("routes") and name != "welcome_routes":
+            routes_of(shown)(app)
     requests = set()
     for rule in app.url_map.iter_rules():
         before, _, choice = rule.rule.partition("<any(")
