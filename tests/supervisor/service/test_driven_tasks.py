@@ -187,7 +187,7 @@ async def test_whoever_goes_away_cancels_the_task(era: Era, hasty: bool, mock_cl
 async def test_it_may_take_as_long_as_any_call_and_no_longer(era: Era, mock_clock: MockClock) -> None:
     settings = ServerSettings(call_max_s=200)
     for work_s, done in ((150, True), (250, False)):
-        server = TaskServer(era, work_s=work_s)
+        server = TaskServer(era, work_s=work_s, poll=5000)
         async with running_one(mock_clock, server, settings) as running:
             began = trio.current_time()
             answered = await call(running, "servers/t", LEGACY)

@@ -155,7 +155,7 @@ async def test_a_server_that_answered_a_ping_while_the_daemon_stood_still_is_not
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "PING_S", 0.5)
-    monkeypatch.setattr(connection, "PONG_S", 4.0)
+    monkeypatch.setattr(connection, "PONG_S", 2.0)
     server = SocketServer(FakeServer().serve)
     async with before(server) as rig:
         await rig.wake()
@@ -285,7 +285,7 @@ async def test_a_handshake_with_what_is_not_ascii_is_a_reason_and_no_crash() -> 
             url = f"ws://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
             async with running_server(transport=WebSocketTransport(Remote(url=url), LIMITS)) as rig:
                 with pytest.raises(SupervisorError):
-                    await rig.call("echo", deadline_s=5)
+                    await rig.call("echo", deadline_s=1)
                 assert "what it sends" in ((await rig.status()).last_error or "")
                 await rig.stop()
             nursery.cancel_scope.cancel()
@@ -333,6 +333,6 @@ async def test_a_name_that_cannot_be_looked_up_is_a_reason_and_no_crash() -> Non
     with trio.fail_after(20):
         async with running_server(transport=WebSocketTransport(remote, LIMITS)) as rig:
             with pytest.raises(SupervisorError):
-                await rig.call("echo", deadline_s=5)
+                await rig.call("echo", deadline_s=1)
             assert (await rig.status()).last_error == 'what is at "url" is no address'
             await rig.stop()
