@@ -1,0 +1,88 @@
+"""A function is called by what it does or gives, not by a participle: `told` may be an event, a wait, or a value."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from tests.test_architecture import modules, nodes
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PARTICIPLES = words("""
+    begun bought broken chosen done given gone heard held hidden kept known left lost made met said seen sent
+    shown spoken taken told understood unheard unknown unread unseen written
+""")
+"""Those that do not end in -ed or -ing. `found`, `put`, `read` and `bound` are verbs or nouns as well."""
+
+NO_PARTICIPLES = words("""
+    bed embed exceed feed id indeed need proceed seed shed speed
+""")
+NOUNS = words("""
+    anything beginning binding embedding encoding ending everything finding heading listing mapping meaning
+    naming nothing opening ping reading ring setting something spelling spring string thing timing warning
+""")
+"""Words that end as participles do."""
+
+VERBS = words("""
+    add answer ask bound clear close collect count describe drop end fail find finish forget keep list load make
+    mark next note open read refuse remove replace report resolve run say send set show start stop take tell
+    watch write
+""")
+"""What a name of several words may begin with, whatever its last one is: `drop_expired`."""
+
+CONDITIONS = words("""
+    on_ is_ has_ was_ are_ were_ may_ can_ must_ when_ until_ as_ with_ if_ be_ end_when_ stop_when_ wait_
+""")
+BETWEEN = ("_if_", "_when_", "_until_")
+"""Where a participle says of what, when or how."""
+
+STILL_PARTICIPLES = words(
+    """
+    _advanced _agreed _alarmed _analysed _answered _asked _authenticated _begun _broken _bumped _called _cancelled
+    _challenged _changed _checked _chosen _cleaned _clipped _completed _converted _copied _damage_noticed _decided
+    _declared _declaring _decoded _destroying _disabled _discovered _embedded _encoded _ended _expanded _explained
+    _failed _filled _filtered _finished _fitted _fitting _followed _following _gathered _gone _hardened _heard
+    _hidden _inflected _initialized _kept _lacking _linked _made _marked _matching _mended _merged _met _missed
+    _moved _named _narrowed _notified _offered _offering _ordered _packed _parked _passed _redirecting _refused
+    _renamed _renewed _replaced _resolved _said _servers_asked _settled _shared _shown _signed _spelled _squashed
+    _started _supported _taken _telling _told _translated _tried _trimmed _typed _unanswered _understood _unfenced
+    _unknown _unpacked _unseen _untitled _upgraded _waiting _wanted acknowledged agreed all_unlisted announced
+    answered asked bounded call_ended called cancelled changed cleaned closed coming compared compiled completed
+    concerned configured created declared declaring decoded degraded deployed discovered done ended failed falling
+    fitted fitting fused given glued hold_ended including initialized inlined joined known labelled lacking leaving
+    left lines_shown listed loading lost marked matching mended mirrored named namespaced noted offered opened
+    ordered passed placed prepared progressed projected quoted received records_lost refusal_of_removed refused
+    registered related relayed remembered renamed replied reported required revised sealed searched seen
+    server_named servers_shown shared shown signed spaced spliced standing told tools_changed translated unanswered
+    understood unheard unknown unread unwrapped visited wanted
+    """
+)
+"""Names from before the rule: none is added."""
+
+
+def is_participle(name: str) -> bool:
+    name = name.strip("_")
+    if name.startswith(tuple(CONDITIONS)) or any(each in name for each in BETWEEN):
+        return False
+    *before, last = name.split("_")
+    if (before and before[0] in VERBS) or last in NO_PARTICIPLES | NOUNS:
+        return False
+    return last in PARTICIPLES or last.endswith(("ed", "ing"))
+
+
+def named_by_participles() -> Iterator[str]:
+    """The functions of the two packages that are called so; what returns a truth value says what holds."""
+    for module in modules():
+        for node in nodes(module):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):
+                returns = ast.unparse(node.returns) if node.returns else ""
+                if returns != "bool":
+                    yield node.name
+
+
+def test_no_function_is_called_by_a_participle() -> None:
+    assert set(named_by_participles()) == STILL_PARTICIPLES
