@@ -15,7 +15,8 @@ from actors.protocol import changes
 from actors.protocol.agreement.era import Action, Agree, Agreement, Negotiation, NoAgreement, Send
 from actors.protocol.agreement.versions import BATCH_VERSION, Era
 from actors.protocol.asking.questions import cancelled_id
-from actors.protocol.asking.visits import COMPLETE
+from actors.protocol.asking.visits import COMPLETE, id_of
+from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
 from actors.protocol.facts import (
     AllListed,
     CallAnswered,
@@ -25,14 +26,16 @@ from actors.protocol.facts import (
     Fact,
     ListsChanged,
     LoginWanted,
+    QuestionWithdrawn,
     Unreachable,
+    VisitCompleted,
 )
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary, capability_names
+from actors.protocol.open_questions import OpenQuestions
 from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
 from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
-from actors.protocol.unprompted import NOTES, Unprompted
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.decoded_line import DecodedLine, Message
 from actors.protocol.wire.failure import GONE, OUTAGES, Failure
@@ -67,8 +70,10 @@ class Conversation:
         self._negotiation = negotiation
         self._subscription = ServerSubscription(self._out)
         terms = negotiation.terms
-        self.unprompted = Unprompted(self._out, capability_names(msgspec.Raw(terms.capabilities)), clock, terms.roots)
-        self.tasks = TaskCalls(self._out, self.unprompted, needs_task)
+        self.exchanges = Exchanges(clock)
+        allowed = capability_names(msgspec.Raw(terms.capabilities))
+        self.questions = OpenQuestions(self._out, self.exchanges, allowed, terms.roots)
+        self.tasks = TaskCalls(self._out, self.exchanges, needs_task)
         self._limits = limits
         self._listing: ListWalk | None = None
         self.agreement: Agreement | None = None
@@ -78,11 +83,6 @@ class Conversation:
     def strays(self) -> int:
         """Answers that matched nothing."""
         return self._out.peer.strays
-
-    @property
-    def dropped_notes(self) -> int:
-        """Notifications about calls that went to nobody."""
-        return self.unprompted.unheard
 
     @property
     def probing(self) -> bool:
@@ -96,11 +96,9 @@ class Conversation:
 
     @property
     def listing(self) -> bool:
-        """True while a walk over the lists is under way."""
         return self._listing is not None
 
     def greet(self) -> None:
-        """Begin the handshake."""
         self._follow(self._negotiation.start())
 
     def list_all(self, now: float) -> None:
@@ -116,7 +114,7 @@ class Conversation:
     def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
         """Go on with the walk when a page was read; returns the result of the last one."""
         self._out.forget(kind)
-        self.unprompted.on_page()
+        self.exchanges.at_work = True
         if self._listing is None:
             return None
         following = self._listing.on_page(kind, page, now)
@@ -153,7 +151,7 @@ class Conversation:
         elif self.tasks.spoken and self.tasks.concerns(asked):
             self.tasks.begin(call, asked)
         else:
-            self.unprompted.begin(call, self._out.call(call, asked), asked)
+            self.exchanges.begin(call, self._out.call(call, asked), asked.interest, asked.method, asked.client)
 
     def cancel(self, call: int, reason: str) -> None:
         """Tell the server that nobody waits for a call any more; its late answer is dropped."""
@@ -161,14 +159,14 @@ class Conversation:
         if call in self.tasks.ids:
             self.tasks.cancel(call, reason)
             return
-        id_ = self.unprompted.leave(call)
+        id_ = self.exchanges.leave(call)
         if id_ is not None:
             self._out.cancel(id_, reason)
 
     def answer(self, id_: bytes, result: bytes | jsonrpc.ErrorObject) -> None:
         """Answer a question of the server: with a result, a JSON object, or an error; nothing if it is not open."""
         if (said := self.tasks.on_answer(id_, result)) is not None:
-            self.unprompted.answer(id_, said)
+            self.questions.answer(id_, said)
 
     def receive(self, message: Message, spoiled_by: str = "", stream: bytes = b"") -> Fact | None:
         """Take one message of the server. Raises `ProtocolViolation` for what is no JSON-RPC.
@@ -189,7 +187,7 @@ class Conversation:
             case int(call) if call in self.tasks.ids:
                 return self.tasks.on_failure(call, failure)
             case int(call):
-                self.unprompted.end(call)
+                self.exchanges.end(call)
                 return CallLost(call, failure)
             case str() if failure.bars:
                 return LoginWanted(failure.reason)
@@ -222,28 +220,30 @@ class Conversation:
             case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks.ids:
                 return self.tasks.take(call, event)
             case Answered(tag=int(call), result=result):
-                self.unprompted.end(call)
+                self.exchanges.end(call)
                 return CallAnswered(call, result)
             case Refused(tag=int(call), error=error):
-                self.unprompted.end(call, refused=True)
+                self.exchanges.end(call, refused=True)
                 return CallRefused(call, error)
             case Malformed(tag=int(call), reason=reason, done=done, over=over):
-                self.unprompted.end(call)
+                self.exchanges.end(call)
                 return CallMalformed(call, reason, done, over)
             case Notified(method=method, params=params):
                 return self._on_notification(method, params, stream)
             case Asked():
-                return None if self.era == "modern" else self.unprompted.on_question(*self.tasks.place(event, stream))
+                return None if self.era == "modern" else self.questions.take(*self.tasks.place(event, stream))
             case None:
                 return None
             case _:
                 return self._receive_own(event, message if not (spoiled_by or isinstance(message, Oversized)) else b"")
 
     def _on_notification(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
-        if method in NOTES:
-            return self.unprompted.noted(method, params, self.tasks.stream_of(params, stream))
+        if method in (PROGRESS, MESSAGE):
+            return self.exchanges.route_note(method, params, self.tasks.stream_of(params, stream))
         if method == COMPLETE:
-            return self.unprompted.on_complete(params)
+            visit = id_of(params)
+            self.exchanges.unheard += not visit
+            return VisitCompleted(visit) if visit else None
         if method == STATUS:
             return self.tasks.on_status(params)
         if method == changes.ACKNOWLEDGED:
@@ -252,7 +252,9 @@ class Conversation:
 
     def _on_cancelled(self, params: msgspec.Raw) -> Fact | None:
         tag = self._subscription.tag_of(id_ := cancelled_id(params))
-        return self.unprompted.withdraw(id_) if tag is None else self._subscription.on_end(None, tag)
+        if tag is not None:
+            return self._subscription.on_end(None, tag)
+        return QuestionWithdrawn(id_) if self.questions.close(id_) else None
 
     def _receive_own(
         self, event: Answered[Tag] | Refused[Tag] | Malformed[Tag], message: bytes | DecodedLine

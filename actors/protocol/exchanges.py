@@ -81,6 +81,20 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
+class _InFlight(msgspec.Struct):
+    """A call that waits for its answer: the `id` of its request, and `others` that it is known by, with their tokens.
+
+    `asks`: servers ask something during such a request. `progress`: what was told of it last.
+    """
+
+    id: bytes
+    interest: Interest
+    client: Hashable
+    asks: bool
+    others: dict[bytes, bytes] = {}
+    progress: float = -math.inf
+
+
 class _Left(msgspec.Struct, frozen=True):
     """A call that nobody waits for any more, since `at`; `id` is that of its request."""
 
@@ -90,19 +104,19 @@ class _Left(msgspec.Struct, frozen=True):
 
 
 class Exchanges:
-    """The calls in flight at one server. `unheard` counts what was dropped: nobody wanted it, or nobody knows whose."""
+    """The calls in flight at one server. `unheard` counts what was dropped: nobody wanted it, or nobody knows whose.
+
+    `at_work`: the server has answered something after its handshake, so what it asks from now on is about calls.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` gives seconds."""
         self._clock = clock
-        self._calls: dict[int, tuple[bytes, Interest]] = {}
-        self._clients: dict[int, Hashable] = {}
+        self._calls: dict[int, _InFlight] = {}
+        self._by_id: dict[bytes, int] = {}
         self._left: OrderedDict[int, _Left] = OrderedDict()
         self._goes_on = False
-        self._asking: set[int] = set()
-        self._progress: dict[int, float] = {}
-        self._by_id: dict[bytes, int] = {}
-        self._others: dict[int, dict[bytes, bytes]] = {}
+        self.at_work = False
         self.unheard = 0
 
     def __len__(self) -> int:
@@ -110,25 +124,22 @@ class Exchanges:
 
     @property
     def askers(self) -> frozenset[int]:
-        """The calls in flight during which servers ask something."""
-        return frozenset(self._asking or self._calls)
+        """The calls in flight during which servers ask something, so that they may have led to a question now."""
+        return frozenset([call for call, each in self._calls.items() if each.asks] or self._calls)
 
     def begin(
         self, call: int, id_: bytes, interest: Interest, method: str = "tools/call", client: Hashable = None
     ) -> None:
         """A call was sent as the request with this id (JSON text)."""
-        self._calls[call] = (id_, interest)
-        self._clients[call] = client
+        self._calls[call] = _InFlight(id_, interest, client, method in ASKING or method == RESULT)
         self._by_id[id_] = call
-        if method in ASKING or method == RESULT:
-            self._asking.add(call)
 
     def also(self, call: int, id_: bytes, token: bytes = b"", *, instead_of: bytes = b"") -> None:
         """A call is known by one more id (JSON text); its client calls progress that is told with that id `token`.
 
         `instead_of`: one of those that it was known by; the first one stays.
         """
-        others = self._others.setdefault(call, {})
+        others = self._calls[call].others
         if others.pop(instead_of, None) is not None:
             del self._by_id[instead_of]
         self._by_id[id_] = call
@@ -136,32 +147,26 @@ class Exchanges:
 
     def leave(self, call: int) -> bytes | None:
         """Nobody waits for a call any more. Return the id of its request if it was in flight."""
-        if call not in self._calls:
+        if (gone := self._remove(call)) is None:
             return None
-        left = _Left(self._calls[call][0], self._clients[call], self._clock())
-        if call in self._asking:
-            self._left[call] = left
+        if gone.asks:
+            self._left[call] = _Left(gone.id, gone.client, self._clock())
             if len(self._left) > MAX_LEFT:
                 self._left.popitem(last=False)
-        return self.end(call)
+        return gone.id
 
-    def end(self, call: int, *, refused: bool = False) -> bytes | None:
-        """The server has answered a call, late or not. Return the id of its request if it was in flight."""
-        in_flight = self._calls.pop(call, None)
-        if in_flight is None:
-            left = self._left.pop(call, None)
-            if left is not None and not refused:
-                self._went_on(left)
-            return None
-        del self._by_id[in_flight[0]], self._clients[call]
-        self._asking.discard(call)
-        if self._others:
-            for id_ in self._others.pop(call, ()):
+    def end(self, call: int, *, refused: bool = False) -> None:
+        """The server has answered a call, late or not."""
+        self.at_work = True
+        if self._remove(call) is None and (left := self._left.pop(call, None)) is not None and not refused:
+            self._went_on(left)
+
+    def _remove(self, call: int) -> _InFlight | None:
+        if (gone := self._calls.pop(call, None)) is not None:
+            for id_ in (gone.id, *gone.others):
                 if self._by_id.get(id_) == call:
                     del self._by_id[id_]
-        if self._progress:
-            self._progress.pop(call, None)
-        return in_flight[0]
+        return gone
 
     def of(self, stream: bytes) -> int | None:
         """Return the call that what arrived on `stream` is about; None if that cannot be known."""
@@ -174,14 +179,14 @@ class Exchanges:
 
         `among`: those that were in flight when the question came.
         """
-        calls = self._asking or self._calls
-        return self._only(calls if among is None else [call for call in calls if call in among], doubts=True)
+        calls = self.askers
+        return self._only(calls if among is None else calls.intersection(among), doubts=True)
 
     def _only(self, calls: Collection[int], *, doubts: bool) -> int | None:
         if len(calls) != 1:
             return None
         (call,) = calls
-        return None if doubts and self._left and self._may_be_of_another(self._clients[call]) else call
+        return None if doubts and self._left and self._may_be_of_another(self._calls[call].client) else call
 
     @property
     def doubt_s(self) -> float:
@@ -228,17 +233,18 @@ class Exchanges:
                 if left.id == id_:
                     self._went_on(left)
             return None
-        token = self._others.get(call, {}).get(id_) or self._calls[call][1].progress
-        if not token or told.progress <= self._progress.get(call, -math.inf):
+        in_flight = self._calls[call]
+        token = in_flight.others.get(id_) or in_flight.interest.progress
+        if not token or told.progress <= in_flight.progress:
             return None
-        self._progress[call] = told.progress
+        in_flight.progress = told.progress
         members = _members.decode(params)
         members["progressToken"] = msgspec.Raw(token)
         return CallNoted(call, PROGRESS, encode(members))
 
     def _route_message(self, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         call = self.of(stream)
-        if call is None or self._calls[call][1].log_level is None:
+        if call is None or (interest := self._calls[call].interest).log_level is None:
             return None
-        wanted = wants(self._calls[call][1], _message.decode(params).level)
+        wanted = wants(interest, _message.decode(params).level)
         return CallNoted(call, MESSAGE, bytes(params)) if wanted else None

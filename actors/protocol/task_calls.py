@@ -16,13 +16,12 @@ from msgspec.structs import replace
 
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.questions import MAX_QUESTION_BYTES
-from actors.protocol.exchanges import MAX_NOTE_BYTES, NOTHING, Interest
+from actors.protocol.exchanges import MAX_NOTE_BYTES, NOTHING, Exchanges, Interest
 from actors.protocol.facts import CallAnswered, CallAsked, CallLost, CallMalformed, CallNoted, CallRefused, Fact
 from actors.protocol.outbound import ClientRequest, Outbound, Tag
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.driven_task import DrivenTask
 from actors.protocol.tasks.tasks import CALL, CANCEL, RESULT, STATUS, Task
-from actors.protocol.unprompted import Unprompted
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 from actors.protocol.wire.peer import Answered, Asked, Malformed, Refused
@@ -72,9 +71,9 @@ class TaskCalls:
     `spoken`: the server declared tasks. `ids` has each of the calls, with the id (JSON text) of its last request.
     """
 
-    def __init__(self, out: Outbound, unprompted: Unprompted, needs_task: Callable[[str], bool]) -> None:
+    def __init__(self, out: Outbound, exchanges: Exchanges, needs_task: Callable[[str], bool]) -> None:
         self._out = out
-        self._unprompted = unprompted
+        self._exchanges = exchanges
         self._needs_task = needs_task
         self._era: Era = "legacy"
         self.spoken = False
@@ -117,7 +116,7 @@ class TaskCalls:
             members = b",".join(part for part in (members, b'"task":{"ttl":%d}' % TTL_MS) if part)
         request = _Request(asked.method, members, interest, asked.name, asked.meta, asked.retry, asked.client)
         id_ = self.ids[call] = self._out.call(call, request)
-        self._unprompted.begin(call, id_, request)
+        self._exchanges.begin(call, id_, interest, request.method, request.client)
         if drives:
             self._driven[call] = DrivenTask(call, self._era, partial(self._send, call)), interest
             return
@@ -135,7 +134,7 @@ class TaskCalls:
         asked = self._about(driven.id, method, more, interest)
         before = self.ids[call]
         id_ = self.ids[call] = self._out.call(call, asked)
-        self._unprompted.also(call, id_, instead_of=before)
+        self._exchanges.also(call, id_, instead_of=before)
 
     def _about(self, task: str, method: str, more: bytes, interest: Interest) -> _Request:
         members = b'"taskId":' + encode(task) + (b"," if more else b"") + more
@@ -144,7 +143,7 @@ class TaskCalls:
     def _wait(self, call: int, task: str) -> None:
         self._waiting[task] = call
         if (known := self._open.get(task)) is not None and known.token:
-            self._unprompted.also(call, known.id, known.token)
+            self._exchanges.also(call, known.id, known.token)
 
     # Answers --------------------------------------------------------------------------------------------------------
 
@@ -211,9 +210,9 @@ class TaskCalls:
     def _end(self, call: int, *, answered: bool = True) -> None:
         del self.ids[call]
         if answered:
-            self._unprompted.end(call)
+            self._exchanges.end(call)
         else:
-            self._unprompted.leave(call)
+            self._exchanges.leave(call)
         driven = self._driven.pop(call, None)
         task = driven[0].id if driven is not None else self._asking.pop(call).task
         if self._waiting.get(task) == call:
@@ -260,7 +259,7 @@ class TaskCalls:
         call = self._waiting.get(task.id) if task is not None else None
         if call is not None and call in self._asking:
             return CallNoted(call, STATUS, bytes(params))
-        self._unprompted.drop()
+        self._exchanges.unheard += 1
         return None
 
     def _add(self, asking: _Asking, task: Task | None) -> None:

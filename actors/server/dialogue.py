@@ -92,7 +92,7 @@ class Dialogue:
     def on_call_end(self, link: Link) -> None:
         """A call has ended: perhaps it is known now whose the questions are that are held."""
         for held in list(self._held.values()):
-            if (call := link.talk.unprompted.asker(held.calls)) is not None:
+            if (call := link.talk.exchanges.asker(held.calls)) is not None:
                 self.withdraw(held.asked.id)
                 self.ask(msgspec.structs.replace(held.asked, call=call), link)
 
@@ -107,7 +107,7 @@ class Dialogue:
         if held is None or link is None or link.number != ended.incarnation:
             return
         self._open.pop(ended.id, None)
-        if (call := link.talk.unprompted.asker(held.calls)) is not None:
+        if (call := link.talk.exchanges.asker(held.calls)) is not None:
             self.ask(msgspec.structs.replace(held.asked, call=call), link)
         else:
             several = len(held.calls) > 1
@@ -150,7 +150,7 @@ class Dialogue:
         """Tell the server how far a client is with an answer, if there is room; what it told before is left out."""
         token, params = self._tokens.get(id_), self._progress.pop(id_, None)
         if token is not None and params is not None and link.place(len(params) + len(token)) is not None:
-            link.talk.unprompted.send_progress(token, params)
+            link.talk.questions.send_progress(token, params)
 
     def drop(self) -> None:
         """The process is gone, and with it its questions."""
@@ -160,7 +160,7 @@ class Dialogue:
         self._progress.clear()
 
     def _hold(self, asked: CallAsked, link: Link) -> None:
-        calls, hold_s = link.talk.unprompted.askers, min(HOLD_S, link.talk.unprompted.doubt_s)
+        calls, hold_s = link.talk.exchanges.askers, min(HOLD_S, link.talk.exchanges.doubt_s)
         subjects: tuple[Subject, ...] = ()
         if len(calls) > 1:
             subjects = self._calls.turns.hold(calls)

@@ -93,7 +93,7 @@ class Performer:
             failures=calls.failures,
             noise=record.noise + (link.noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
-            unheard=calls.unheard + (link.talk.dropped_notes if link is not None else 0),
+            unheard=calls.unheard + (link.talk.exchanges.unheard if link is not None else 0),
             one_at_a_time=calls.turns.taken,
             asked_since=calls.turns.asked_at(),
             tasks=link.talk.tasks.open if link is not None else 0,

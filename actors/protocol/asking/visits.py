@@ -12,7 +12,6 @@ from typing import Final
 
 import msgspec
 
-from actors.protocol.facts import VisitCompleted
 from actors.protocol.wire.jsonrpc import ErrorObject
 
 COMPLETE: Final = "notifications/elicitation/complete"
@@ -43,13 +42,8 @@ _elicitations = msgspec.json.Decoder(_Elicitations)
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def completed(params: msgspec.Raw) -> VisitCompleted | None:
-    """Return what a notification says; None if that cannot be read."""
-    return VisitCompleted(id_) if (id_ := id_of(params)) else None
-
-
 def id_of(params: msgspec.Raw) -> str:
-    """Return the id that a question gives to a visit; empty if none that can be kept."""
+    """Return the id that a question, or the note of its end, gives a visit; empty if none that can be kept."""
     try:
         id_ = _visit.decode(params).id
     except _UNREADABLE:

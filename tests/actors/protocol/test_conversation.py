@@ -307,7 +307,7 @@ def test_a_question_that_is_not_open_is_not_answered() -> None:
 def test_what_is_told_of_no_call_is_counted() -> None:
     line = ready("legacy")
     assert line.say(method="notifications/progress", params={"progressToken": "s1-7", "progress": 1}) is None
-    assert line.talk.dropped_notes == 1
+    assert line.talk.exchanges.unheard == 1
 
 
 # What is not answered ------------------------------------------------------------------------------------------------

@@ -130,9 +130,9 @@ def test_what_the_server_tells_of_a_task_is_too() -> None:
     rig.answer({"content": []}, third)
     assert rig.receive(method=PROGRESS, params={**progress, "progress": 3}) is None
     for odd in ({}, {"taskId": "x" * 70_000, "status": "working"}):
-        before = rig.talk.dropped_notes
+        before = rig.talk.exchanges.unheard
         assert rig.receive(method="notifications/tasks/status", params=odd) is None
-        assert rig.talk.dropped_notes == before + 1
+        assert rig.talk.exchanges.unheard == before + 1
 
 
 def test_questions_without_end_take_no_room_without_end() -> None:
@@ -152,7 +152,7 @@ def test_a_task_that_is_asked_for_for_long_takes_no_more_room() -> None:
     rig = Rig("modern")
     sent = rig.call(1)
     rig.answer({"resultType": "task", "taskId": "a", "status": "working"}, sent["id"])
-    exchanges = rig.talk.unprompted._exchanges
+    exchanges = rig.talk.exchanges
     for _ in range(100):
         rig.talk.tasks.due(1)
         (sent,) = rig.take()
@@ -160,7 +160,7 @@ def test_a_task_that_is_asked_for_for_long_takes_no_more_room() -> None:
         assert len(exchanges._by_id) == 2
     rig.talk.cancel(1, "enough")
     assert not exchanges._by_id
-    assert not exchanges._others
+    assert len(exchanges) == 0
 
 
 def test_log_messages_of_a_task_are_too() -> None:
