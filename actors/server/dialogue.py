@@ -45,15 +45,28 @@ WHOSE: Final = "it is not known which call this is about; from now on such calls
 CANCELLED: Final = "this may be about a call that another client has cancelled, and which goes on: call again later"
 
 
-class _Held(msgspec.Struct, frozen=True):
-    """A question, and the calls that were in flight when it came: one that began later cannot have led to it.
+class _Question(msgspec.Struct, eq=False):
+    """A question that is asked, or held while it is not known about which call it is.
 
-    `subjects`: what takes turns until it is known which call is meant.
+    `scope`: its task, until that is `over`. `calls`: of one that is held, those that were in flight when it came: one
+    that began later cannot have led to it. `subjects`: what takes turns meanwhile. `patience`: how long it waits for
+    its client, since `asked_at`. `token` of the server for what its client tells of its work on it, `progress`: the
+    newest of that, not told yet.
     """
 
     asked: CallAsked
-    calls: frozenset[int]
-    subjects: tuple[Subject, ...]
+    scope: trio.CancelScope
+    calls: frozenset[int] = frozenset()
+    subjects: tuple[Subject, ...] = ()
+    asked_at: float = 0.0
+    patience: trio.CancelScope | None = None
+    token: bytes = b""
+    progress: bytes | None = None
+    over: bool = False
+
+    @property
+    def held(self) -> bool:
+        return self.asked.call is None
 
 
 class Dialogue:
@@ -67,12 +80,8 @@ class Dialogue:
         self._timeout_s = settings.question_timeout_s
         self._fallback = settings.question_fallback
         self._post = post
-        self._open: dict[bytes, trio.CancelScope] = {}
-        self._times: dict[bytes, tuple[float, trio.CancelScope]] = {}
-        self._held: dict[bytes, _Held] = {}
+        self._open: dict[bytes, _Question] = {}
         self._visits = Visits()
-        self._tokens: dict[bytes, bytes] = {}
-        self._progress: dict[bytes, bytes] = {}
 
     def ask(self, asked: CallAsked, link: Link) -> None:
         """Ask the client of a call, whose deadline waits meanwhile."""
@@ -84,29 +93,29 @@ class Dialogue:
             link.talk.answer(asked.id, ErrorObject(METHOD_NOT_FOUND, CANNOT_ASK))
             return
         self._calls.turns.note_question(asked.call, link.heard)
-        if link.talk.era == "legacy" and (token := token_of(asked.params)):
-            self._tokens[asked.id] = token
-        self._open[asked.id] = scope = trio.CancelScope()
-        self._start_soon(self._wait, scope, link.number, asked, asked.call, exchange)
+        token = token_of(asked.params) if link.talk.era == "legacy" else b""
+        self._open[asked.id] = question = _Question(asked, trio.CancelScope(), token=token)
+        self._start_soon(self._wait, question, link.number, asked.call, exchange)
 
     def on_call_end(self, link: Link) -> None:
         """A call has ended: perhaps it is known now whose the questions are that are held."""
-        for held in list(self._held.values()):
+        for held in [question for question in self._open.values() if question.held]:
             if (call := link.talk.exchanges.asker(held.calls)) is not None:
                 self.withdraw(held.asked.id)
                 self.ask(msgspec.structs.replace(held.asked, call=call), link)
 
     def others_wait(self) -> None:
         """Other calls wait until the questions of the present one are answered: let that not last."""
-        for asked_at, scope in self._times.values():
-            scope.deadline = min(scope.deadline, asked_at + CONTENDED_S)
+        for question in self._open.values():
+            if question.patience is not None:
+                question.patience.deadline = min(question.patience.deadline, question.asked_at + CONTENDED_S)
 
     def on_hold_end(self, ended: HoldEnded, link: Link | None) -> None:
         """It is still not known whose a question is."""
-        held = self._release(ended.id)
-        if held is None or link is None or link.number != ended.incarnation:
+        held = self._open.get(ended.id)
+        if held is None or not held.held or link is None or link.number != ended.incarnation:
             return
-        self._open.pop(ended.id, None)
+        self._take(ended.id)
         if (call := link.talk.exchanges.asker(held.calls)) is not None:
             self.ask(msgspec.structs.replace(held.asked, call=call), link)
         else:
@@ -118,15 +127,14 @@ class Dialogue:
 
     def withdraw(self, id_: bytes) -> None:
         """Do not ask any more: the server does not want the answer, or is gone."""
-        self._release(id_)
-        if (scope := self._open.pop(id_, None)) is not None:
-            scope.cancel()
+        if (question := self._take(id_)) is not None:
+            question.scope.cancel()
 
     def on_answer(self, answered: QuestionAnswered, link: Link | None) -> None:
         """Pass on what a client answered, or that nobody did; the deadline of its call counts again."""
         self._calls.resume(answered.call, trio.current_time())
-        self._tokens.pop(answered.id, None)
-        self._progress.pop(answered.id, None)
+        if (question := self._open.get(answered.id)) is not None and question.over:  # else it is another one of that id
+            self._take(answered.id)
         if link is not None and answered.result is not None:
             link.talk.answer(answered.id, answered.result)
 
@@ -148,16 +156,16 @@ class Dialogue:
 
     def send_progress(self, id_: bytes, link: Link) -> None:
         """Tell the server how far a client is with an answer, if there is room; what it told before is left out."""
-        token, params = self._tokens.get(id_), self._progress.pop(id_, None)
-        if token is not None and params is not None and link.place(len(params) + len(token)) is not None:
+        if (question := self._open.get(id_)) is None or question.progress is None:
+            return
+        token, params, question.progress = question.token, question.progress, None
+        if link.place(len(params) + len(token)) is not None:
             link.talk.questions.send_progress(token, params)
 
     def drop(self) -> None:
         """The process is gone, and with it its questions."""
         for id_ in list(self._open):
             self.withdraw(id_)
-        self._tokens.clear()
-        self._progress.clear()
 
     def _hold(self, asked: CallAsked, link: Link) -> None:
         calls, hold_s = link.talk.exchanges.askers, min(HOLD_S, link.talk.exchanges.doubt_s)
@@ -165,42 +173,39 @@ class Dialogue:
         if len(calls) > 1:
             subjects = self._calls.turns.hold(calls)
             hold_s = PATIENT_HOLD_S if self._calls.turns.knows_whom(calls) else HOLD_S
-        self._held[asked.id] = _Held(asked, calls, subjects)
-        self._open[asked.id] = scope = trio.CancelScope()
-        self._start_soon(self._wait_for_others, scope, hold_s, HoldEnded(link.number, asked.id))
+        self._open[asked.id] = held = _Question(asked, trio.CancelScope(), calls, subjects)
+        self._start_soon(self._wait_for_others, held.scope, hold_s, HoldEnded(link.number, asked.id))
 
-    def _release(self, id_: bytes) -> _Held | None:
-        if (held := self._held.pop(id_, None)) is not None:
-            self._calls.turns.release(held.subjects)
-        return held
+    def _take(self, id_: bytes) -> _Question | None:
+        if (question := self._open.pop(id_, None)) is not None:
+            self._calls.turns.release(question.subjects)
+        return question
 
     async def _wait_for_others(self, scope: trio.CancelScope, hold_s: float, ended: HoldEnded) -> None:
         with scope:
             await trio.sleep(hold_s)
             await self._post.tell(ended)
 
-    async def _wait(
-        self, scope: trio.CancelScope, incarnation: int, asked: CallAsked, call: int, exchange: Caller
-    ) -> None:
+    async def _wait(self, question: _Question, incarnation: int, call: int, exchange: Caller) -> None:
+        asked = question.asked
         result = timeout_answer(asked.method, asked.params, self._fallback)
-        with scope, trio.move_on_after(self._timeout_s) as patience:
-            self._times[asked.id] = trio.current_time(), patience
+        with question.scope, trio.move_on_after(self._timeout_s) as question.patience:
+            question.asked_at = trio.current_time()
             try:
-                result = bytes(await self._ask(incarnation, asked, call, exchange).wait())
+                result = bytes(await self._ask(question, incarnation, call, exchange).wait())
             except RemoteError as remote:
                 result = remote.error
             except TooManyQuestions as error:
                 result = ErrorObject(error.code, error.message, msgspec.Raw(encode(error.data())))
             except SupervisorError as error:
                 result = ErrorObject(METHOD_NOT_FOUND, error.message)
-        self._times.pop(asked.id, None)
-        withdrawn = scope.cancelled_caught
-        if not withdrawn:
-            self._open.pop(asked.id, None)
+        question.over, question.patience = True, None
+        withdrawn = question.scope.cancelled_caught
         await self._post.tell(QuestionAnswered(incarnation, call, asked.id, None if withdrawn else result))
 
-    def _ask(self, incarnation: int, asked: CallAsked, call: int, exchange: Caller) -> Reply[msgspec.Raw]:
-        hear = partial(self._hear, QuestionProgressed(incarnation, asked.id)) if asked.id in self._tokens else None
+    def _ask(self, open_: _Question, incarnation: int, call: int, exchange: Caller) -> Reply[msgspec.Raw]:
+        asked = open_.asked
+        hear = partial(self._hear, open_, QuestionProgressed(incarnation, asked.id)) if open_.token else None
         question = Question(asked.method, asked.params, hear)
         reply = exchange.ask(question)
         if asked.method == ELICIT and mode_of(asked.params) == URL and (id_ := id_of(asked.params)):
@@ -209,12 +214,11 @@ class Dialogue:
                 self._visits.give(id_, visitor, call, trio.current_time())
         return reply
 
-    def _hear(self, progressed: QuestionProgressed, params: bytes) -> None:
+    def _hear(self, question: _Question, progressed: QuestionProgressed, params: bytes) -> None:
         """Keep the newest that a client tells; one message to the actor for all that came meanwhile."""
-        waits = progressed.id in self._progress
-        self._progress[progressed.id] = params
+        waits, question.progress = question.progress is not None, params
         if not waits:
             try:
                 self._post.tell_nowait(progressed)
             except SupervisorError:  # full or gone: another one may come
-                del self._progress[progressed.id]
+                question.progress = None
