@@ -105,11 +105,7 @@ class Journal:
         """
         self.end_quiet_line()
         text = self._mask(text[:NOTE_CHARACTERS])
-        self._number += 1
-        line = KeptLine(
-            number=self._number, time=self._clock(), source="supervisor", data=text.encode(errors="replace")
-        )
-        self._notes.append(line)
+        self._notes.append(self._line("supervisor", text.encode(errors="replace"), self._clock()))
         self.newest.set(self._number)
         if aloud:
             self._tell(level, text)
@@ -156,16 +152,16 @@ class Journal:
             if data:
                 if self._keys[source].inside(data):
                     data = HIDDEN.encode()
-                self._number += 1
-                kept = KeptLine(
-                    number=self._number, time=now, source=source, data=data[:longest], cut=len(data) > longest
-                )
-                self._output.append(kept)
-                self._size += len(kept.data)
+                self._output.append(self._line(source, data[:longest], now, cut=len(data) > longest))
+                self._size += len(self._output[-1].data)
         while self._size > self._max_bytes or len(self._output) > MAX_LINES:
             self._size -= len(self._output.popleft().data)
         if self._number > self.newest.value:
             self.newest.set(self._number)
+
+    def _line(self, source: Source, data: bytes, time: float, *, cut: bool = False) -> KeptLine:
+        self._number += 1
+        return KeptLine(number=self._number, time=time, source=source, data=data, cut=cut)
 
     def _tell_noise(self, data: bytes) -> None:
         now = self._now()
