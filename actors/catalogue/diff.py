@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.names.renames import find_renames
-from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Item, Offer, key_of
 
 FIELDS = ("title", "description", "input_schema", "annotations", "meta", "uri", "mime_type")
 
@@ -42,39 +42,30 @@ class OfferChange(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(before: Offer, after: Offer) -> OfferChange:
     """Return what differs. Token counts and problems do not count as differences."""
-    tools = _compare(_by_name(before.tools), _by_name(after.tools))
+    tools = _compare(before.tools, after.tools)
     return OfferChange(
         tools=replace(tools, renamed=find_renames(before.tools, after.tools)),
-        resources=_compare(
-            _by_uri((*before.resources, *before.templates)), _by_uri((*after.resources, *after.templates))
-        ),
-        prompts=_compare(_by_name(before.prompts), _by_name(after.prompts)),
+        resources=_compare((*before.resources, *before.templates), (*after.resources, *after.templates)),
+        prompts=_compare(before.prompts, after.prompts),
     )
 
 
-def _by_name(entries: tuple[Tool, ...] | tuple[Prompt, ...]) -> dict[str, Tool | Prompt | Resource]:
-    return {entry.name: entry for entry in entries}
-
-
-def _by_uri(entries: tuple[Resource, ...]) -> dict[str, Tool | Prompt | Resource]:
-    return {entry.uri: entry for entry in entries}
-
-
-def _compare(before: Mapping[str, Tool | Prompt | Resource], after: Mapping[str, Tool | Prompt | Resource]) -> Change:
+def _compare(before: Sequence[Item], after: Sequence[Item]) -> Change:
+    old, new = {key_of(entry): entry for entry in before}, {key_of(entry): entry for entry in after}
     differing = {
-        name: _fields(before[name], entry)
-        for name, entry in after.items()
-        if name in before and bytes(before[name].definition) != bytes(entry.definition)
+        name: _fields(old[name], entry)
+        for name, entry in new.items()
+        if name in old and bytes(old[name].definition) != bytes(entry.definition)
     }
     return Change(
-        added=tuple(sorted(after.keys() - before.keys())),
-        removed=tuple(sorted(before.keys() - after.keys())),
+        added=tuple(sorted(new.keys() - old.keys())),
+        removed=tuple(sorted(old.keys() - new.keys())),
         changed=tuple(sorted(differing)),
         fields=differing,
     )
 
 
-def _fields(before: Tool | Prompt | Resource, after: Tool | Prompt | Resource) -> tuple[str, ...]:
+def _fields(before: Item, after: Item) -> tuple[str, ...]:
     changed = [
         field
         for field in FIELDS

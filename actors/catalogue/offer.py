@@ -69,6 +69,14 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     definition: msgspec.Raw = EMPTY_OBJECT
 
 
+Item = Tool | Resource | Prompt
+
+
+def key_of(entry: Item) -> str:
+    """Return what an entry of a list is told from others by."""
+    return entry.uri if isinstance(entry, Resource) else entry.name
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that one server offers, as of one discovery. `problems` are reasons an operator can read.
 
@@ -129,7 +137,7 @@ def encode_offer(offer: Offer) -> bytes:
 def _parts_of(offer: Offer) -> Iterator[bytes]:
     between = b"{"
     for name in _LISTS:
-        items: Sequence[Tool | Resource | Prompt] = getattr(offer, name)
+        items: Sequence[Item] = getattr(offer, name)
         before = between + b'"%b":[' % name.encode()
         for item in items:
             yield before + msgspec.json.encode(item)

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 import msgspec
 
-from actors.catalogue.lists.pages import MAX_PROBLEMS, Entry, Known, ListPage, ListRoom, key_of
+from actors.catalogue.lists.pages import MAX_PROBLEMS, Known, ListPage, ListRoom
 from actors.catalogue.lists.validation import MAX_DESCRIPTION
-from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool, key_of
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, capability_names
 
@@ -21,7 +21,7 @@ class _Part:
     __slots__ = ("broken", "entries", "size")
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, Item] = {}
         self.broken: set[int] = set()
         self.size = 0
 

@@ -14,7 +14,7 @@ import msgspec
 
 from actors.catalogue.lists import validation
 from actors.catalogue.lists.validation import MAX_DEFINITION_BYTES, Unusable
-from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Item, Offer, key_of
 from actors.errors import ProtocolViolation
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
 from actors.protocol.wire import jsonrpc
@@ -35,8 +35,7 @@ _WORDS: dict[Kind, str] = {
     "prompts": "prompt",
 }
 
-Entry = Tool | Resource | Prompt
-_MAKE: dict[Kind, Callable[[msgspec.Raw], Entry]] = {
+_MAKE: dict[Kind, Callable[[msgspec.Raw], Item]] = {
     "tools": validation.tool,
     "resources": validation.resource,
     "templates": validation.template,
@@ -60,7 +59,7 @@ class ListPage(msgspec.Struct, frozen=True, kw_only=True):
     for how long the server says that it is good (2026-07-28, server/utilities/caching `ttlMs`); 0 if it says nothing.
     """
 
-    entries: Mapping[str, Entry] = {}
+    entries: Mapping[str, Item] = {}
     broken: Mapping[int, str] = {}
     size: int = 0
     cursor: str | None = None
@@ -75,15 +74,15 @@ class Known:
 
     def __init__(self, offer: Offer | None) -> None:
         self._offer = offer or Offer()
-        self._by_text: dict[Kind, dict[bytes, Entry]] = {}
+        self._by_text: dict[Kind, dict[bytes, Item]] = {}
 
-    def find(self, kind: Kind, text: bytes) -> Entry | None:
+    def find(self, kind: Kind, text: bytes) -> Item | None:
         """Return the entry whose definition is exactly this text; none with mirrors: older versions overlooked them."""
         if MARK in text:
             return None
         by_text = self._by_text.get(kind)
         if by_text is None:  # made by the thread that asks first
-            entries: tuple[Entry, ...] = getattr(self._offer, kind)
+            entries: tuple[Item, ...] = getattr(self._offer, kind)
             by_text = self._by_text[kind] = {bytes(entry.definition): entry for entry in entries}
         return by_text.get(text)
 
@@ -162,7 +161,7 @@ class _Reader:
         self._kind = kind
         self._room = room
         self._known = known
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, Item] = {}
         self._broken: dict[int, str] = {}
         self._size = 0
 
@@ -211,7 +210,3 @@ class _Reader:
         named = _NAMED.search(text, 0, 4096)
         name = f" ({named[1].decode(errors='replace')!r})" if named else ""
         self._broken.setdefault(hash(text), f"{_WORDS[self._kind]} {self.count + 1}{name} left out: {reason}")
-
-
-def key_of(entry: Entry) -> str:
-    return entry.uri if isinstance(entry, Resource) else entry.name

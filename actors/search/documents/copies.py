@@ -9,7 +9,6 @@ service, say - the order stays as it is.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
@@ -19,14 +18,13 @@ import numpy.typing as npt
 
 from actors.search.document import Document
 from actors.search.documents.postings import Floats, Ints
-from actors.search.language.text import squash
+from actors.search.language.text import SENTENCE_END, squash
 
 Prints = npt.NDArray[np.int64]
 """Per document the fingerprint of its name and that of its longest sentence; 0 stands for none."""
 
 NAME, TEXT = 0, 1
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 _MAX_TEXT_CHARS = 3000
 _MAX_NAME_CHARS = 300
 _MIN_TEXT_CHARS = 12  # squashed: shorter sentences are said by honest servers of different things
@@ -47,7 +45,7 @@ def prints_of(documents: Sequence[Document]) -> Prints:
 
 
 def _longest(document: Document) -> str:
-    return max(_SENTENCE_END.split(document.description[:_MAX_TEXT_CHARS]), key=len)
+    return max(SENTENCE_END.split(document.description[:_MAX_TEXT_CHARS]), key=len)
 
 
 def _hash(text: str, least_chars: int) -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from actors.search.document import KINDS, Document
-from actors.search.documents.copies import Prints, copied_shares
+from actors.search.documents.copies import Prints, copied_shares, prints_of
 from actors.search.documents.embedding import Embedder, Levels, Meanings
 from actors.search.documents.postings import Bools, Floats, Ints, Postings, Triples
 from actors.search.documents.segment import Segment
@@ -25,67 +25,49 @@ from actors.search.tuning import DEFAULT_TUNING, Tuning
 _SPARE_TERMS = 4096
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def _no_ints() -> Ints:
+    return np.zeros(0, np.int32)
+
+
+def _no_floats() -> Floats:
+    return np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Corpus:
     """Segments sorted by server, and what follows from all of them together. Arrays are per document or per term."""
 
     tuning: Tuning
-    segments: tuple[Segment, ...]
-    firsts: tuple[int, ...]  # per segment: the number of its first document
-    documents: tuple[Document, ...]
-    term_of: dict[str, int]
-    counts: Ints  # per term: documents that hold it in a text of their own
-    holders: Ints  # per term: segments that hold it
-    idf: Floats  # per term
-    postings: Postings
-    names: Postings
-    vocabulary: Vocabulary
-    named: dict[str, tuple[str, ...]]  # squashed name or path -> servers that have it, sorted
-    segment_of: Ints
-    sizes: Ints  # per segment: its documents
-    kinds: Ints
-    all_kinds: frozenset[str]
-    all_servers: frozenset[str]
-    server_words: frozenset[str]  # stems of all servers' names
-    verbs: Ints
-    name_mass: Floats  # per document: the idf of all words of its name
-    prints: Prints
-    copied: Floats  # per segment: the share of its documents that others have, too
     embedder: Embedder | None
     meanings: Meanings
     world: World
+    segments: tuple[Segment, ...] = ()
+    firsts: tuple[int, ...] = ()  # per segment: the number of its first document
+    documents: tuple[Document, ...] = ()
+    term_of: dict[str, int] = field(default_factory=dict)
+    counts: Ints = field(default_factory=_no_ints)  # per term: documents that hold it in a text of their own
+    holders: Ints = field(default_factory=_no_ints)  # per term: segments that hold it
+    idf: Floats = field(default_factory=_no_floats)  # per term
+    postings: Postings = field(default_factory=Postings.empty)
+    names: Postings = field(default_factory=Postings.empty)
+    vocabulary: Vocabulary = field(default_factory=Vocabulary.empty)
+    named: dict[str, tuple[str, ...]] = field(default_factory=dict)  # squashed name or path -> its servers, sorted
+    segment_of: Ints = field(default_factory=_no_ints)
+    sizes: Ints = field(default_factory=_no_ints)  # per segment: its documents
+    kinds: Ints = field(default_factory=_no_ints)
+    all_kinds: frozenset[str] = frozenset()
+    all_servers: frozenset[str] = frozenset()
+    server_words: frozenset[str] = frozenset()  # stems of all servers' names
+    verbs: Ints = field(default_factory=_no_ints)
+    name_mass: Floats = field(default_factory=_no_floats)  # per document: the idf of all words of its name
+    prints: Prints = field(default_factory=lambda: prints_of(()))
+    copied: Floats = field(default_factory=_no_floats)  # per segment: the share of its documents that others have, too
 
     @staticmethod
     def empty(tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
         dimensions = embedder.dimensions if embedder is not None else 0
-        none, nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-        return Corpus(
-            tuning=tuning,
-            segments=(),
-            firsts=(),
-            documents=(),
-            term_of={},
-            counts=none,
-            holders=none,
-            idf=nothing,
-            postings=Postings.empty(),
-            names=Postings.empty(),
-            vocabulary=Vocabulary.empty(),
-            named={},
-            segment_of=none,
-            sizes=none,
-            all_kinds=frozenset(),
-            all_servers=frozenset(),
-            server_words=frozenset(),
-            kinds=none,
-            verbs=none,
-            name_mass=nothing,
-            prints=np.zeros((0, 2), np.int64),
-            copied=nothing,
-            embedder=embedder,
-            meanings=Meanings.empty(dimensions),
-            world=World.empty(dimensions),
-        )
+        meanings, world = Meanings.empty(dimensions), World.empty(dimensions)
+        return Corpus(tuning=tuning, embedder=embedder, meanings=meanings, world=world)
 
     def rebuild(self, segments: Sequence[Segment]) -> Corpus:
         """Return the corpus of these segments, of different servers, tuned and compared as this one."""

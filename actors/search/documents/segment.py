@@ -6,7 +6,6 @@ server and joined to any index. Weights are BM25F: one saturation over all field
 
 from __future__ import annotations
 
-import re
 import sys
 from array import array
 from collections import Counter
@@ -20,14 +19,13 @@ from actors.search.document import KINDS, Document
 from actors.search.documents.copies import Prints, prints_of
 from actors.search.documents.embedding import Embedder, Levels, document_levels
 from actors.search.documents.postings import Floats, Ints, Triples
-from actors.search.language.text import as_written, camel_words, squash, stem, words
+from actors.search.language.text import SENTENCE_END, as_written, camel_words, squash, stem, words
 from actors.search.tuning import DEFAULT_TUNING, FieldName, Tuning
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 
 VERB_CODES: dict[str, int] = {name: code for code, name in enumerate(sorted(set(VERB_CLASS.values())), start=1)}
 """Class of a verb to its number in `Segment.verbs`; 0 means that the name has no verb."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 _MIN_SUMMARY_CHARS = 20
 _MAX_SUMMARY_CHARS = 300
 _MAX_TEXT_CHARS = 3000
@@ -216,7 +214,7 @@ class _Analysis:
 
 def _summary(description: str) -> tuple[str, str]:
     """Return the first sentence, or line, of a description and the rest."""
-    end = _SENTENCE_END.search(description, _MIN_SUMMARY_CHARS)
+    end = SENTENCE_END.search(description, _MIN_SUMMARY_CHARS)
     cut = min(end.start() if end else len(description), _MAX_SUMMARY_CHARS)
     return description[:cut], description[cut:]
 

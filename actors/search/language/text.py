@@ -26,6 +26,7 @@ _LETTERS_DIGITS = re.compile(r"(?<=[a-zA-Z]{3})(?=\d)|(?<=\d)(?=[a-zA-Z]{3})")
 _APOSTROPHE = re.compile(r"[\u2019'](s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
 _ALNUM_RUN = re.compile(r"[A-Za-z0-9]++")
 _CAMEL = re.compile(r"[A-Za-z]+[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]{2,}[a-z]+[A-Za-z0-9]*")
+SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\n")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _MAX_STEMMED_CHARS = 40
 _MAX_CAMEL_CHARS = 30
