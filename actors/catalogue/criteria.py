@@ -202,7 +202,6 @@ _VERSION = re.compile(r"[vV=]?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+.].
 
 
 def server_version(entry: Entry) -> str:
-    """Return the version a server gave at its greeting, or nothing."""
     try:
         info = msgspec.json.decode(entry.offer.server_info)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

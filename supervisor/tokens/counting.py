@@ -111,7 +111,6 @@ def slices(text: str) -> Iterator[str]:
 
 
 def count_tool(tokenizer: Tokenizer, name: str, description: str | None, input_schema_json: bytes | str) -> int:
-    """Return the tokens of one tool: its name, its description, and its input schema as JSON."""
     schema = input_schema_json if isinstance(input_schema_json, str) else input_schema_json.decode("utf-8", "replace")
     return sum(tokenizer.count(part) for part in (name, description or "", schema))
 

@@ -41,7 +41,6 @@ class Draft:
         return len(self._parts[kind].entries)
 
     def room(self, kind: Kind) -> ListRoom:
-        """Return what the next page of a list may bring."""
         part = self._parts[kind]
         seen = len(part.entries) + len(part.broken)
         return ListRoom(self._limits.max_entries - seen, self._limits.bytes_of(kind) - part.size, seen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -38,7 +39,7 @@ _WORDS: dict[Kind, str] = {
 _MAKE: dict[Kind, Callable[[msgspec.Raw], Item]] = {
     "tools": validation.tool,
     "resources": validation.resource,
-    "templates": validation.template,
+    "templates": partial(validation.resource, template=True),
     "prompts": validation.prompt,
 }
 

@@ -85,27 +85,10 @@ def tool(raw: msgspec.Raw) -> Tool:
     )
 
 
-def resource(raw: msgspec.Raw) -> Resource:
-    """Read one entry of `resources/list`. Raises `Unusable`."""
+def resource(raw: msgspec.Raw, *, template: bool = False) -> Resource:
+    """Read one entry of `resources/list`, or of `resources/templates/list`. Raises `Unusable`."""
     _, entry = _decode(_resource, raw)
-    return _resource_entry(entry, entry.uri, raw, template_=False)
-
-
-def template(raw: msgspec.Raw) -> Resource:
-    """Read one entry of `resources/templates/list`. Raises `Unusable`."""
-    _, entry = _decode(_resource, raw)
-    return _resource_entry(entry, entry.uri_template, raw, template_=True)
-
-
-def prompt(raw: msgspec.Raw) -> Prompt:
-    """Read one entry of `prompts/list`. Raises `Unusable`."""
-    _, entry = _decode(_prompt, raw)
-    _check_name(entry.name)
-    description = (entry.description or "")[:MAX_DESCRIPTION]
-    return Prompt(name=entry.name, title=(entry.title or "")[:MAX_NAME], description=description, definition=raw)
-
-
-def _resource_entry(entry: _Resource, uri: str, raw: msgspec.Raw, *, template_: bool) -> Resource:
+    uri = entry.uri_template if template else entry.uri
     if not uri or len(uri) > 8192 or not uri.isprintable():
         raise Unusable("its URI is missing, over 8192 characters or not printable")
     return Resource(
@@ -116,8 +99,16 @@ def _resource_entry(entry: _Resource, uri: str, raw: msgspec.Raw, *, template_: 
         mime_type=(entry.mime_type or "")[:MAX_NAME],
         meta=_object(entry.meta),
         definition=raw,
-        template=template_,
+        template=template,
     )
+
+
+def prompt(raw: msgspec.Raw) -> Prompt:
+    """Read one entry of `prompts/list`. Raises `Unusable`."""
+    _, entry = _decode(_prompt, raw)
+    _check_name(entry.name)
+    description = (entry.description or "")[:MAX_DESCRIPTION]
+    return Prompt(name=entry.name, title=(entry.title or "")[:MAX_NAME], description=description, definition=raw)
 
 
 def _decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> tuple[dict[str, Any], T]:

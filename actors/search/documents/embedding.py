@@ -66,7 +66,6 @@ def query_levels(embedder: Embedder, query: str) -> Floats:
 
 
 def text_of(document: Document) -> str:
-    """Return the text that stands for a document: server, name, title and the beginning of the description."""
     server, name = with_spaces(document.server[:_MAX_NAME_CHARS]), with_spaces(document.name[:_MAX_NAME_CHARS])
     description = " ".join(document.description[: 2 * _MAX_DESCRIPTION_CHARS].split())[:_MAX_DESCRIPTION_CHARS]
     return f"{server} {name}: {document.title[:_MAX_NAME_CHARS]} {description}"

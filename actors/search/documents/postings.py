@@ -67,7 +67,6 @@ class Postings:
         return self.documents[low:high], self.weights[low:high]
 
     def terms(self) -> Ints:
-        """Return the term of every posting."""
         return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
 
     def splice(self, low: int, high: int, new: Triples, grown_by: int, term_count: int) -> Postings:

@@ -74,7 +74,6 @@ def clauses(query: str) -> Sequence[Clause]:
 
 
 def _asks(text: str) -> bool:
-    """Say whether a text begins as a request does."""
     for word in _WORD.findall(text[:60].lower())[:4]:
         if word in ACTIONS or word in QUESTIONS:
             return True

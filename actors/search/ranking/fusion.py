@@ -57,7 +57,8 @@ def fuse(
     weight = np.float32(_weight(corpus, query, top / max(scores.perfect, _TINY)))
     nearness = np.square(np.maximum(cosines, 0) / np.float32(greatest))
     if not known.all():
-        nearness[~known] = _usual(nearness, matching & known)
+        having = nearness[matching & known]  # for a document whose vector is still to be made that of the others stands
+        nearness[~known] = having.mean() if len(having) else 0
     values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
     fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
     visible = cosines if mask is None else cosines[mask]
@@ -94,11 +95,6 @@ def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
         forms = Forms(corpus)
         query = _WORD.sub(lambda word: forms.meant(word[0]), query)
     return query_levels(embedder, with_nouns(query))
-
-
-def _usual(nearness: Floats, having: Bools) -> np.float32:
-    """Return what stands for the nearness of a document whose vector is still to be made: that of the others."""
-    return np.float32(nearness[having].mean() if having.any() else 0)
 
 
 def _nearest(corpus: Corpus, cosines: Floats, matching: Bools, mask: Bools | None, allowed: Allowed | None) -> Bools:

@@ -119,7 +119,6 @@ def _wishes(reader: Reader, query: str) -> list[list[Term]]:
 
 
 def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
-    """Return at most so many terms, those with the most weight."""
     most = corpus.tuning.max_query_terms
     if len(terms) <= most:
         return terms
