@@ -38,19 +38,13 @@ class Index:
         self.corpus = corpus
 
     @classmethod
-    def empty(cls, tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Index:
-        """Return an index of nothing; what is made from it compares meanings too if there is an embedder."""
-        return cls(Corpus.empty(tuning, embedder))
+    def empty(cls, tuning: Tuning = DEFAULT_TUNING) -> Index:
+        return cls(Corpus.empty(tuning))
 
     @classmethod
-    def build(
-        cls, segments: Iterable[Segment], tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None
-    ) -> Index:
-        """Return an index of these segments; of two of the same server the later one counts.
-
-        The meanings of segments that were analysed without this embedder are unknown: only their words are compared.
-        """
-        return cls.empty(tuning, embedder).rebuild(segments)
+    def build(cls, segments: Iterable[Segment], tuning: Tuning = DEFAULT_TUNING) -> Index:
+        """Return an index of these segments; of two of the same server the later one counts."""
+        return cls.empty(tuning).rebuild(segments)
 
     def replace(self, segment: Segment) -> Index:
         return Index(self.corpus.with_segment(segment.server, segment))
@@ -60,9 +54,9 @@ class Index:
         return Index(self.corpus.rebuild(list({segment.server: segment for segment in segments}.values())))
 
     def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None = None) -> Index:
-        """Return an index that compares meanings, with these vectors: for each server as `document_levels` returns them
-        for the documents of its segment, and for `WORLD` a row each. Words are found as before; older vectors of the
-        same embedder are kept. As long as those of the world are not there, words alone say how sure a hit is.
+        """Return an index that compares meanings, with these vectors: for each server a row for
+        each document of its segment, and for `WORLD` a row each. Words are found as before; older vectors of the same
+        embedder are kept. As long as those of the world are not there, words alone say how sure a hit is.
         """
         return Index(self.corpus.with_meanings(embedder, made, world))
 

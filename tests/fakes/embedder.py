@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from actors.search import Document, Embedder, Levels, levels, text_of
+
 
 class FakeEmbedder:
     """A text means the sum of its words; words of one meaning get the same vector, others unrelated ones."""
@@ -34,3 +36,8 @@ class FakeEmbedder:
             seed = zlib.crc32(self._meanings.get(word, word).encode("utf-8", "surrogatepass"))
             out += np.random.default_rng(seed).standard_normal(self.dimensions)
         return out
+
+
+def document_levels(embedder: Embedder, documents: Sequence[Document]) -> Levels:
+    """The vectors of documents, a row each."""
+    return levels(embedder.embed([text_of(document) for document in documents]))

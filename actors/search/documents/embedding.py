@@ -53,13 +53,6 @@ class Embedder(Protocol):
         """Return the float32 vector of one query, sooner if it was asked before. Never raises."""
 
 
-def document_levels(embedder: Embedder | None, documents: Sequence[Document]) -> Levels:
-    """Return the vectors of documents, a row each; rows of no length without an embedder."""
-    if embedder is None:
-        return np.zeros((len(documents), 0), np.int8)
-    return levels(embedder.embed([text_of(document) for document in documents]))
-
-
 def query_levels(embedder: Embedder, query: str) -> Floats:
     vector: Floats = levels(embedder.embed_query(query[:_MAX_QUERY_CHARS])[None])[0].astype(np.float32)
     return vector

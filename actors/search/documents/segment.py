@@ -17,7 +17,7 @@ import numpy as np
 
 from actors.search.document import KINDS, Document
 from actors.search.documents.copies import Prints, prints_of
-from actors.search.documents.embedding import Embedder, Levels, document_levels
+from actors.search.documents.embedding import Levels
 from actors.search.documents.postings import Floats, Ints, Triples
 from actors.search.language.text import SENTENCE_END, as_written, camel_words, squash, stem, words
 from actors.search.tuning import DEFAULT_TUNING, FieldName, Tuning
@@ -56,7 +56,7 @@ class Segment:
     by_name: dict[str, tuple[int, ...]]  # squashed name -> documents
     by_path: dict[str, tuple[int, ...]]  # squashed server and name -> documents
     prints: Prints
-    meanings: Levels  # per document: its vector; without columns if there was no embedder
+    meanings: Levels  # per document: its vector; without columns as long as there is none
     embedder: str  # the name of what made the vectors
 
     def __len__(self) -> int:
@@ -67,9 +67,8 @@ def analyse(
     server: str,
     documents: Sequence[Document],
     tuning: Tuning = DEFAULT_TUNING,
-    embedder: Embedder | None = None,
 ) -> Segment:
-    """Return the segment of a server, with vectors if there is an embedder: the same one as the index has.
+    """Return the segment of a server; `Index.with_meanings` adds vectors.
 
     Pure and self-contained: safe in a worker thread. Of documents with the same key the last one counts. Texts are
     clipped, so the cost of a document is bounded.
@@ -93,8 +92,8 @@ def analyse(
         by_name=_numbers_by(ordered, lambda document: document.name),
         by_path=_numbers_by(ordered, lambda document: server + document.name),
         prints=prints_of(ordered),
-        meanings=document_levels(embedder, ordered),
-        embedder=embedder.name if embedder is not None else "",
+        meanings=np.zeros((len(ordered), 0), np.int8),
+        embedder="",
     )
 
 

@@ -26,8 +26,7 @@ from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
 from actors.search import KINDS, TOOLS, WORLD, Embedder, Index, analyse, levels
-from actors.search.documents.embedding import document_levels
-from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.vectors import KeptVectors
 from tests.fakes.want import no_threads
 

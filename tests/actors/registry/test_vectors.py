@@ -11,8 +11,7 @@ import pytest
 
 from actors.registry.vectors import BATCH, Embedding
 from actors.search import Document, Index, analyse, digest_of, levels, text_of
-from actors.search.documents.embedding import document_levels
-from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.vectors import KeptVectors
 
 WORLD = ("bake bread", "fly a kite", "mow the lawn")

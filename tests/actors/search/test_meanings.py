@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import KINDS, Document, Embedder, Found, Index, Tuning, analyse
-from actors.search.documents.embedding import Meanings, digest_of, document_levels, levels, query_levels, text_of
+from actors.search import KINDS, Document, Embedder, Found, Index, Segment, Tuning
+from actors.search import analyse as words_of
+from actors.search.documents.embedding import Meanings, digest_of, levels, query_levels, text_of
 from actors.search.ranking.certainty import Nearness, with_meanings
 from actors.search.ranking.fusion import _weight, fuse
 from actors.search.ranking.rank import score
-from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.embedder import FakeEmbedder, document_levels
 
 TOOLS = {
     "zoo": {"feed_lions": "Give food to the animals", "count_visitors": "How many people came"},
@@ -29,13 +31,27 @@ def document(server: str, name: str, description: str = "", **more: Any) -> Docu
     return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=description, **more)
 
 
+def analyse(
+    server: str, documents: Sequence[Document], tuning: Tuning | None = None, embedder: Embedder | None = None
+) -> Segment:
+    segment = words_of(server, documents, tuning or Tuning())
+    if embedder is None:
+        return segment
+    return replace(segment, meanings=document_levels(embedder, segment.documents), embedder=embedder.name)
+
+
+def build(segments: Iterable[Segment], embedder: Embedder | None, tuning: Tuning | None = None) -> Index:
+    index = Index.build(segments, tuning or Tuning())
+    return index if embedder is None else index.with_meanings(embedder, {})
+
+
 def built(embedder: Embedder | None, tuning: Tuning | None = None) -> Index:
     tuning = tuning or Tuning()
     segments = [
         analyse(server, [document(server, name, text) for name, text in tools.items()], tuning, embedder)
         for server, tools in TOOLS.items()
     ]
-    return Index.build(segments, tuning, embedder)
+    return build(segments, embedder, tuning)
 
 
 def keys(found: Found) -> list[str]:
@@ -53,7 +69,7 @@ def test_a_document_is_found_by_its_meaning_beside_one_found_by_a_word() -> None
 def test_of_two_documents_that_match_the_words_alike_the_nearer_in_meaning_comes_first() -> None:
     tools = [document("farm", "feed_a", "Feed the tractors"), document("farm", "feed_b", "Feed the animals")]
     for embedder, first in ((None, "farm:feed_a"), (FakeEmbedder(SAME), "farm:feed_b")):
-        index = Index.build([analyse("farm", tools, embedder=embedder)], embedder=embedder)
+        index = build([analyse("farm", tools, embedder=embedder)], embedder)
         assert keys(index.search("feed the beasts"))[0] == first
 
 
@@ -224,7 +240,7 @@ def test_vectors_of_another_embedder_are_not_compared() -> None:
     embedder = FakeEmbedder(SAME)
     for other in (None, FakeEmbedder(SAME, name="other"), FakeEmbedder(SAME, name="other", dimensions=8)):
         tools = [document("music", "play_song", "Start a song")]
-        index = Index.build([analyse("music", tools, embedder=other)], embedder=embedder)
+        index = build([analyse("music", tools, embedder=other)], embedder)
         assert index.embedder is embedder
         index = index.replace(analyse("office", [document("office", "print", "On paper")], embedder=embedder))
         assert keys(index.search("melody on paper")) == ["office:print"]
@@ -236,7 +252,7 @@ def test_the_nearest_in_meaning_are_bounded_in_number_and_counted() -> None:
     tools = [document("many", f"t{number}", f"n{number}") for number in range(9)] + [document("many", "word", "odd")]
     for nearest in (1, 2, 5):
         tuning = Tuning(semantic_nearest=nearest)
-        index = Index.build([analyse("many", tools, tuning, embedder)], tuning, embedder)
+        index = build([analyse("many", tools, tuning, embedder)], embedder, tuning)
         found = index.search("odd near", limit=100)
         assert len(found.hits) == found.total <= nearest + 1
         assert "many:word" in keys(found)
@@ -259,7 +275,7 @@ def test_a_server_near_to_everything_leaves_half_of_the_page_to_those_who_have_t
     spam = [document("spam", f"tool_{number}", "ticket spam spam spam") for number in range(40)]
     honest = [document(f"desk{number}", "ticket", "Make a ticket") for number in range(6)]
     segments = [analyse(tool.server, [tool], embedder=embedder) for tool in honest]
-    index = Index.build([*segments, analyse("spam", spam, embedder=embedder)], embedder=embedder)
+    index = build([*segments, analyse("spam", spam, embedder=embedder)], embedder)
     found = index.search("make a ticket", limit=10)
     assert sum(hit.document.server == "spam" for hit in found.hits) <= 5
 
@@ -280,12 +296,12 @@ def test_an_index_with_meanings_changed_step_by_step_answers_like_one_built_at_o
     history: Sequence[tuple[str, dict[str, str]]], asked: list[str]
 ) -> None:
     embedder = FakeEmbedder({"mail": "issue", "pod": "table"})
-    index = Index.empty(embedder=embedder)
+    index = build((), embedder)
     for server, tools in history:
         index = index.replace(analysed(server, tools, embedder))
     index = index.remove("c")
     latest = {server: tools for server, tools in history if server != "c"}
-    rebuilt = Index.build([analysed(name, tools, embedder) for name, tools in latest.items()], embedder=embedder)
+    rebuilt = build([analysed(name, tools, embedder) for name, tools in latest.items()], embedder)
     for query in asked:
         assert index.search(query, limit=100) == rebuilt.search(query, limit=100)
 
@@ -297,7 +313,7 @@ def test_pages_with_meanings_are_ordered_and_add_nothing_to_an_empty_answer(
     embedder = FakeEmbedder({"mail": "issue", "pod": "table"})
     latest = dict(history)
     segments = [analysed(name, tools, embedder) for name, tools in latest.items()]
-    found = Index.build(segments, embedder=embedder).search(query, limit=limit, kinds=frozenset(KINDS))
+    found = build(segments, embedder).search(query, limit=limit, kinds=frozenset(KINDS))
     words = Index.build(segments).search(query, limit=limit, kinds=frozenset(KINDS))
     assert bool(found.total) == bool(words.total)
     assert len(found.hits) <= limit

@@ -41,7 +41,6 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.actor import Registry
 from actors.router import Router
-from actors.search.documents.embedding import document_levels
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
@@ -56,7 +55,7 @@ from supervisor.service.request import ServerRequest
 from supervisor.service.rounds.parking import Parking
 from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
-from tests.fakes.embedder import FakeEmbedder
+from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.exchanges import exchange
 from tests.fakes.failures import failure
 from tests.fakes.lines import Lines
