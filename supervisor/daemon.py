@@ -52,6 +52,7 @@ from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway
+from supervisor.service.parts import ServiceParts
 from supervisor.service.questions.elicitations import Elicitations
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory, StoreVectors
@@ -201,20 +202,19 @@ class Daemon:
         host, _ = deployment.value.settings.address
         pages = base_url(host, self._sockets[0].getsockname()[1])
         elicitations = Elicitations(registry.feed, self._clock, pages)
-        gateway = Gateway(
+        parts = ServiceParts(
             router.address,
             registry.catalogue,
             registry.statuses,
             deployment,
-            version=VERSION,
             used=usage.add,
-            clock=self._clock,
             subscribers=servers.subscribers,
             key=self._data.key("request-state"),
             elicitations=elicitations,
         )
+        gateway = Gateway(parts, VERSION)
         core.start_soon(gateway.introduction.run)
-        core.start_soon(gateway.means.parking.run, self.closing)
+        core.start_soon(gateway.parts.parking.run, self.closing)
         counters = ConnectionCounters()
         view = View(
             version=VERSION,

@@ -6,8 +6,7 @@ name of the tool are read on the way.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -15,66 +14,44 @@ import trio
 
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, UnknownMethod
-from actors.kit import Address, Latest
-from actors.messages import ServerStatus
+from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
-from actors.router import Message as RouterMessage
-from actors.server.subscribers import Subscribers
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
-from supervisor.servers.deployment import Deployment
-from supervisor.service.calls.counting import Used
 from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.exchange import Exchange
 from supervisor.service.introduction.instructions import Introduction
 from supervisor.service.introduction.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
 from supervisor.service.lookup.lookup import Lookup
-from supervisor.service.means import Means
+from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions
-from supervisor.service.questions.elicitations import Elicitations
 from supervisor.service.resources import Reading
 
 Handler = Callable[[Exchange], Awaitable[bytes]]
 
 
 class Gateway:
-    """Implements `supervisor.service.port.Service`: the door of the meta-tools. `means` are for the other doors, too.
+    """Implements `supervisor.service.port.Service`: the door of the meta-tools.
 
-    `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
-    `clock` gives unix time in seconds, `key` seals what clients carry. What `introduction` says is kept up
-    to date as long as it runs.
+    What `introduction` says is kept up to date as long as it runs.
     """
 
-    def __init__(
-        self,
-        router: Address[RouterMessage],
-        catalogue: Latest[Catalogue],
-        statuses: Latest[Mapping[str, ServerStatus]],
-        deployment: Latest[Deployment],
-        *,
-        version: str,
-        used: Used,
-        subscribers: Subscribers,
-        clock: Callable[[], float] = time.time,
-        key: bytes,
-        elicitations: Elicitations,
-    ) -> None:
-        self.changes: Latest[Any] = catalogue
-        self.means = means = Means(router, catalogue, statuses, deployment, used, clock, subscribers, key, elicitations)
-        self._visible = means.visible
-        self._deployment = deployment
-        self._bench = bench = means.bench
-        forward = means.forward
-        lookup = Lookup(self._visible, means.arrival, means.looks, forward)
-        tools = ToolCalls(forward, lookup, bench, used)
-        self._reading = reading = Reading(forward, lookup, bench)
-        self.introduction = introduction = Introduction(self._visible, deployment)
-        self.of_ours = SelfDescription(self._visible, version, introduction.text, self._tells)
-        calls = MetaCalls(self._visible, tools, reading, bench, self.introduction, deployment, self.of_ours.fitted)
+    def __init__(self, parts: ServiceParts, version: str) -> None:
+        self.changes: Latest[Any] = parts.catalogue
+        self.parts = parts
+        self._visible, self._deployment, self._bench = parts.visible, parts.deployment, parts.bench
+        lookup = Lookup(parts.visible, parts.arrival, parts.looks, parts.forward)
+        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used)
+        self._reading = reading = Reading(parts.forward, lookup, parts.bench)
+        self.introduction = introduction = Introduction(parts.visible, parts.deployment)
+        self.of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)
+        calls = MetaCalls(
+            parts.visible, tools, reading, parts.bench, introduction, parts.deployment, self.of_ours.fitted
+        )
         self._definitions = encode({"tools": definitions.DEFINITIONS})
         self._methods: dict[str, Handler] = {
             "tools/list": self._list_tools,

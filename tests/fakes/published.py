@@ -34,6 +34,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.calls.counting import Used
 from supervisor.service.client import Client
 from supervisor.service.gateway import Gateway
+from supervisor.service.parts import ServiceParts
 from supervisor.service.port import answer
 from supervisor.service.questions.elicitations import Elicitations
 from tests.fakes.exchanges import exchange
@@ -203,18 +204,17 @@ async def served(
     registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names)
     router = Router(directory, 100)
     subscribers = Subscribers(at_once)
-    gateway = Gateway(
+    parts = ServiceParts(
         router.address,
         registry.catalogue,
         registry.statuses,
         Latest(Deployment(settings=settings or Settings(first_discovery_wait_s=0.0), names=names)),
-        version="1.0",
         used=used,
         subscribers=subscribers,
         key=bytes(32),
-        clock=trio.current_time,
         elicitations=Elicitations(registry.feed, trio.current_time),
     )
+    gateway = Gateway(parts, "1.0")
     with trio.fail_after(6000):
         async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
             for run in (registry.run, router.run):

@@ -1,4 +1,4 @@
-"""Which doors there are, and which one an address means."""
+"""Which doors there are, and which one an address parts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class DoorTable:
     """Implements `supervisor.service.port.Doors`: the meta-tools, everything, and each server by name or key."""
 
     def __init__(self, gateway: Gateway, version: str) -> None:
-        self._means = gateway.means
-        everything = Everything(gateway.means, version, gateway.introduction.servers)
+        self._parts = gateway.parts
+        everything = Everything(gateway.parts, version, gateway.introduction.servers)
         self._ours = {"": Door("", gateway), ALL: Door(ALL, everything)}
         self._servers: dict[str, Door] = {}
 
@@ -38,7 +38,7 @@ class DoorTable:
         )
 
     def _of_server(self, called: str) -> Door:
-        names = self._means.deployment.value.names
+        names = self._parts.deployment.value.names
         server = names.literal(called)
         if server is None:
             known = sorted(names.servers)
@@ -50,5 +50,5 @@ class DoorTable:
             )
         door = self._servers.get(server)
         if door is None:
-            door = self._servers[server] = Door(f"{SERVERS}{server}", OneServer(server, self._means))
+            door = self._servers[server] = Door(f"{SERVERS}{server}", OneServer(server, self._parts))
         return door

@@ -43,7 +43,7 @@ from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.introduction.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
 from supervisor.service.lookup.lookup import ambiguous
-from supervisor.service.means import Means
+from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions
 from supervisor.service.request import ServerRequest
 from supervisor.service.resources import as_read
@@ -60,13 +60,13 @@ Handler = Callable[[Exchange], Awaitable[bytes]]
 class Everything:
     """Implements `supervisor.service.port.Service`. `servers` returns what a principal is told of the servers."""
 
-    def __init__(self, means: Means, version: str, servers: Callable[[Principal], str]) -> None:
-        self.changes: Latest[Any] = means.catalogue
-        self._means = means
-        self._visible = means.visible
-        self._names = CurrentNames(means.bench)
+    def __init__(self, parts: ServiceParts, version: str, servers: Callable[[Principal], str]) -> None:
+        self.changes: Latest[Any] = parts.catalogue
+        self._parts = parts
+        self._visible = parts.visible
+        self._names = CurrentNames(parts.bench)
         self._of_ours = SelfDescription(
-            means.visible, version, lambda who: f"{HOW}\n{servers(who)}", lambda: True, passes=True
+            parts.visible, version, lambda who: f"{HOW}\n{servers(who)}", lambda: True, passes=True
         )
         self._methods: dict[str, Handler] = {
             **dict.fromkeys(KINDS, self._list),
@@ -74,7 +74,7 @@ class Everything:
             "resources/read": self._read,
             "prompts/get": self._get_prompt,
             "completion/complete": self._complete,
-            **dict.fromkeys(OF_ONE, partial(task_requests.perform, means)),
+            **dict.fromkeys(OF_ONE, partial(task_requests.perform, parts)),
         }
 
     def revisions(self, principal: Principal) -> Revisions:
@@ -95,7 +95,7 @@ class Everything:
                 case "ping":
                     return b"{}"
                 case "resources/subscribe" | "resources/unsubscribe" if client.era == "legacy":
-                    return await self._means.subscriptions.perform(exchange, self.subscribe)
+                    return await self._parts.subscriptions.perform(exchange, self.subscribe)
             if (handler := self._methods.get(method)) is not None:
                 return await handler(exchange)
         raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
@@ -115,29 +115,29 @@ class Everything:
         if entry is not None and not subscribable(entry.offer.capabilities):
             raise UnknownMethod(f"server {server!r} does not offer subscriptions to resources")
         era = entry.offer.era if entry is not None else None
-        await self._means.subscriptions.add(exchange, name, server, own, era)
+        await self._parts.subscriptions.add(exchange, name, server, own, era)
 
     # Lists ----------------------------------------------------------------------------------------------------------
 
     async def _list(self, exchange: Exchange) -> bytes:
         client, kind = exchange.client, KINDS[exchange.method]
         seen = await self._visible.wait_for_discovery(
-            client, self._means.deployment.value.settings.first_discovery_wait_s
+            client, self._parts.deployment.value.settings.first_discovery_wait_s
         )
         names = await self._names.of(seen)
         cursor, weight = native_lists.cursor_of(exchange.params), native_lists.weight(seen, kind)
         define = partial(names.definition_of, client.version)
-        page, following = await self._means.bench.run(
+        page, following = await self._parts.bench.run(
             weight, native_lists.native_page, seen, kind, cursor, define, MAX_PAGE_BYTES
         )
         more = {} if following is None else {"nextCursor": following}
-        body = await self._means.bench.run(weight, encode, {MEMBERS[kind]: page, **more})
+        body = await self._parts.bench.run(weight, encode, {MEMBERS[kind]: page, **more})
         return self._of_ours.fitted(client, body, cacheable=True)
 
     # Requests for one server ----------------------------------------------------------------------------------------
 
     async def _call(self, exchange: Exchange) -> bytes:
-        return await shown(self._means, exchange, partial(self._called, exchange))
+        return await shown(self._parts, exchange, partial(self._called, exchange))
 
     async def _called(self, exchange: Exchange) -> bytes:
         since, client = trio.current_time(), exchange.client
@@ -148,7 +148,7 @@ class Everything:
         server, own = meaning
         entry = seen.entries[server]
         call = self._asked(exchange, entry, server, {**members, "name": own}, own, since)
-        return await count(self._means.used, exchange, server, entry.tools[own], call)
+        return await count(self._parts.used, exchange, server, entry.tools[own], call)
 
     async def _get_prompt(self, exchange: Exchange) -> bytes:
         since = trio.current_time()
@@ -162,7 +162,7 @@ class Everything:
         seen, (server, own) = await self._resource(client, uri)
         body = await self._asked(exchange, seen.entries.get(server), server, {**members, "uri": own}, own, since)
         size = len(body) // _PARAMS_COST
-        return await self._means.bench.run(size, as_read, server, body, client.era, own != uri)
+        return await self._parts.bench.run(size, as_read, server, body, client.era, own != uri)
 
     async def _complete(self, exchange: Exchange) -> bytes:
         since, client = trio.current_time(), exchange.client
@@ -183,7 +183,7 @@ class Everything:
     async def _named(self, exchange: Exchange, member: str) -> tuple[dict[str, Any], str]:
         """Return the params, and what they are about. Raises `MalformedRequest`."""
         params = exchange.params
-        members = await self._means.bench.run(len(params) // _PARAMS_COST, members_of, params)
+        members = await self._parts.bench.run(len(params) // _PARAMS_COST, members_of, params)
         name = text_of(members.get(member))
         if not name:
             raise MalformedRequest(f"{exchange.method}: params need a {member!r}")
@@ -205,7 +205,7 @@ class Everything:
             left_out.add("task")
         rest = encode({name: value for name, value in members.items() if name not in left_out})[1:-1]
         as_task = exchange.method == "tools/call" and takes_task(exchange.client, offer, wanted)
-        return await self._means.forward.ask(
+        return await self._parts.forward.ask(
             exchange,
             ServerRequest(
                 server,
@@ -231,7 +231,7 @@ class Everything:
         meaning = meaning_of(await self._names.of(seen))
         server = seen.names.literal(name.partition(SEPARATOR)[0])
         if meaning is None and server is not None and server not in seen.entries:
-            await self._means.arrival.of(server, client.principal, since + self._means.forward.timeout_s(server))
+            await self._parts.arrival.of(server, client.principal, since + self._parts.forward.timeout_s(server))
             seen = self._visible.now(client.principal)
             meaning = meaning_of(await self._names.of(seen))
         return seen, meaning

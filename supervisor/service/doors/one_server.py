@@ -33,7 +33,7 @@ from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.lookup.lookup import refuse_barred
-from supervisor.service.means import Means
+from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions
 from supervisor.service.request import ServerRequest
 
@@ -51,11 +51,11 @@ _LIST_COST: Final = 16
 class OneServer:
     """Implements `supervisor.service.port.Service` for one configured server."""
 
-    def __init__(self, server: str, means: Means) -> None:
-        self.changes: Latest[Any] = means.catalogue
+    def __init__(self, server: str, parts: ServiceParts) -> None:
+        self.changes: Latest[Any] = parts.catalogue
         self._server = server
-        self._means = means
-        self._visible = means.visible
+        self._parts = parts
+        self._visible = parts.visible
 
     def revisions(self, principal: Principal) -> Revisions:
         """Return when the lists of this server changed last."""
@@ -76,11 +76,11 @@ class OneServer:
             case "ping", "legacy":
                 return b"{}"
             case "resources/subscribe" | "resources/unsubscribe", "legacy":
-                return await self._means.subscriptions.perform(exchange, self.subscribe)
+                return await self._parts.subscriptions.perform(exchange, self.subscribe)
             case ("initialize" | "server/discover" | "ping", _):
                 raise _unknown(exchange)
             case _ if method in OF_ONE:
-                return await task_requests.perform(self._means, exchange, self._server)
+                return await task_requests.perform(self._parts, exchange, self._server)
         if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
             raise _unknown(exchange)
         known = await self._known_page(exchange) if method in known_lists.KINDS else None
@@ -97,7 +97,7 @@ class OneServer:
         offer = (await self._entry(exchange.client)).offer
         if not subscribable(offer.capabilities):
             raise UnknownMethod(f"server {self._server!r} does not offer subscriptions to resources")
-        await self._means.subscriptions.add(exchange, name, self._server, name, offer.era)
+        await self._parts.subscriptions.add(exchange, name, self._server, name, offer.era)
 
     async def _entry(self, client: Client) -> Entry:
         """Return what the server offers, or did before it slept. Raises `ServerError` if it cannot come up."""
@@ -106,8 +106,8 @@ class OneServer:
             raise refused
         entry = self._visible.now(client.principal).entries.get(self._server)
         if entry is None:
-            by = trio.current_time() + self._means.forward.timeout_s(self._server)
-            await self._means.arrival.of(self._server, client.principal, by)
+            by = trio.current_time() + self._parts.forward.timeout_s(self._server)
+            await self._parts.arrival.of(self._server, client.principal, by)
             entry = self._visible.now(client.principal).entries[self._server]
         return entry
 
@@ -126,7 +126,7 @@ class OneServer:
             if not known_lists.is_whole(offer, kind):
                 return None
         cost = known_lists.weight(offer, kind, position) // _LIST_COST
-        body = await self._means.bench.run(cost, known_lists.page, offer, kind, position, client.version)
+        body = await self._parts.bench.run(cost, known_lists.page, offer, kind, position, client.version)
         if client.era == "legacy":
             return body
         return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)
@@ -137,10 +137,10 @@ class OneServer:
 
     async def _passed_on(self, exchange: Exchange) -> bytes:
         since, params, method = trio.current_time(), exchange.params, exchange.method
-        parts = await self._means.bench.run(len(params) // _PARTS_COST, parts_of, method, params, exchange.retry)
+        parts = await self._parts.bench.run(len(params) // _PARTS_COST, parts_of, method, params, exchange.retry)
         if method != "tools/call":
             return await self._answered(exchange, parts, since)
-        return await shown(self._means, exchange, partial(self._called, exchange, parts, since))
+        return await shown(self._parts, exchange, partial(self._called, exchange, parts, since))
 
     async def _called(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Call a tool. Only tools that are known are counted: names are the clients' own choice."""
@@ -151,7 +151,7 @@ class OneServer:
         if entry is None or parts.name not in entry.tools:
             return await self._answered(exchange, parts, since)
         call = self._answered(exchange, parts, since)
-        return await count(self._means.used, exchange, self._server, entry.tools[parts.name], call)
+        return await count(self._parts.used, exchange, self._server, entry.tools[parts.name], call)
 
     async def _answered(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""
@@ -159,7 +159,7 @@ class OneServer:
         entry = await self._entry(client)
         written = entry.offer.era
         as_task = takes_task(client, entry.offer, parts.task)
-        body = await self._means.forward.ask(
+        body = await self._parts.forward.ask(
             exchange,
             ServerRequest(
                 self._server,
@@ -177,7 +177,7 @@ class OneServer:
         )
         if method in known_lists.KINDS:
             kind = known_lists.KINDS[method]
-            body = await self._means.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)
+            body = await self._parts.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)
         return with_lifetime(body, written) if client.era == "modern" and method in CACHED else body
 
 

@@ -19,7 +19,7 @@ from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.exchange import Exchange
-from supervisor.service.means import Means
+from supervisor.service.parts import ServiceParts
 from supervisor.service.questions.labels import label_result
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTask
@@ -50,7 +50,7 @@ def with_task(members: bytes, wanted: msgspec.Raw) -> bytes:
     return b'%b%b"task":%b' % (members, b"," if members else b"", bytes(wanted)) if bytes(wanted) else members
 
 
-async def perform(means: Means, exchange: Exchange, server: str | None = None) -> bytes:
+async def perform(parts: ServiceParts, exchange: Exchange, server: str | None = None) -> bytes:
     """Perform a request about a task, of one server or of any. Raises what `Forwarder.ask` does, and `UnknownTask`."""
     since, client, method = trio.current_time(), exchange.client, exchange.method
     if method not in METHODS[client.era] or client.version < SINCE:
@@ -59,14 +59,14 @@ async def perform(means: Means, exchange: Exchange, server: str | None = None) -
         required: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
         raise TasksNotDeclared(f"{method}: the client did not declare {EXTENSION}", details=required)
     params = exchange.params
-    members = await means.bench.run(len(params) // _READ_COST, members_of, params)
+    members = await parts.bench.run(len(params) // _READ_COST, members_of, params)
     meta = members.pop("_meta", NO_META)
     name = text_of(members.get("taskId"))
     if not name:
         raise MalformedRequest(f"{method}: params need a 'taskId'")
-    task = means.tasks.find(name, client.principal, client.era, server)
+    task = parts.tasks.find(name, client.principal, client.era, server)
     asked = encode({**members, "taskId": task.own})[1:-1]
-    body = await means.forward.ask(
+    body = await parts.forward.ask(
         exchange,
         ServerRequest(
             task.server,
@@ -80,7 +80,7 @@ async def perform(means: Means, exchange: Exchange, server: str | None = None) -
             task=task,
         ),
     )
-    return await means.bench.run(len(body) // _READ_COST, _shown, task, body, method, exchange.asked_by)
+    return await parts.bench.run(len(body) // _READ_COST, _shown, task, body, method, exchange.asked_by)
 
 
 def _shown(task: HeldTask, said: bytes, method: str, asked_by: str) -> bytes:

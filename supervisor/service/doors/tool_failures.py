@@ -9,15 +9,15 @@ from actors.errors import SupervisorError
 from supervisor.service.calls import failures
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import with_member
-from supervisor.service.means import Means
+from supervisor.service.parts import ServiceParts
 
 
-async def shown(means: Means, exchange: Exchange, call: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+async def shown(parts: ServiceParts, exchange: Exchange, call: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
     """Return the result of a call of a tool. Raises what is the client's matter, and errors of servers."""
     try:
         return await call()
     except SupervisorError as error:
         if failures.is_for_client(error):
             raise
-        said = failures.result(error, means.deployment.value.unset(error.server or ""))
+        said = failures.result(error, parts.deployment.value.unset(error.server or ""))
     return said if exchange.client.era == "legacy" else with_member(said, b'"resultType":"complete"')

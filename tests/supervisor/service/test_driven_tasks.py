@@ -40,7 +40,7 @@ START = ServerSettings(terms=Terms(capabilities=OF_CLIENTS))
 async def running_one(clock: MockClock, server: TaskServer, start: ServerSettings = START) -> AsyncIterator[Served]:
     """Run a gateway before one server, which may ask; from then on time passes as fast as it can."""
     async with served({"t": server}, era=server.era, start=start) as running:
-        running.gateway.means.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
+        running.gateway.parts.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
         clock.autojump_threshold = 0.01
         yield running
         clock.autojump_threshold = math.inf
@@ -134,7 +134,7 @@ async def test_a_modern_client_is_asked_by_rounds(era: Era, door: str, mock_cloc
     server = TaskServer(era, ask=1)
     async with running_one(mock_clock, server) as running:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(running.gateway.means.parking.run, trio.Event())
+            nursery.start_soon(running.gateway.parts.parking.run, trio.Event())
             required = (await call(running, door, MODERN))["result"]
             assert required["resultType"] == "input_required"
             (key,) = required["inputRequests"]

@@ -49,6 +49,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
+from supervisor.service.parts import ServiceParts
 from supervisor.service.port import answer
 from supervisor.service.questions.elicitations import Elicitations
 from supervisor.service.request import ServerRequest
@@ -208,15 +209,17 @@ async def gateway(
     )
     rig = Rig(
         Gateway(
-            router.address,
-            registry.catalogue,
-            registry.statuses,
-            deployment(FILES, **settings),
-            version="1.0",
-            used=lambda who, name, tool, good, *_: used.append((name, tool, good)),
-            subscribers=Subscribers(at_once),
-            key=bytes(32),
-            elicitations=Elicitations(registry.feed, lambda: 0.0),
+            ServiceParts(
+                router.address,
+                registry.catalogue,
+                registry.statuses,
+                deployment(FILES, **settings),
+                used=lambda who, name, tool, good, *_: used.append((name, tool, good)),
+                subscribers=Subscribers(at_once),
+                key=bytes(32),
+                elicitations=Elicitations(registry.feed, lambda: 0.0),
+            ),
+            "1.0",
         ),
         server,
         registry,

@@ -77,7 +77,7 @@ class Rig:
 async def rig(clock: MockClock, server: TaskServer, door: str = "all", **start: Any) -> AsyncIterator[Rig]:
     settings = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), **start)
     async with served({"t": server}, era=server.era, start=settings) as running:
-        running.gateway.means.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
+        running.gateway.parts.deployment.set(deployment(ServerConfig(name="t", command="x")).value)
         clock.autojump_threshold = 0.01
         yield Rig(running, server, door)
         clock.autojump_threshold = math.inf
@@ -176,7 +176,7 @@ async def test_it_is_known_at_every_door_of_its_server_and_at_no_other(era: Era,
     settings = ServerSettings(terms=Terms(capabilities=OF_CLIENTS))
     async with served({"t": server, "u": other}, era=era, start=settings) as running:
         entries = [ServerConfig(name=name, command="x") for name in ("t", "u")]
-        running.gateway.means.deployment.set(deployment(*entries).value)
+        running.gateway.parts.deployment.set(deployment(*entries).value)
         at = Rig(running, server, "all")
         name = await at.make()
         assert (await at.ask("tasks/get", door="servers/t", taskId=name))["result"]["taskId"] == name

@@ -272,7 +272,7 @@ async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model() -> Non
 async def test_calls_of_known_tools_are_counted() -> None:
     async with door() as rig:
         used: list[tuple[str, str, bool]] = []
-        rig.running.gateway.means.used = lambda _, server, tool, good, *__: used.append((server, tool, good))
+        rig.running.gateway.parts.used = lambda _, server, tool, good, *__: used.append((server, tool, good))
         await rig.ask(LEGACY, "tools/call", {"name": "tool0"})
         await rig.ask(LEGACY, "tools/call", {"name": "made up"})
         rig.server.errors["tools/call"] = {"code": 1, "message": "no"}
@@ -396,7 +396,7 @@ async def test_a_list_whose_pages_have_no_end_is_told_as_it_is_known(era: Era) -
 async def test_doors_know_what_the_head_of_a_call_repeats() -> None:
     mirrors = (Mirror("mcp-param-region", ("region",)),)
     async with door() as rig:
-        known = rig.running.gateway.means.catalogue
+        known = rig.running.gateway.parts.catalogue
         offer = known.value.entries["whole"].offer
         tools = (replace(offer.tools[0], mirrors=mirrors), *offer.tools[1:])
         known.set(replace(known.value, entries={"whole": Entry.make("whole", "http", replace(offer, tools=tools))}))

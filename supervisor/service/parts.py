@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Address, Latest
@@ -22,9 +22,10 @@ from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
 
 
-class Means:
-    """The parts that all doors share. `clock` gives unix time in seconds; `used` is told of each call that ended.
+class ServiceParts:
+    """The parts that all doors share.
 
+    `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
     `key` seals the states of parked calls; `parking.run` has to run somewhere.
     """
 
@@ -34,8 +35,8 @@ class Means:
         catalogue: Latest[Catalogue],
         statuses: Latest[Mapping[str, ServerStatus]],
         deployment: Latest[Deployment],
+        *,
         used: Used,
-        clock: Callable[[], float],
         subscribers: Subscribers,
         key: bytes,
         elicitations: Elicitations,
