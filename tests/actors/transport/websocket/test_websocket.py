@@ -155,7 +155,7 @@ async def test_a_server_that_answered_a_ping_while_the_daemon_stood_still_is_not
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connection, "PING_S", 0.5)
-    monkeypatch.setattr(connection, "PONG_S", 2.0)
+    monkeypatch.setattr(connection, "PONG_S", 4.0)
     server = SocketServer(FakeServer().serve)
     async with before(server) as rig:
         await rig.wake()
