@@ -8,12 +8,12 @@
 import sys
 
 from supervisor.host.interrupt import outlive_signals, plain_interrupt
-from supervisor.host.loading import loading
+from supervisor.host.loading import pause_gc
 
 
 def main() -> None:
     """Run the command line."""
-    with plain_interrupt(), loading():
+    with plain_interrupt(), pause_gc():
         if sys.argv[1:2] == ["run"]:
             outlive_signals()
         from supervisor.cli import main as run

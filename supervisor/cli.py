@@ -17,7 +17,7 @@ import click
 
 from actors.kit import is_want, reason_of
 from supervisor.commands.outcomes import EXIT_INTERRUPTED, EXIT_WANT
-from supervisor.host.loading import loading
+from supervisor.host.loading import pause_gc
 from supervisor.host.version import VERSION
 
 _MODULES = {
@@ -50,7 +50,7 @@ class Commands(click.Group):
         del ctx
         if cmd_name not in _MODULES:
             return None
-        with loading():
+        with pause_gc():
             command = getattr(import_module(_MODULES[cmd_name]), cmd_name)
         assert isinstance(command, click.Command)
         return command

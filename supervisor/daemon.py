@@ -39,7 +39,7 @@ from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
 from supervisor.host.hard_end import HardEnd
-from supervisor.host.logs import records_lost
+from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.pauses import keep_catalogue, short_pauses
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
@@ -230,7 +230,7 @@ class Daemon:
             degraded=self.conditions.now,
             usage=usage.table,
             counters=lambda: counters,
-            log_records_lost=records_lost,
+            log_records_lost=count_lost_records,
             totals=usage.totals,
             control=Operation(deployment, servers, router.address, registry, store),
             journals=servers.journals.find,

@@ -39,8 +39,8 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
         given = questions.answers(result.get("inputRequests") or {})
         result = _result(url, wanted, asked, {RESPONSES: given, STATE: result.get(STATE, "")})
     result.pop("resultType", None)
-    if (waiting := _waiting(result)) is not None:
-        raise CommandFailed(_unanswered(tool, waiting))
+    if (waiting := _unanswered_questions(result)) is not None:
+        raise CommandFailed(_refusal(tool, waiting))
     if as_json:
         print_json(result)
     else:
@@ -59,10 +59,10 @@ def _result(
     try:
         return ask(question)
     except RequestRefused as error:
-        raise CommandFailed(_explained(error)) from None
+        raise CommandFailed(_describe(error)) from None
 
 
-def _waiting(result: dict[str, Any]) -> dict[str, Any] | None:
+def _unanswered_questions(result: dict[str, Any]) -> dict[str, Any] | None:
     """Return the questions that a model would be told of by a result; None if it is one of the tool."""
     told = result.get("structuredContent")
     if not isinstance(told, dict) or told.get("status") != KIND:
@@ -71,7 +71,7 @@ def _waiting(result: dict[str, Any]) -> dict[str, Any] | None:
     return asks if isinstance(asks, dict) and isinstance(state, str) and state.startswith(PREFIX) else None
 
 
-def _unanswered(tool: str, waiting: dict[str, Any]) -> str:
+def _refusal(tool: str, waiting: dict[str, Any]) -> str:
     messages = (clean(str(asks.get("message", ""))) for asks in waiting.values() if isinstance(asks, dict))
     asked = "\n".join(f"  {message}" for message in messages)
     return (
@@ -98,8 +98,7 @@ def _object(text: str) -> dict[str, msgspec.Raw]:
         raise click.UsageError(f'the arguments are no JSON object such as \'{{"path": "/tmp"}}\': {error}') from None
 
 
-def _explained(error: RequestRefused) -> str:
-    """Return message and data of a JSON-RPC error for people."""
+def _describe(error: RequestRefused) -> str:
     lines = [f"{clean(error.message)} ({error.code})"]
     if error.data is not None:
         lines.append(clean(msgspec.json.format(msgspec.json.encode(error.data), indent=2).decode()))

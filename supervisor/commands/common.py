@@ -48,7 +48,6 @@ STATE_STYLES = {
 
 
 def ask(question: Callable[[], Awaitable[T]]) -> T:
-    """Run an async function to its end. Raises `NoDaemon`."""
     try:
         return trio.run(question)
     except DaemonUnreachable as error:
@@ -75,7 +74,6 @@ def page(url: str, path: str, parameters: Sequence[tuple[str, str]], *, needs: s
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console for this moment's stdout or stderr."""
     out = Console(stderr=stderr, highlight=False, emoji=False)
     if not out.is_terminal:
         out.width = PIPE_WIDTH  # a pipe has no edge: nothing is wrapped or cut
@@ -93,7 +91,6 @@ def print_table(out: Console, rows: RenderableType) -> None:
 
 
 def below(text: Text) -> RenderableType:
-    """Return a text as it stands below what it is about."""
     return Padding(text, (0, 0, 0, 4), expand=False)
 
 
@@ -103,7 +100,6 @@ def plain(text: object) -> Text:
 
 
 def state_text(state: object) -> Text:
-    """Return a state in its colour."""
     return Text(str(state), style=STATE_STYLES.get(str(state), "yellow"))
 
 
@@ -116,7 +112,6 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON on stdout."""
     click.echo(json_text(value, indent=2))
 
 

@@ -40,26 +40,26 @@ Answer = dict[str, Any]
 def login(*, server: str, opens: bool, deadline_s: float, as_json: bool, url: str) -> None:
     """Log in at a remote SERVER: prints the address where you say yes, and waits until you have."""
 
-    def shown(answer: Answer) -> None:
+    def show(answer: Answer) -> None:
         click.echo(f"Log in at {plain(server).plain} here:\n\n  {plain(answer['url']).plain}\n", err=as_json)
         if opens and str(answer["url"]).startswith(("https://", "http://")):
             webbrowser.open(str(answer["url"]))
 
-    _end(_answered(lambda: _login(url, server, deadline_s, shown)), as_json=as_json)
+    _end(_answered(lambda: _login(url, server, deadline_s, show)), as_json=as_json)
 
 
-async def _login(url: str, server: str, deadline_s: float, shown: Callable[[Answer], None]) -> Answer:
+async def _login(url: str, server: str, deadline_s: float, show: Callable[[Answer], None]) -> Answer:
     async with connect(url) as daemon:
         answer = await daemon.login(server)
         if answer["state"] != "pending":
             return answer
-        shown(answer)
+        show(answer)
         with trio.move_on_after(deadline_s):
-            return await _finished(daemon, str(answer["login"]))
+            return await _wait_for_end(daemon, str(answer["login"]))
         return {**answer, "state": "failed", "message": f"{server}: nobody said yes within {deadline_s:g} s"}
 
 
-async def _finished(daemon: DaemonClient, login: str) -> Answer:
+async def _wait_for_end(daemon: DaemonClient, login: str) -> Answer:
     answer: Answer = {"state": "pending"}
     while answer["state"] == "pending":
         answer = await daemon.page(f"/api/logins/{login}", [("wait_s", f"{WAIT_S:g}")], needs="state")

@@ -58,7 +58,7 @@ def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -
 def _follow(url: str, path: str, newest: int, show: Callable[[list[Line]], None]) -> None:
     seen = newest
 
-    def told(event: dict[str, Any]) -> None:
+    def on_event(event: dict[str, Any]) -> None:
         nonlocal seen
         seen = event["newest"]
         if event["missed"]:
@@ -68,11 +68,10 @@ def _follow(url: str, path: str, newest: int, show: Callable[[list[Line]], None]
     def say(text: str) -> None:
         click.echo(text, err=True)
 
-    ask(lambda: follow(url, lambda: f"{path}?after={seen}", told, say))
+    ask(lambda: follow(url, lambda: f"{path}?after={seen}", on_event, say))
 
 
 def line(logged: Line) -> Text:
-    """Return one line for people."""
     at = time.strftime("%m-%d %H:%M:%S", time.localtime(logged["time"]))
     name, style = SOURCES.get(logged["source"], (str(logged["source"]), ""))
     return Text.assemble((at, "dim"), " ", (f"{name:8}", style), " ", plain(logged["text"]))

@@ -29,7 +29,6 @@ _DECLINED: Final[dict[str, Any]] = {"action": "decline"}
 
 
 def is_terminal() -> bool:
-    """Say whether somebody can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -93,16 +92,16 @@ def _value(field: FormField) -> Any:
         case "boolean":
             return line.lower() in _YES
         case "select":
-            return _chosen(field, line)
+            return _choice(field, line)
         case "multiselect":
-            return [_chosen(field, part.strip()) for part in line.split(",")]
+            return [_choice(field, part.strip()) for part in line.split(",")]
     try:
         return msgspec.json.decode(line)
     except (msgspec.MsgspecError, RecursionError):
         return line
 
 
-def _chosen(field: FormField, line: str) -> str:
+def _choice(field: FormField, line: str) -> str:
     """Return the choice that is named by its number or by itself."""
     if line.isdecimal() and 1 <= int(line) <= len(field.choices):
         return field.choices[int(line) - 1].const

@@ -26,7 +26,7 @@ from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import split_address
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.interrupt import plain_interrupt
-from supervisor.host.loading import loading
+from supervisor.host.loading import pause_gc
 from supervisor.host.logs import logging_to_stderr
 
 log = logging.getLogger(__name__)
@@ -35,8 +35,7 @@ LISTENING = "listening on "
 EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
 
 
-def searched(environ: Mapping[str, str]) -> list[Path]:
-    """Return where a configuration is looked for, in this order."""
+def config_places(environ: Mapping[str, str]) -> list[Path]:
     own = [Path(environ["HOME"]) / ".config" / "mcpvisor" / "mcp.json"] if environ.get("HOME") else []
     return [Path("mcp.json"), Path(".mcp.json"), *own]
 
@@ -45,7 +44,7 @@ def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the given file, or the first one that exists. Raises `ConfigError` that names where it looked."""
     if given is not None:
         return given
-    places = searched(environ)
+    places = config_places(environ)
     for place in places:
         if is_file(str(place)):
             return place
@@ -70,7 +69,7 @@ def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
 
 
 def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
-    with plain_interrupt(), loading():
+    with plain_interrupt(), pause_gc():
         # Imported here: the other commands start in half the time without the web server.
         from supervisor import daemon
         from supervisor.front.edge.listening import open_sockets
@@ -91,7 +90,6 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
 
 
 def checked_address(listen: str | None) -> str | None:
-    """Return the address that was given as an option. Raises `ConfigError` if it is none."""
     try:
         if listen is not None:
             split_address(listen)

@@ -55,34 +55,30 @@ def status(*, as_json: bool, url: str) -> None:
         print_json(overview)
         return
     out = console()
-    out.print(servers_shown(overview["servers"], time.time(), out))
+    out.print(render_servers(overview["servers"], time.time(), out))
     out.print(f"\nmcpvisor {overview['version']} at {url}, up {duration(overview['uptime_s'])}", markup=False)
     out.print(savings_line(overview["totals"], overview["tokens"]), markup=False)
-    for line in degraded(overview.get("degraded", ()), time.time()):
+    for line in list_degraded(overview.get("degraded", ()), time.time()):
         out.print(line)
     told = {row.get("last_error") for row in overview["servers"]}
     for problem in overview["configuration_problems"]:
         if problem not in told:
             out.print(plain(f"problem: {problem}"))
-    for line in attention(ordered(overview["servers"])):
+    for line in attention(sort_by_need(overview["servers"])):
         out.print(line)
     if waiting := overview.get("questions"):
         out.print(plain(f"questions that wait for you: {waiting}, see {overview['questions_at']}"))
 
 
-def degraded(rows: Sequence[Row], now: float) -> list[Text]:
-    """Return a line for each thing that works only in part; `now` is unix time in seconds."""
+def list_degraded(rows: Sequence[Row], now: float) -> list[Text]:
     return [plain(f"degraded for {duration(now - row['since'])}: {row['what']}: {row['why']}") for row in rows]
 
 
 def state_of(row: Row) -> str:
-    """Return the word for how a server is doing."""
     return "disabled" if row.get("disabled") else str(row["state"])
 
 
-def ordered(servers: list[Row]) -> list[Row]:
-    """Return the rows, what needs attention last, else by name."""
-
+def sort_by_need(servers: list[Row]) -> list[Row]:
     def key(row: Row) -> tuple[int, str]:
         state = state_of(row)
         if state in ORDER:
@@ -92,7 +88,7 @@ def ordered(servers: list[Row]) -> list[Row]:
     return sorted(servers, key=key)
 
 
-def servers_shown(servers: list[Row], now: float, out: Console) -> RenderableType:
+def render_servers(servers: list[Row], now: float, out: Console) -> RenderableType:
     """Return the rows of `/api/status` as a table, or as cards if it is narrow; `now` is unix time in seconds."""
     if out.is_terminal and out.width >= WIDE:
         return servers_table(servers, now)
@@ -100,9 +96,8 @@ def servers_shown(servers: list[Row], now: float, out: Console) -> RenderableTyp
 
 
 def servers_table(servers: list[Row], now: float) -> RenderableType:
-    """Return the rows of `/api/status` as a table; `now` is unix time in seconds."""
     rows = table(*COLUMNS, right=NUMBERS)
-    for row in ordered(servers):
+    for row in sort_by_need(servers):
         rows.add_row(
             plain(row["server"]),
             state_text(state_of(row)),
@@ -118,14 +113,13 @@ def servers_table(servers: list[Row], now: float) -> RenderableType:
 
 
 def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
-    """Return the rows of `/api/status` for a terminal of `width` columns; `now` is unix time in seconds."""
-    columns = _fitting(width)
+    columns = _columns_for(width)
     longest = max((len(plain(row["server"])) for row in servers), default=0)
     size = max(MIN_NAME, min(width - _width_of(columns), longest))
     head = _card_line(Text("SERVER"), [Text(name) for name, _ in columns], columns, size)
     head.stylize("bold")
     lines: list[RenderableType] = [head]
-    for row in ordered(servers):
+    for row in sort_by_need(servers):
         facts = [state_text(state_of(row)), Text(duration(now - row["since"]))]
         facts += [Text(_number(row.get(name.lower()))) for name, _ in columns[len(facts) :]]
         lines.append(_card_line(plain(row["server"]), facts, columns, size))
@@ -133,7 +127,7 @@ def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
     return Group(*lines)
 
 
-def _fitting(width: int) -> Sequence[tuple[str, int]]:
+def _columns_for(width: int) -> Sequence[tuple[str, int]]:
     """Return the columns that have room; state and age always do."""
     columns: Sequence[tuple[str, int]] = CARD_COLUMNS
     while len(columns) > 2 and width - _width_of(columns) < MIN_NAME:
@@ -159,7 +153,6 @@ def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]]
 
 
 def _details(row: Row, now: float) -> Iterator[Text]:
-    """Return what there is to say of a server beside numbers, each once."""
     if row.get("requires_reauth"):
         yield plain("requires_reauth")
     if row.get("activity"):
@@ -182,27 +175,25 @@ def _details(row: Row, now: float) -> Iterator[Text]:
 
 
 def attention(servers: list[Row]) -> Iterator[Text]:
-    """Return which servers need attention, and what helps."""
     barred = [row for row in servers if row.get("requires_reauth")]
     if barred:
-        yield _named("wants a login", barred, "`mcpvisor login SERVER`")
+        yield _advise("wants a login", barred, "`mcpvisor login SERVER`")
     troubled = [row for row in servers if state_of(row) in TROUBLED and not row.get("requires_reauth")]
     misconfigured = [row for row in troubled if row.get("wanted") == "stopped"]
     failing = [row for row in troubled if row.get("wanted") != "stopped"]
     failing += [row for row in servers if state_of(row) not in (*ORDER, *TROUBLED) and row.get("last_error")]
     if misconfigured:
-        yield _named("cannot run as configured", misconfigured, "correct that, then restart the daemon")
+        yield _advise("cannot run as configured", misconfigured, "correct that, then restart the daemon")
     if failing:
-        yield _named("failing", failing, "see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`")
+        yield _advise("failing", failing, "see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`")
 
 
-def _named(what: str, servers: list[Row], advice: str) -> Text:
+def _advise(what: str, servers: list[Row], advice: str) -> Text:
     names = Text(", ").join(plain(row["server"]) for row in servers)
     return Text.assemble((what, STATE_STYLES["failed"]), ": ", names, "; ", advice)
 
 
 def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
-    """Return what the four meta-tools save, with the numbers behind it."""
     about = "" if tokens["exact"] else ("about " if tokens["counted"] else "so far about ")
     exposed, cost = tokens["exposed_tokens"], tokens["meta_tokens"]
     return (

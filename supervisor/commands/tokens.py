@@ -39,7 +39,6 @@ def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> 
 
 
 def servers_table(servers: list[dict[str, Any]]) -> RenderableType:
-    """Return the servers of `/api/tokens` as a table."""
     rows = table("SERVER", "TOOLS", "TOKENS", "", right=("TOOLS", "TOKENS"))
     for row in servers:
         counted = f"{row['counted']} of {row['tools']} counted" if row["counted"] < row["tools"] else ""
@@ -50,7 +49,6 @@ def servers_table(servers: list[dict[str, Any]]) -> RenderableType:
 
 
 def tools_table(tools: list[dict[str, Any]]) -> RenderableType:
-    """Return the tools of `/api/tokens` as a table."""
     rows = table("TOOL", "TOKENS", right=("TOKENS",))
     for row in tools:
         rows.add_row(plain(row["path"]), "-" if row["tokens"] is None else f"{row['tokens']:,}")

@@ -94,7 +94,6 @@ def parameters(criteria: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def rows_of(listed: list[dict[str, Any]]) -> RenderableType:
-    """Return rows of `/api/tools` as a table."""
     rows = table(*COLUMNS, right=NUMBERS)
     for row in listed:
         metadata = row["metadata"]

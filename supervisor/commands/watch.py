@@ -67,7 +67,6 @@ async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None
 
 
 def line(event: Event) -> Text:
-    """Return one event as a line for people."""
     at = time.strftime("%H:%M:%S", time.localtime(event["time"])) if "time" in event else "        "
     server = plain(event.get("server") or "")
     return Text(" ").join(part for part in (Text(at, style="dim"), server, *_details(event)) if part)

@@ -24,11 +24,11 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
 from supervisor.config.entries.remarks import Remark
 from supervisor.config.entries.servers import Surroundings, read_server
-from supervisor.config.entries.slugs import called, derived_slugs
+from supervisor.config.entries.slugs import derived_slugs, name_table
 from supervisor.config.entries.tool_timeout import by_default, tool_timeout_s
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import split_address
-from supervisor.config.syntax.environment import passed, shared
+from supervisor.config.syntax.environment import inherit, read_env
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import ConfigText, read_document
@@ -62,7 +62,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def server_names(self) -> dict[str, str]:
         """Every name that a configured server can be called by, and the name its tools are shown under."""
-        return called(self.servers, [problem.server for problem in self.problems if problem.server])
+        return name_table(self.servers, [problem.server for problem in self.problems if problem.server])
 
 
 def load(path: Path, environ: Mapping[str, str], listen: str | None = None) -> Configuration:
@@ -98,7 +98,7 @@ def parse(
     settings = _settings(by_default(top.get("supervisor"), "call_timeout_s", timeout_s), path.parent, environ, findings)
     if listen is not None:
         settings = replace(settings, listen=listen)
-    from_ours = passed(settings.pass_env, environ, findings)
+    from_ours = inherit(settings.pass_env, environ, findings)
     around = Surroundings(
         findings=findings,
         environ=environ,
@@ -134,7 +134,6 @@ def _raise_together(fatal: list[ConfigError]) -> None:
 
 
 def _top_level(document: ConfigText, path: Path, findings: Findings) -> dict[str, Any]:
-    """Return the outermost object. Raises `ConfigError` for keys that it cannot have."""
     top = document.value
     if not isinstance(top, dict):
         raise findings.error((), "the outermost value must be an object", 'write {"mcpServers": {...}}')
@@ -223,7 +222,6 @@ def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
 
 
 def _settings(members: Any, directory: Path, environ: Mapping[str, str], findings: Findings) -> Settings:
-    """Return our settings. Raises the first `ConfigError` of them."""
     own = {key: value for key, value in (members or {}).items() if not is_comment(key)}
     judged = findings.beside()
     keys = keys_of(Settings)
@@ -251,7 +249,7 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         except ConfigError as error:
             raise findings.error(("supervisor", "data_dir"), error.message, error.hint) from None
         own["data_dir"] = str(directory / expanded)
-    own["env"] = shared(own, environ, findings)
+    own["env"] = read_env(own, environ, findings)
     settings: Settings = build(Settings, own)
     return settings
 

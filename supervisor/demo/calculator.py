@@ -23,7 +23,6 @@ server = StdioServer("calculator", era="modern", instructions="Arithmetic and si
 
 
 def calculate(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Evaluate an arithmetic expression. Raises ValueError for anything else."""
     expression = str(arguments["expression"])
     if len(expression) > MAX_CHARS:
         raise ValueError(f"an expression has at most {MAX_CHARS} characters")
@@ -45,7 +44,6 @@ def _value(node: ast.expr) -> float:
 
 
 def describe(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return mean, median and spread of some numbers. Raises ValueError without numbers."""
     numbers = [float(number) for number in arguments["numbers"]]
     if not numbers:
         raise ValueError("there are no numbers")

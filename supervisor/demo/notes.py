@@ -13,7 +13,6 @@ notes: dict[str, str] = {}
 
 
 def add_note(arguments: dict[str, Any]) -> str:
-    """Keep a note; it becomes a resource, too."""
     title, text = str(arguments["title"]), str(arguments["text"])
     notes[title] = text
     server.add_resource(f"note:///{title}", title, "A note", lambda: notes[title])
@@ -21,13 +20,11 @@ def add_note(arguments: dict[str, Any]) -> str:
 
 
 def list_notes(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return all titles."""
     del arguments
     return {"titles": sorted(notes)}
 
 
 def search_notes(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the titles of notes with these words."""
     wanted = str(arguments["words"]).casefold()
     return {"titles": sorted(title for title, text in notes.items() if wanted in f"{title} {text}".casefold())}
 

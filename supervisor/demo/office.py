@@ -110,48 +110,40 @@ class Records:
         self._rows: dict[int, Record] = {}
 
     def create(self, arguments: Record) -> Record:
-        """Keep a new record and return it with its number."""
         number = max(self._rows, default=0) + 1
         self._rows[number] = {"id": number, **arguments}
         return self._rows[number]
 
     def get(self, arguments: Record) -> Record:
-        """Return one record. Raises ValueError if there is none of that number."""
         number = arguments["id"]
         if number not in self._rows:
             raise ValueError(f"there is no {self._kind} {number}")
         return self._rows[number]
 
     def update(self, arguments: Record) -> Record:
-        """Change the given fields of a record and return it. Raises ValueError if there is none."""
         self.get(arguments).update(arguments)
         return self.get(arguments)
 
     def delete(self, arguments: Record) -> Record:
-        """Remove a record and return it. Raises ValueError if there is none."""
         record = self.get(arguments)
         del self._rows[arguments["id"]]
         return record
 
     def list(self, arguments: Record) -> Record:
-        """Return a page of records, newest last."""
         first, size = arguments.get("offset", 0), arguments.get("limit", 20)
         rows = [*self._rows.values()]
         return {"total": len(rows), "items": rows[first : first + size]}
 
     def search(self, arguments: Record) -> Record:
-        """Return the records with these words in any field."""
         words = str(arguments["words"]).casefold()
         return {"items": [row for row in self._rows.values() if words in str([*row.values()]).casefold()]}
 
     def count(self, arguments: Record) -> Record:
-        """Return how many records have these values."""
         wanted = arguments.items()
         return {"count": sum(1 for row in self._rows.values() if wanted <= row.items())}
 
 
 def build(department: str) -> StdioServer:
-    """Return the server of one department. Raises KeyError if there is none of that name."""
     server = StdioServer(department, instructions=f"Records of the {department} department.")
     for kind, fields in DEPARTMENTS[department].items():
         _add_tools(server, kind, fields)

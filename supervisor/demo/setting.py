@@ -35,7 +35,6 @@ class TourFailed(Exception):
 
 
 def configuration() -> dict[str, Any]:
-    """Return the `mcpServers` document of the tour."""
     servers = {name: _entry(module) for name, module in SMALL.items()}
     servers["calculator"]["idle_timeout_s"] = IDLE_S
     servers |= {department: _entry("office", department) for department in DEPARTMENTS}
@@ -94,7 +93,7 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=environment
         )
     try:
-        yield await _started(process, log)
+        yield await _await_start(process, log)
     finally:
         # Whatever happened in the block: no daemon is left behind.
         with trio.move_on_after(END_S, shield=True):
@@ -106,7 +105,7 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
             await process.wait()
 
 
-async def _started(process: trio.Process, log: Path) -> DemoDaemon:
+async def _await_start(process: trio.Process, log: Path) -> DemoDaemon:
     with trio.move_on_after(START_S):
         url = await _address(process)
         if url is not None:
@@ -131,5 +130,4 @@ def _complete_lines(data: bytes) -> Iterable[str]:
 
 
 def last_lines(log: Path) -> str:
-    """Return the end of a log."""
     return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:])

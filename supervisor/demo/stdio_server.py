@@ -62,7 +62,6 @@ class StdioServer:
         self._tools[name] = (definition, run)
 
     def remove_tool(self, name: str) -> bool:
-        """Offer a tool no longer; False if there was none."""
         return self._tools.pop(name, None) is not None
 
     def add_resource(self, uri: str, name: str, description: str, read: Callable[[], str]) -> None:
@@ -70,12 +69,11 @@ class StdioServer:
         definition = {"uri": uri, "name": name, "description": description, "mimeType": "text/plain"}
         self._resources[uri] = (definition, read)
 
-    def tools_changed(self) -> None:
+    def notify_tools_changed(self) -> None:
         """Tell the client that the list of tools is another one now (legacy era)."""
         _write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 
     def serve(self) -> None:
-        """Answer until stdin ends."""
         for line in sys.stdin:
             message = json.loads(line)
             if "id" not in message or "method" not in message:

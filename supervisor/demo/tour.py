@@ -18,7 +18,7 @@ from rich.console import Console
 
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, Socket, connect, open_socket
 from supervisor.commands.common import console, plain
-from supervisor.commands.status import savings_line, servers_shown
+from supervisor.commands.status import render_servers, savings_line
 from supervisor.demo.setting import IDLE_S, LOG_NAME, DemoDaemon, TourFailed, configuration, last_lines, running_daemon
 from supervisor.metatools.definitions import DISCOVER, EXECUTE
 
@@ -57,14 +57,14 @@ async def _tour(directory: Path, out: Console) -> None:
 
 async def _perform(title: str, step: Callable[[], Awaitable[None]], out: Console) -> None:
     out.print(f"\n{title}", style="bold", markup=False)
-    with trio.move_on_after(STEP_S), _waiting(out):
+    with trio.move_on_after(STEP_S), _spin(out):
         await step()
         return
     raise TourFailed(f'"{title}" was not done within {STEP_S:g} s')
 
 
 @contextmanager
-def _waiting(out: Console) -> Iterator[None]:
+def _spin(out: Console) -> Iterator[None]:
     """Show on a terminal that something is under way."""
     if not out.is_terminal:
         yield
@@ -82,7 +82,6 @@ class Steps:
         self._out = out
 
     def all(self) -> list[tuple[str, Callable[[], Awaitable[None]]]]:
-        """Return title and function of each step."""
         return [
             ("1. Servers come up: spawn, handshake, discover", self.come_up),
             ("2. A model searches by what it wants to do", self.discover),
@@ -106,16 +105,14 @@ class Steps:
                 raise TourFailed(f"{failed[0]['server']} failed: {failed[0]['last_error']}")
             await trio.sleep(POLL_S)
         now = status["started"] + status["uptime_s"]
-        self._out.print(servers_shown(status["servers"], now, self._out))
+        self._out.print(render_servers(status["servers"], now, self._out))
 
     async def discover(self) -> None:
-        """Search for a tool by its purpose, and with typing errors."""
         await self._find("write down something to remember", "notes:add_note")
         await self._find("roll out a new version to production", "engineering:create_deployment")
         await self._find("crate a suport tiket", "support:create_ticket")
 
     async def execute(self) -> None:
-        """Call a tool of a legacy server and one of a modern one."""
         note = {"title": "demo", "text": "it works"}
         self._say(f"notes:add_note answers: {await self._run('notes:add_note', note)}")
         self._say(f"calculator:calculate answers: {await self._run('calculator:calculate', {'expression': '6 * 7'})}")
@@ -163,7 +160,6 @@ class Steps:
         self._say(f"{how}: name, description and input schema of every tool")
 
     async def end(self) -> None:
-        """End the daemon and look for processes that outlived it."""
         pids = [row["pid"] for row in (await self._client.status())["servers"] if row["pid"]]
         await self._daemon.end()
         left = [pid for pid in pids if _lives(pid)]

@@ -18,29 +18,26 @@ server = StdioServer("weather-desk", instructions="Made-up weather; open a stati
 
 
 def report(place: str) -> dict[str, Any]:
-    """Return today's made-up weather of a place, always the same for the same name."""
     number = zlib.crc32(place.casefold().encode())
     return {"place": place, "sky": SKIES[number % len(SKIES)], "temperature_c": number // 7 % 35 - 5}
 
 
 def open_station(arguments: dict[str, Any]) -> str:
-    """Add a tool for one place and tell the client. Raises ValueError for what is no name."""
     place = str(arguments["place"])
     if not place.isascii() or not place.isalpha():
         raise ValueError("a place has letters only")
     name = f"observe_{place.lower()}"
     description = f"Observe the weather at the station in {place}: sky and temperature"
     server.add_tool(name, description, {}, lambda _: report(place), read_only=True)
-    server.tools_changed()
+    server.notify_tools_changed()
     return f"The station in {place} is open; its tool is {name}."
 
 
 def close_station(arguments: dict[str, Any]) -> str:
-    """Remove the tool of a place and tell the client. Raises ValueError if there is none."""
     place = str(arguments["place"])
     if not server.remove_tool(f"observe_{place.lower()}"):
         raise ValueError(f"there is no station in {place}")
-    server.tools_changed()
+    server.notify_tools_changed()
     return f"The station in {place} is closed."
 
 

@@ -49,7 +49,6 @@ class DataDir:
 
     @property
     def database(self) -> Path:
-        """The file of the store."""
         return self.root / _DATABASE
 
     @property
@@ -132,7 +131,7 @@ def problems_of(root: Path) -> list[ConfigError]:
     if problem is not None:
         return [problem]
     files = [(examine, root / _DATABASE), *((_peek, root / f"{name}.key") for name in KEYS)]
-    return [refusal for examination, path in files for refusal in _refused(examination, path)]
+    return [refusal for examination, path in files for refusal in _examine(examination, path)]
 
 
 def _trouble_with(root: Path, about: os.stat_result) -> ConfigError | None:
@@ -157,14 +156,13 @@ def _trouble_with(root: Path, about: os.stat_result) -> ConfigError | None:
 
 
 def _user(uid: int) -> str:
-    """Return the name of a user, the number of one without a name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user id {uid}"
 
 
-def _refused(examination: Callable[[Path], object], path: Path) -> list[ConfigError]:
+def _examine(examination: Callable[[Path], object], path: Path) -> list[ConfigError]:
     try:
         examination(path)
     except FileNotFoundError:

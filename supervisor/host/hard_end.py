@@ -31,14 +31,12 @@ class HardEnd:
             self._thread = None
 
     def begin(self) -> None:
-        """The end begins now. Beginning again changes nothing."""
         if self._thread is None and not self._begun.is_set():
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.setitimer(signal.ITIMER_REAL, self._seconds)
         self._begun.set()
 
     def cancel(self) -> None:
-        """The end came in order."""
         self._cancelled.set()
         if self._thread is None:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def loading() -> Iterator[None]:
+def pause_gc() -> Iterator[None]:
     """Search for no garbage in the block. One may be inside of another."""
     before = gc.isenabled()
     gc.disable()

@@ -73,7 +73,6 @@ class Writer(logging.Handler):
         self._start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a record, or count it as lost."""
         try:
             self._queue.put_nowait(self.format(record))
             if self._thread is None:
@@ -130,8 +129,7 @@ class Writer(logging.Handler):
             self._told += 1  # there is nobody to tell
 
 
-def records_lost() -> int:
-    """Return how many records were lost by the writers in use."""
+def count_lost_records() -> int:
     return sum(handler.lost for handler in logging.getLogger().handlers if isinstance(handler, Writer))
 
 

@@ -65,8 +65,7 @@ def blocks() -> dict[str, str]:
     }
 
 
-def marked(name: str, body: str) -> str:
-    """Return a table between its markers."""
+def mark(name: str, body: str) -> str:
     return f"<!-- generated: {name} -->\n{body}\n<!-- end: {name} -->"
 
 
@@ -76,12 +75,11 @@ def rewrite(text: str) -> str:
         parts = re.split(f"<!-- generated: {name} -->.*?<!-- end: {name} -->", text, flags=re.DOTALL)
         if len(parts) != 2:
             raise ValueError(f"the table {name} is there {len(parts) - 1} times instead of once")
-        text = marked(name, body).join(parts)
+        text = mark(name, body).join(parts)
     return text
 
 
 def schema() -> dict[str, Any]:
-    """Return a JSON Schema (draft 2020-12) of the file, for completion in editors."""
     settings, server = _members(keys_of(Settings), Settings), _members(server_keys(), ServerConfig)
     server["properties"]["oauth"] = {**_members(keys_of(OAuthConfig), OAuthConfig), "additionalProperties": True}
     server["properties"] |= {key.name: {"description": key.effect} for key in FOREIGN.values()}
@@ -113,7 +111,7 @@ def main(arguments: list[str]) -> int:
     """Run the command line; return the exit code (0, or 64 for a wrong usage, as sysexits.h has it)."""
     match arguments:
         case []:
-            sys.stdout.write("\n\n".join(marked(name, body) for name, body in blocks().items()) + "\n")
+            sys.stdout.write("\n\n".join(mark(name, body) for name, body in blocks().items()) + "\n")
         case ["--schema"]:
             encoded = msgspec.json.encode(schema())
             sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")

@@ -30,7 +30,6 @@ PARTS = {
 
 
 def part(name: str) -> str:
-    """Return the text of one generated part. Raises KeyError if there is none of that name."""
     made = {"lifecycle": lifecycle, "commands": commands, "errors": error_table}
     return made[name]()
 
@@ -47,12 +46,10 @@ def rewrite(text: str, names: tuple[str, ...]) -> str:
 
 
 def lifecycle() -> str:
-    """Return the diagram of a server's life."""
     return f"```mermaid\n{mermaid()}\n```"
 
 
 def commands() -> str:
-    """Return the table of subcommands."""
     rows = ["| command | does |", "| --- | --- |"]
     group = click.Context(cli)
     for name in cli.list_commands(group):
@@ -80,7 +77,6 @@ def error_classes() -> list[type[errors.SupervisorError]]:
 
 
 def error_table() -> str:
-    """Return the table of errors."""
     rows = ["| error | code | HTTP status | `data.type` | retry | meaning |", "| --- | --- | --- | --- | --- | --- |"]
     for error in error_classes():
         meaning = " ".join((error.__doc__ or "").split())

@@ -29,7 +29,7 @@ from actors.transport.mask import Mask
 from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
-from supervisor.config.entries.roots import listed
+from supervisor.config.entries.roots import roots_result
 
 CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
@@ -208,7 +208,7 @@ def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
             installer=installer,
             terms=Terms(
                 capabilities=CAPABILITIES[config.ask],
-                roots=encode(listed(config.roots)) if config.roots else b"",
+                roots=encode(roots_result(config.roots)) if config.roots else b"",
                 only=None if config.era == "auto" else config.era,
             ),
             refresh_asleep=config.kind != "stdio" if config.refresh_asleep is None else config.refresh_asleep,

@@ -14,7 +14,7 @@ from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import read_document
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import keys_of
-from supervisor.reference.configuration import USAGE, blocks, main, marked, rewrite, schema, server_keys
+from supervisor.reference.configuration import USAGE, blocks, main, mark, rewrite, schema, server_keys
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "configuration.md"
@@ -76,7 +76,7 @@ def test_the_json_schema_knows_every_key_of_the_examples(name: str) -> None:
 def test_the_command_prints_tables_and_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     printed = capsys.readouterr().out
-    assert all(marked(name, body) in printed for name, body in blocks().items())
+    assert all(mark(name, body) in printed for name, body in blocks().items())
     assert main(["--schema"]) == 0
     assert set(json.loads(capsys.readouterr().out)["properties"]) == set(TOP_LEVEL)
 
@@ -85,9 +85,9 @@ def test_the_command_rewrites_a_file_and_refuses_other_arguments(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "c.md"
-    file.write_text("\n".join(marked(name, "old") for name in blocks()))
+    file.write_text("\n".join(mark(name, "old") for name in blocks()))
     assert main(["--write", str(file)]) == 0
-    assert file.read_text() == "\n".join(marked(name, body) for name, body in blocks().items())
+    assert file.read_text() == "\n".join(mark(name, body) for name, body in blocks().items())
     with pytest.raises(ValueError, match="0 times instead of once"):
         rewrite("no tables")
     assert main(["--wrong"]) == 64

@@ -215,7 +215,6 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def path_name(self) -> str:
-        """Return the first half of the server's tool paths: the slug, or else the name."""
         return self.slug or self.name
 
     def __repr__(self) -> str:

@@ -66,7 +66,7 @@ Problem = Callable[[str, str, str], None]
 """Records a fault of one key: the key, what is wrong, and what to do."""
 
 
-def translated(members: Mapping[str, Any], problem: Problem) -> tuple[dict[str, Any], dict[str, str]]:
+def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the members under our keys, and for those spelt otherwise how; an unknown one is a problem."""
     ours = keys_of(OAuthConfig)
     own: dict[str, Any] = {}

@@ -101,7 +101,6 @@ def placeholders(values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _texts(own: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text a person wrote, with its place."""
     texts: list[tuple[KeyPath, str]] = [((key,), own.get(key) or "") for key in ("command", "cwd", "url")]
     texts += ((("args", at), text) for at, text in enumerate(own.get("args", ())))
     texts += (((key, name), text) for key in ("env", "headers") for name, text in own.get(key, {}).items())
@@ -139,6 +138,5 @@ def _together(group: Sequence[ConfigError]) -> str:
 
 
 def _some(words: Sequence[str]) -> str:
-    """Return the first words of a list, and how many more there are."""
     more = len(words) - _MOST_NAMED
     return ", ".join(words[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

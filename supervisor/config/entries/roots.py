@@ -22,8 +22,7 @@ def root_uri(text: str, directory: PurePath) -> str:
     return path.as_uri()
 
 
-def listed(uris: tuple[str, ...]) -> dict[str, Any]:
-    """Return the result of `roots/list`. Roots are named after the last part of their path."""
+def roots_result(uris: tuple[str, ...]) -> dict[str, Any]:
     return {"roots": [{"uri": uri, "name": _name(uri)} for uri in uris]}
 
 

@@ -19,7 +19,7 @@ import msgspec
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.limits import SCHEMES, is_address, launch_faults
-from supervisor.config.entries.oauth import OAuthConfig, check, translated
+from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import Remark, remarks
 from supervisor.config.entries.roots import root_uri
 from supervisor.config.structs import Settings
@@ -87,7 +87,7 @@ class _Entry:
         if not isinstance(self._members, dict):
             self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
             return None
-        missing = self._unknown(self._members)
+        missing = self._refuse_unknown(self._members)
         self._own, self._spelled = translate(self._members, keys_of(ServerConfig).keys() - {"name"})
         if self._types():
             self._remarks = tuple(remarks(self._own))
@@ -110,7 +110,7 @@ class _Entry:
     def _at(self, key: str) -> str:
         return self._spelled.get(key, key)
 
-    def _unknown(self, members: Mapping[str, Any]) -> set[str]:
+    def _refuse_unknown(self, members: Mapping[str, Any]) -> set[str]:
         """Record unknown keys; return the keys that they are probably slips of."""
         ours = keys_of(ServerConfig)
         meant: set[str] = set()
@@ -129,7 +129,6 @@ class _Entry:
         return meant
 
     def _types(self) -> bool:
-        """Check every value's type; return whether all are right."""
         right = self._around.findings.check(
             self._own, keys_of(ServerConfig), self._where, server=self._name, spelled=self._spelled
         )
@@ -166,7 +165,7 @@ class _Entry:
             wanted = '"command"' if kind == "stdio" else '"url"'
             self._problem((written,), f"a server of this type has a {wanted}", "correct the type, or leave it out")
 
-    def _expanded(self, below: KeyPath, text: str) -> str:
+    def _expand_text(self, below: KeyPath, text: str) -> str:
         try:
             return expand(text, self._around.environ)
         except ConfigError as error:
@@ -175,7 +174,7 @@ class _Entry:
 
     def _root(self, below: KeyPath, text: str) -> str:
         try:
-            return root_uri(self._home(below, self._expanded(below, text)), self._around.directory)
+            return root_uri(self._home(below, self._expand_text(below, text)), self._around.directory)
         except ValueError as error:
             self._problem(below, str(error))
             return text
@@ -186,10 +185,10 @@ class _Entry:
         own = self._own
         for key in ("command", "cwd", "url"):
             if own.get(key):
-                own[key] = self._expanded((self._at(key),), own[key])
-        own["args"] = [self._expanded(("args", at), text) for at, text in enumerate(own.get("args", ()))]
+                own[key] = self._expand_text((self._at(key),), own[key])
+        own["args"] = [self._expand_text(("args", at), text) for at, text in enumerate(own.get("args", ()))]
         for key in ("env", "headers"):
-            own[key] = {name: self._expanded((key, name), text) for name, text in own.get(key, {}).items()}
+            own[key] = {name: self._expand_text((key, name), text) for name, text in own.get(key, {}).items()}
         for key in ("command", "cwd"):
             if own.get(key):
                 own[key] = self._home((key,), own[key])
@@ -215,11 +214,10 @@ class _Entry:
             self._own["passed"] = [name for name in self._around.passed if name not in own]
 
     def _env_file(self) -> None:
-        """Put the variables of `envFile` below those of `env`."""
         name = self._members.get("envFile") if isinstance(self._members, dict) else None
         if not name:
             return
-        expanded = self._home(("envFile",), self._expanded(("envFile",), name))
+        expanded = self._home(("envFile",), self._expand_text(("envFile",), name))
         if self._failed:
             return
         if "\0" in expanded:
@@ -245,7 +243,6 @@ class _Entry:
             self._problem((at, *below[1:]), what, "remove the entry; it belongs into the file of a client only")
 
     def _address(self) -> None:
-        """Check the form of a remote server's address."""
         if self._kind == "stdio" or self._own.get("disabled"):
             return
         if not is_address(self._own["url"], self._kind):
@@ -253,7 +250,6 @@ class _Entry:
             self._problem((self._at("url"),), "is not an address for this type of server", f"it begins with {schemes}")
 
     def _logins(self) -> None:
-        """Check what is configured of logins at a remote server, and expand it."""
         members = self._own.pop("oauth", None)
         if members is None:
             return
@@ -262,7 +258,7 @@ class _Entry:
             self._problem(("oauth", spelled.get(key, key)), message, hint)
 
         spelled: dict[str, str] = {}
-        own, spelled = translated(members, problem)
+        own, spelled = translate_oauth(members, problem)
         where = (*self._where, "oauth")
         right = self._around.findings.check(own, keys_of(OAuthConfig), where, server=self._name, spelled=spelled)
         self._failed = self._failed or not right
@@ -272,7 +268,7 @@ class _Entry:
         self._own["oauth"] = own
 
     def _secret(self, key: str, spelled: Mapping[str, str], value: Any) -> Any:
-        return self._expanded(("oauth", spelled[key]), value) if isinstance(value, str) else value
+        return self._expand_text(("oauth", spelled[key]), value) if isinstance(value, str) else value
 
     def _remark(self) -> None:
         """Note what is allowed but perhaps not meant."""

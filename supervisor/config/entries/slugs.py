@@ -42,7 +42,7 @@ def derived_slugs(names: Collection[str], taken: Iterable[str]) -> dict[str, str
     return {name: slug for name, slug in slugs.items() if wanted[slug] == 1 and slug not in others}
 
 
-def called(servers: Iterable[ServerConfig], broken: Iterable[str]) -> dict[str, str]:
+def name_table(servers: Iterable[ServerConfig], broken: Iterable[str]) -> dict[str, str]:
     """Return what each name that a server can be called by means: the name its tools are shown under.
 
     That name itself, and the key of the entry where it is no other server's name. `broken`: entries left out as wrong.

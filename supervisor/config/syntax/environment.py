@@ -13,8 +13,7 @@ from supervisor.config.syntax.values import Findings
 _WHERE: KeyPath = ("supervisor",)
 
 
-def shared(own: Mapping[str, Any], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
-    """Return the members of `env`, checked and expanded. Raises `ConfigError` for the first one that cannot be used."""
+def read_env(own: Mapping[str, Any], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
     variables: dict[str, str] = {}
     for name, text in own.get("env", {}).items():
         where = (*_WHERE, "env", name)
@@ -29,7 +28,7 @@ def shared(own: Mapping[str, Any], environ: Mapping[str, str], findings: Finding
     return variables
 
 
-def passed(patterns: Sequence[str], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
+def inherit(patterns: Sequence[str], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
     """Return the variables of our own environment that `pass_env` names. Raises `ConfigError` for what is no name.
 
     A name that is not set is left out: whether it is may depend on how the daemon was started.
@@ -38,10 +37,10 @@ def passed(patterns: Sequence[str], environ: Mapping[str, str], findings: Findin
         if not is_env_name(pattern.removesuffix("*")) or "*" in pattern[:-1]:
             hint = 'a name such as "KUBECONFIG", or its beginning and a star, as in "AWS_*"'
             raise findings.error((*_WHERE, "pass_env", at), "is not the name of an environment variable", hint)
-    return dict(sorted(_matching(patterns, environ)))
+    return dict(sorted(_match(patterns, environ)))
 
 
-def _matching(patterns: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _match(patterns: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     exact = frozenset(patterns)
     begins = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
     for name, value in environ.items():

@@ -31,7 +31,6 @@ _ADVICE: Mapping[str, str] = {
 
 
 def is_env_name(name: str) -> bool:
-    """Return whether an environment can hold a variable of this name."""
     return _ENV_NAME.fullmatch(name) is not None
 
 
@@ -52,7 +51,6 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
 
 
 def _value_of(reference: str, environ: Mapping[str, str]) -> str:
-    """Return what stands for the inside of one `${...}`."""
     if reference in ("pathSeparator", "/"):
         return "/"
     if reference == "userHome":
@@ -83,7 +81,6 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
 
 
 def expand_home(text: str, environ: Mapping[str, str]) -> str:
-    """Return `text` with a leading `~/` replaced by the home directory. Raises `ConfigError` if `HOME` is not set."""
     if text != "~" and not text.startswith("~/"):
         return text
     return _variable("HOME", None, environ) + text[1:]

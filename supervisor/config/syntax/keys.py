@@ -116,7 +116,7 @@ def translate(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[s
     ):
         value = members.get(theirs)
         if value is not None:
-            own[key], spelled[key] = _converted(theirs, value), theirs
+            own[key], spelled[key] = _convert(theirs, value), theirs
     for key in ours:
         if key in members:
             own[key] = members[key]
@@ -127,7 +127,7 @@ def translate(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[s
     return own, spelled
 
 
-def _converted(theirs: str, value: Any) -> Any:
+def _convert(theirs: str, value: Any) -> Any:
     """Return another program's value with our meaning, or as it is if it has the wrong type."""
     if theirs == "enabled" and isinstance(value, bool):
         return not value
@@ -137,7 +137,6 @@ def _converted(theirs: str, value: Any) -> Any:
 
 
 def is_comment(key: str) -> bool:
-    """Return whether people use this key to comment JSON that allows no comments."""
     return key.startswith(("_", "//", "#"))
 
 
@@ -147,7 +146,6 @@ def is_header_name(name: str) -> bool:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that `word` is most likely a slip of, or None."""
     options = {each: each.lower().replace("_", "") for each in known}
     closest = process.extractOne(
         word[:80].lower().replace("_", "").replace("-", ""), options, scorer=fuzz.ratio, score_cutoff=_SUGGEST_ABOVE
@@ -156,7 +154,6 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def name_fault(name: str) -> str | None:
-    """Return why `name` cannot be a server's name, or None if it can."""
     if not name:
         return "the name is empty"
     if len(name) > MAX_NAME_CHARS:

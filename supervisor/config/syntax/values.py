@@ -160,11 +160,9 @@ class Findings:
         self._path = path
 
     def beside(self) -> Findings:
-        """Return an empty record for the same document."""
         return Findings(self._document, self._path)
 
     def error(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> ConfigError:
-        """Return an error with file, line and key of `where`."""
         line = self._document.line(where)
         return ConfigError(message, path=self._path, key=show_path(where), line=line, hint=hint, server=server)
 
@@ -179,7 +177,6 @@ class Findings:
             self.problems.append(problem)
 
     def note(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
-        """Record something that stops nothing."""
         self.notes.append(self.error(where, message, hint, server))
 
     def check(

@@ -90,7 +90,6 @@ def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -
 
 @contextmanager
 def short_pauses() -> Iterator[None]:
-    """Do what keeps the pauses of this run of the loop short, for the block."""
     switch_often()
     with short_searches(trio.lowlevel.current_trio_token().run_sync_soon) as search:
         few_at_once(search)

@@ -82,7 +82,6 @@ _wakes: trio.lowlevel.RunVar[Wakes] = trio.lowlevel.RunVar("_wakes")
 
 
 def wakes() -> Wakes:
-    """Return the wakes of this run of the loop."""
     try:
         return _wakes.get()
     except LookupError:
@@ -113,7 +112,7 @@ class Bell:
         if not self._rung:
             if by < math.inf and (not self._alarms or by < self._alarms[0]):  # else that comes first, and asks again
                 heappush(self._alarms, by)
-                self._wakes.at(by, self._alarmed)
+                self._wakes.at(by, self._on_alarm)
             self._waiting = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._given_up)
         self._rung = False
@@ -123,7 +122,7 @@ class Bell:
             waiting, self._waiting = self._waiting, None
             trio.lowlevel.reschedule(waiting)
 
-    def _alarmed(self) -> None:
+    def _on_alarm(self) -> None:
         heappop(self._alarms)
         self.ring()
 

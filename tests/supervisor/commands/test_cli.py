@@ -440,5 +440,5 @@ def test_loopback_addresses_need_no_permission(listen: str) -> None:
 
 def test_what_is_degraded_is_a_line_with_the_time_and_the_reason() -> None:
     rows = [{"what": "store", "since": 100.0, "why": "nothing is saved until the disk recovers: disk is full"}]
-    (line,) = status.degraded(rows, 100.0 + 125)
+    (line,) = status.list_degraded(rows, 100.0 + 125)
     assert line.plain == "degraded for 2m: store: nothing is saved until the disk recovers: disk is full"

@@ -103,7 +103,7 @@ def test_a_status_says_that_calls_wait_until_somebody_answers_a_question() -> No
 
 def test_those_that_need_attention_are_named_with_what_helps() -> None:
     rows = [row("a", "failed"), row("b", "respawning"), row("c", "failed", wanted="stopped"), row("d")]
-    first, second = (line.plain for line in status.attention(status.ordered(rows)))
+    first, second = (line.plain for line in status.attention(status.sort_by_need(rows)))
     assert first == "cannot run as configured: c; correct that, then restart the daemon"
     assert second == "failing: b, a; see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`"
     assert list(status.attention([row("d")])) == []
@@ -118,7 +118,7 @@ def test_a_server_that_is_just_being_started_again_after_a_failure_is_named_as_f
 def test_lines_of_the_status_in_a_pipe_are_as_long_as_what_they_say() -> None:
     out = Console(file=io.StringIO(), width=PIPE_WIDTH, highlight=False)
     rows = [row("a", "failed", last_error="z" * 280, last_error_at=NOW), row("b")]
-    out.print(status.servers_shown(rows, NOW, out))
+    out.print(status.render_servers(rows, NOW, out))
     assert isinstance(out.file, io.StringIO)
     lines = out.file.getvalue().splitlines()
     assert all(line == line.rstrip() for line in lines)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from supervisor.host.loading import loading
+from supervisor.host.loading import pause_gc
 
 
 @pytest.fixture(autouse=True)
@@ -18,14 +18,14 @@ def restored() -> Iterator[None]:
 
 def test_garbage_is_searched_for_again_when_the_outermost_block_ends() -> None:
     assert gc.isenabled()
-    with loading():
-        with loading():
+    with pause_gc():
+        with pause_gc():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_garbage_is_searched_for_again_after_a_module_that_cannot_be_loaded() -> None:
-    with pytest.raises(ImportError), loading():
+    with pytest.raises(ImportError), pause_gc():
         raise ImportError
     assert gc.isenabled()

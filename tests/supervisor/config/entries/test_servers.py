@@ -12,7 +12,7 @@ import pytest
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, parse
 from supervisor.config.entries.limits import MAX_LAUNCH_BYTES, MAX_STRING_BYTES
-from supervisor.config.entries.roots import listed, root_uri
+from supervisor.config.entries.roots import root_uri, roots_result
 from supervisor.config.entries.servers import KINDS
 from supervisor.config.syntax.keys import FOREIGN, name_fault, nearest, suggest_name
 from supervisor.config.syntax.values import MAX_PROBLEMS, expectation, keys_of
@@ -374,6 +374,6 @@ def test_a_root_that_is_no_directory_is_a_problem_with_its_place() -> None:
 
 
 def test_roots_are_told_with_the_names_of_their_directories() -> None:
-    assert listed(("file:///srv/a%20b/", "file:///")) == {
+    assert roots_result(("file:///srv/a%20b/", "file:///")) == {
         "roots": [{"uri": "file:///srv/a%20b/", "name": "a b"}, {"uri": "file:///", "name": "/"}]
     }
