@@ -1,18 +1,21 @@
 """Print the reference of all keys: `python -m supervisor.reference.configuration`, or a JSON Schema with `--schema`.
 
 Rules of this file:
-- Everything comes from the annotations in `structs.py` and the tables in `keys.py`; nothing is written twice.
+- Everything comes from the fields of the structs, with what is written below them, and from the tables in `keys.py`.
 - Each table or list stands between marker comments, so that `docs/configuration.md` can hold it among prose.
   `--write FILE` replaces them in a file; a test compares them.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -32,8 +35,20 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _settings_table(keys: Mapping[str, Key]) -> str:
-    rows = ((f"`{key.name}`", key.expects, f"`{_default(key.default)}`", key.description) for key in keys.values())
+def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return what is written below each field: Python forgets it, so it is read from the source."""
+    (definition,) = ast.parse(inspect.getsource(struct)).body
+    texts: dict[str, str] = {}
+    for field, text in pairwise(cast("ast.ClassDef", definition).body):
+        match field, text:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(written))):
+                texts[name] = " ".join(written.split())
+    return texts
+
+
+def _settings_table(struct: type[msgspec.Struct]) -> str:
+    keys, texts = keys_in(struct).values(), descriptions(struct)
+    rows = ((f"`{key.name}`", key.expects, f"`{_default(key.default)}`", texts[key.name]) for key in keys)
     return _table(("key", "takes", "default", "meaning"), rows)
 
 
@@ -46,9 +61,9 @@ def _default(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def server_keys() -> dict[str, Key]:
-    """Return our keys of an entry; the name is the entry's own key."""
-    return {name: key for name, key in keys_of(ServerConfig).items() if name != "name"}
+def keys_in(struct: type[msgspec.Struct]) -> dict[str, Key]:
+    """Return the keys of an object of the file; the name of a server is the key of that object."""
+    return {name: key for name, key in keys_of(struct).items() if name != "name"}
 
 
 def blocks() -> dict[str, str]:
@@ -57,9 +72,9 @@ def blocks() -> dict[str, str]:
     foreign = ((f"`{key.name}`", key.written_by, key.treatment, key.effect) for key in FOREIGN.values())
     return {
         "top-level": _table(("key", "meaning"), top),
-        "supervisor": _settings_table(keys_of(Settings)),
-        "server": _settings_table(server_keys()),
-        "oauth": _settings_table(keys_of(OAuthConfig)),
+        "supervisor": _settings_table(Settings),
+        "server": _settings_table(ServerConfig),
+        "oauth": _settings_table(OAuthConfig),
         "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
         "foreign": _table(("key", "written by", "is", "effect"), foreign),
     }
@@ -80,8 +95,8 @@ def rewrite(text: str) -> str:
 
 
 def schema() -> dict[str, Any]:
-    settings, server = _members(keys_of(Settings), Settings), _members(server_keys(), ServerConfig)
-    server["properties"]["oauth"] = {**_members(keys_of(OAuthConfig), OAuthConfig), "additionalProperties": True}
+    settings, server = _members(Settings), _members(ServerConfig)
+    server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
     server["properties"] |= {key.name: {"description": key.effect} for key in FOREIGN.values()}
     entries = {"type": "object", "additionalProperties": server}
     known: dict[str, Any] = {"mcpServers": entries, "servers": entries, "supervisor": settings}
@@ -95,13 +110,13 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _members(keys: Mapping[str, Key], struct: type[msgspec.Struct]) -> dict[str, Any]:
+def _members(struct: type[msgspec.Struct]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([struct])
-    properties = components[struct.__name__]["properties"]
+    properties, texts = components[struct.__name__]["properties"], descriptions(struct)
     # `_comment` and `//` are how people comment JSON; a misspelt key is still underlined.
     return {
         "type": "object",
-        "properties": {name: properties[name] for name in keys},
+        "properties": {name: {**properties[name], "description": texts[name]} for name in keys_in(struct)},
         "patternProperties": {"^(_|//|#)": {}},
         "additionalProperties": False,
     }

@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from supervisor.config import ServerConfig, Settings, load, parse
+from supervisor.config import OAuthConfig, ServerConfig, Settings, load, parse
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import read_document
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import keys_of
-from supervisor.reference.configuration import USAGE, blocks, main, mark, rewrite, schema, server_keys
+from supervisor.reference.configuration import USAGE, blocks, descriptions, keys_in, main, mark, rewrite, schema
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "configuration.md"
@@ -29,14 +29,16 @@ def test_the_tables_in_the_documentation_are_the_generated_ones() -> None:
 def test_every_field_of_the_structs_is_a_documented_key() -> None:
     derived = {"name", "kind", "passed"}
     assert set(keys_of(Settings)) == set(Settings.__struct_fields__)
-    assert set(server_keys()) == set(ServerConfig.__struct_fields__) - derived
-    for key in (*keys_of(Settings).values(), *server_keys().values()):
-        assert key.description.endswith("."), key.name
-        assert f"| `{key.name}` | {key.expects} |" in DOCUMENT.read_text(encoding="utf-8")
+    assert set(keys_in(ServerConfig)) == set(ServerConfig.__struct_fields__) - derived
+    for struct in (Settings, ServerConfig, OAuthConfig):
+        texts = descriptions(struct)
+        for key in keys_in(struct).values():
+            assert texts[key.name].endswith("."), key.name
+            assert f"| `{key.name}` | {key.expects} |" in DOCUMENT.read_text(encoding="utf-8")
 
 
 def test_no_key_is_both_ours_and_another_programs() -> None:
-    assert not set(server_keys()) & set(FOREIGN)
+    assert not set(keys_in(ServerConfig)) & set(FOREIGN)
 
 
 def test_the_json_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
@@ -95,9 +97,10 @@ def test_the_command_rewrites_a_file_and_refuses_other_arguments(
 
 
 def test_each_word_that_a_setting_takes_is_explained_by_its_name() -> None:
-    for key in server_keys().values():
+    texts = descriptions(ServerConfig)
+    for key in keys_in(ServerConfig).values():
         if isinstance(key.type, msgspec.inspect.LiteralType) and key.name in ("ask", "era", "restart"):
-            assert all(f"`{word}`: " in key.description for word in key.type.values), key.name
+            assert all(f"`{word}`: " in texts[key.name] for word in key.type.values), key.name
 
 
 def test_a_setting_of_a_rate_is_told_as_a_rate() -> None:

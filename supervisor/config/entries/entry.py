@@ -9,209 +9,130 @@ from msgspec import Meta, Struct, field
 from actors.protocol.asking.questions import Fallback
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
-from supervisor.config.syntax.units import MIB, Ask, Count, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
+from supervisor.config.syntax.units import MIB, Ask, Count, Derived, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
 
 
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """One entry of `mcpServers`, expanded and validated. Unexpanded if it is `disabled`."""
 
-    name: Annotated[str, Meta(description="The key of the entry.")]
-    command: Annotated[str, Meta(description="Program of a local server: a path, or a name looked up in `PATH`.")] = ""
-    args: Annotated[tuple[str, ...], Meta(description="Arguments of the program.")] = ()
-    env: Annotated[dict[str, str], Meta(description="Environment variables of the program besides the basic ones.")] = (
-        field(default_factory=dict)
-    )
-    cwd: Annotated[
-        str | None, Meta(description="Working directory; a relative one starts at the configuration file's directory.")
-    ] = None
-    url: Annotated[str, Meta(description="Address of a remote server: http, https, ws or wss.")] = ""
-    headers: Annotated[dict[str, str], Meta(description="HTTP headers sent to a remote server.")] = field(
-        default_factory=dict
-    )
-    oauth: Annotated[
-        OAuthConfig, Meta(description="How to log in at a remote server, where the defaults do not do; see below.")
-    ] = OAuthConfig()
-    kind: Kind = "stdio"
-    passed: tuple[str, ...] = ()
+    name: str
+    """The key of the entry."""
+    command: str = ""
+    """Program of a local server: a path, or a name looked up in `PATH`."""
+    args: tuple[str, ...] = ()
+    """Arguments of the program."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the program besides the basic ones."""
+    cwd: str | None = None
+    """Working directory; a relative one starts at the configuration file's directory."""
+    url: str = ""
+    """Address of a remote server: http, https, ws or wss."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """HTTP headers sent to a remote server."""
+    oauth: OAuthConfig = OAuthConfig()
+    """How to log in at a remote server, where the defaults do not do; see below."""
+    kind: Derived[Kind] = "stdio"
+    passed: Derived[tuple[str, ...]] = ()
     """The names in `env` whose values come from the daemon's own environment (`pass_env`)."""
-    slug: Annotated[
-        str | None, Meta(description="Name in tool paths instead of the key; the same rules as for keys.")
-    ] = None
-    description: Annotated[str, Meta(description="What the server is for; shown to people and found by search.")] = ""
-    disabled: Annotated[bool, Meta(description="Keep the entry but never start the server.")] = False
-    idle_timeout_s: Annotated[
-        Seconds, Meta(description="A server without calls sleeps after this time; 0 keeps it running.")
-    ] = 180.0
-    start_timeout_s: Annotated[
-        PositiveSeconds, Meta(description="From the start of the process to the end of the handshake.")
-    ] = 60.0
-    probe_timeout_s: Annotated[
-        PositiveSeconds, Meta(description="How long the server may take to answer which protocol era it speaks.")
-    ] = 20.0
-    install_timeout_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="A server started by a launcher that installs (npx, uvx, docker, ...) has this long instead of "
-            "the two above, while its processes work."
-        ),
-    ] = 900.0
-    install_quiet_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="Such a launcher that does nothing for this time at a first start is not installing any more."
-        ),
-    ] = 90.0
-    install_grace_s: Annotated[
-        Seconds, Meta(description="To stop it while it installs, SIGTERM, and after this time SIGKILL.")
-    ] = 10.0
-    unresponsive_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="After a call during which it said nothing at all, the time it has for any sign of life; "
-            "it is replaced after a quarter of it more, which is for what arrived at the end."
-        ),
-    ] = 5.0
-    discovery_timeout_s: Annotated[
-        Annotated[float, Meta(ge=5, le=31_536_000)], Meta(description="Time for listing everything the server offers.")
-    ] = 60.0
-    call_timeout_s: Annotated[
-        PositiveSeconds | None, Meta(description="Deadline of a call; null takes the daemon's.")
-    ] = None
-    call_max_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="Longest time of a call all the same, where progress of the server or a question to the client "
-            "puts its deadline off."
-        ),
-    ] = 600.0
-    task_max_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="Longest time that a task of a client keeps the server awake, and that the client can ask for "
-            "it, where the server itself keeps it for longer."
-        ),
-    ] = 3600.0
-    ask: Annotated[
-        Ask,
-        Meta(
-            description="Whom the server may ask something while it works on a call (elicitation, sampling, roots): "
-            "`clients`: the client that made the call; `everyone`: where that cannot be asked also a person, on a page "
-            "of the daemon or through a result of `execute_mcp_tool`; `none`: nobody."
-        ),
-    ] = "clients"
-    confirm: Annotated[
-        Annotated[tuple[str, ...], Meta(max_length=1000)],
-        Meta(
-            description="Names of tools, `*` for any rest, that run only after the user has said yes: to the "
-            "client, or on a page of the daemon."
-        ),
-    ] = ()
-    roots: Annotated[
-        Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)],
-        Meta(
-            description="Directories that the server is told of as its roots, instead of those of the client; "
-            "a relative one starts at the configuration file's directory."
-        ),
-    ] = ()
-    era: Annotated[
-        Eras,
-        Meta(
-            description="The era of the protocol. `auto`: what the server is found to speak, the modern one first; "
-            "`legacy`: up to 2025-11-25; `modern`: since 2026-07-28."
-        ),
-    ] = "auto"
-    question_timeout_s: Annotated[
-        PositiveSeconds, Meta(description="Time for an answer; then the server gets `question_fallback`.")
-    ] = 300.0
-    question_fallback: Annotated[
-        Fallback,
-        Meta(
-            description="What the server gets for a form that nobody answers in time: that it was cancelled, the "
-            "defaults of its fields (if no field needs more, and none is a yes or no), or an error."
-        ),
-    ] = "cancel"
-    max_questions_per_call: Annotated[
-        Count,
-        Meta(
-            description="Questions that the server may ask during one call, each of which costs a user's attention or "
-            "tokens; it gets an error for more."
-        ),
-    ] = 256
-    max_questions_per_min: Annotated[
-        Count, Meta(description="Questions that it may ask within any minute, of all clients and calls together.")
-    ] = 300
-    restart: Annotated[
-        Restart,
-        Meta(
-            description="When an ended process is started again. `permanent`: always; `temporary`: never; "
-            "`transient`: after a failure."
-        ),
-    ] = "transient"
-    max_in_flight: Annotated[Count, Meta(description="Calls the server works on at the same time.")] = 64
-    max_queued: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="Calls that wait for their turn; more are refused.")
-    ] = 128
-    max_queued_bytes: Annotated[
-        Size, Meta(description="Arguments of the calls that wait for their turn, all together; more calls are refused.")
-    ] = 64 * MIB
-    max_line_bytes: Annotated[
-        Size, Meta(description="Largest message of the server; a call whose answer is larger fails as `too_large`.")
-    ] = 16 * MIB
-    max_event_bytes: Annotated[
-        Size,
-        Meta(description="Largest event on an event stream of a remote server; a larger answer fails as `too_large`."),
-    ] = 4 * MIB
-    connect_timeout_s: Annotated[
-        PositiveSeconds,
-        Meta(description="Time for a connection to a remote server: its name, its address, TLS."),
-    ] = 5.0
-    write_timeout_s: Annotated[
-        PositiveSeconds,
-        Meta(description="A server that reads nothing of what is written to it for this time is replaced."),
-    ] = 10.0
-    stop_eof_s: Annotated[Seconds, Meta(description="To stop it, its input is closed and this time is waited.")] = 2.0
-    stop_term_s: Annotated[Seconds, Meta(description="Then SIGTERM, and after this time SIGKILL.")] = 2.0
-    backoff_initial_s: Annotated[PositiveSeconds, Meta(description="Pause before the first restart; it doubles.")] = 1.0
-    backoff_max_s: Annotated[PositiveSeconds, Meta(description="Longest pause before a restart.")] = 60.0
-    max_restarts: Annotated[
-        Annotated[int, Meta(ge=0, le=1_000_000)], Meta(description="More failed starts within `period_s` give up.")
-    ] = 5
-    period_s: Annotated[PositiveSeconds, Meta(description="The window of `max_restarts`.")] = 600.0
-    probe_interval_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="A server given up is tried again on demand at most this often; lists that look wrong (empty, "
-            "or not read to their end) are read again this often while the server is awake."
-        ),
-    ] = 300.0
-    retry_max_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="A server given up whose tools were never listed is tried again by itself, after "
-            "`probe_interval_s` and then ever more rarely, at least this often."
-        ),
-    ] = 1800.0
-    catalogue_max_age_s: Annotated[
-        Seconds,
-        Meta(description="Lists older than this are read again, give or take a tenth. 0: age does not matter."),
-    ] = 86_400.0
-    catalogue_min_age_s: Annotated[
-        PositiveSeconds,
-        Meta(
-            description="A server that says itself for how long its lists are good (`ttlMs`) is asked again after that "
-            "while it is awake, but no sooner than this."
-        ),
-    ] = 60.0
-    refresh_asleep: Annotated[
-        bool | None,
-        Meta(
-            description="Wake the server for old lists if it sleeps, when nothing else waits to start; null: only a "
-            "remote one, for which that starts no process."
-        ),
-    ] = None
-    stable_s: Annotated[
-        PositiveSeconds, Meta(description="A process ready for this long counts as stable and forgives one failure.")
-    ] = 60.0
+    slug: str | None = None
+    """Name in tool paths instead of the key; the same rules as for keys."""
+    description: str = ""
+    """What the server is for; shown to people and found by search."""
+    disabled: bool = False
+    """Keep the entry but never start the server."""
+    idle_timeout_s: Seconds = 180.0
+    """A server without calls sleeps after this time; 0 keeps it running."""
+    start_timeout_s: PositiveSeconds = 60.0
+    """From the start of the process to the end of the handshake."""
+    probe_timeout_s: PositiveSeconds = 20.0
+    """How long the server may take to answer which protocol era it speaks."""
+    install_timeout_s: PositiveSeconds = 900.0
+    """A server started by a launcher that installs (npx, uvx, docker, ...) has this long instead of the two above,
+    while its processes work."""
+    install_quiet_s: PositiveSeconds = 90.0
+    """Such a launcher that does nothing for this time at a first start is not installing any more."""
+    install_grace_s: Seconds = 10.0
+    """To stop it while it installs, SIGTERM, and after this time SIGKILL."""
+    unresponsive_s: PositiveSeconds = 5.0
+    """After a call during which it said nothing at all, the time it has for any sign of life; it is replaced after a
+    quarter of it more, which is for what arrived at the end."""
+    discovery_timeout_s: Annotated[float, Meta(ge=5, le=31_536_000)] = 60.0
+    """Time for listing everything the server offers."""
+    call_timeout_s: PositiveSeconds | None = None
+    """Deadline of a call; null takes the daemon's."""
+    call_max_s: PositiveSeconds = 600.0
+    """Longest time of a call all the same, where progress of the server or a question to the client puts its deadline
+    off."""
+    task_max_s: PositiveSeconds = 3600.0
+    """Longest time that a task of a client keeps the server awake, and that the client can ask for it, where the server
+    itself keeps it for longer."""
+    ask: Ask = "clients"
+    """Whom the server may ask something while it works on a call (elicitation, sampling, roots): `clients`: the client
+    that made the call; `everyone`: where that cannot be asked also a person, on a page of the daemon or through a
+    result of `execute_mcp_tool`; `none`: nobody."""
+    confirm: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+    """Names of tools, `*` for any rest, that run only after the user has said yes: to the client, or on a page of the
+    daemon."""
+    roots: Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)] = ()
+    """Directories that the server is told of as its roots, instead of those of the client; a relative one starts at the
+    configuration file's directory."""
+    era: Eras = "auto"
+    """The era of the protocol. `auto`: what the server is found to speak, the modern one first; `legacy`: up to
+    2025-11-25; `modern`: since 2026-07-28."""
+    question_timeout_s: PositiveSeconds = 300.0
+    """Time for an answer; then the server gets `question_fallback`."""
+    question_fallback: Fallback = "cancel"
+    """What the server gets for a form that nobody answers in time: that it was cancelled, the defaults of its fields
+    (if no field needs more, and none is a yes or no), or an error."""
+    max_questions_per_call: Count = 256
+    """Questions that the server may ask during one call, each of which costs a user's attention or tokens; it gets an
+    error for more."""
+    max_questions_per_min: Count = 300
+    """Questions that it may ask within any minute, of all clients and calls together."""
+    restart: Restart = "transient"
+    """When an ended process is started again. `permanent`: always; `temporary`: never; `transient`: after a failure."""
+    max_in_flight: Count = 64
+    """Calls the server works on at the same time."""
+    max_queued: Annotated[int, Meta(ge=0, le=1_000_000)] = 128
+    """Calls that wait for their turn; more are refused."""
+    max_queued_bytes: Size = 64 * MIB
+    """Arguments of the calls that wait for their turn, all together; more calls are refused."""
+    max_line_bytes: Size = 16 * MIB
+    """Largest message of the server; a call whose answer is larger fails as `too_large`."""
+    max_event_bytes: Size = 4 * MIB
+    """Largest event on an event stream of a remote server; a larger answer fails as `too_large`."""
+    connect_timeout_s: PositiveSeconds = 5.0
+    """Time for a connection to a remote server: its name, its address, TLS."""
+    write_timeout_s: PositiveSeconds = 10.0
+    """A server that reads nothing of what is written to it for this time is replaced."""
+    stop_eof_s: Seconds = 2.0
+    """To stop it, its input is closed and this time is waited."""
+    stop_term_s: Seconds = 2.0
+    """Then SIGTERM, and after this time SIGKILL."""
+    backoff_initial_s: PositiveSeconds = 1.0
+    """Pause before the first restart; it doubles."""
+    backoff_max_s: PositiveSeconds = 60.0
+    """Longest pause before a restart."""
+    max_restarts: Annotated[int, Meta(ge=0, le=1_000_000)] = 5
+    """More failed starts within `period_s` give up."""
+    period_s: PositiveSeconds = 600.0
+    """The window of `max_restarts`."""
+    probe_interval_s: PositiveSeconds = 300.0
+    """A server given up is tried again on demand at most this often; lists that look wrong (empty, or not read to their
+    end) are read again this often while the server is awake."""
+    retry_max_s: PositiveSeconds = 1800.0
+    """A server given up whose tools were never listed is tried again by itself, after `probe_interval_s` and then ever
+    more rarely, at least this often."""
+    catalogue_max_age_s: Seconds = 86_400.0
+    """Lists older than this are read again, give or take a tenth. 0: age does not matter."""
+    catalogue_min_age_s: PositiveSeconds = 60.0
+    """A server that says itself for how long its lists are good (`ttlMs`) is asked again after that while it is awake,
+    but no sooner than this."""
+    refresh_asleep: bool | None = None
+    """Wake the server for old lists if it sleeps, when nothing else waits to start; null: only a remote one, for which
+    that starts no process."""
+    stable_s: PositiveSeconds = 60.0
+    """A process ready for this long counts as stable and forgives one failure."""
 
     @property
     def path_name(self) -> str:

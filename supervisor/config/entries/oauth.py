@@ -6,10 +6,10 @@ Other programs write such an object, too: what they call otherwise is read as ou
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from supervisor.config.syntax.keys import is_comment, nearest
 from supervisor.config.syntax.units import Grant, SigningAlgorithm
@@ -28,35 +28,26 @@ _ADDRESSES: Final = ("client_metadata_url", "issuer", "redirect_uri")
 class OAuthConfig(Struct, frozen=True, kw_only=True):
     """How to log in at a remote server, expanded and validated. Most servers need none of it."""
 
-    enabled: Annotated[
-        bool, Meta(description="Log in where the server asks for it; a configured header `Authorization` wins.")
-    ] = True
-    grant: Annotated[
-        Grant,
-        Meta(description="A user says yes in a browser (`mcpvisor login`), or the client logs in for itself."),
-    ] = "authorization_code"
-    client_id: Annotated[
-        str, Meta(description="The client that was registered for us; empty: we register ourselves.")
-    ] = ""
-    client_secret: Annotated[str, Meta(description="Its secret, best as `${NAME}`.")] = ""
-    private_key: Annotated[
-        str, Meta(description="A private key in PEM instead of the secret (private_key_jwt), best as `${NAME}`.")
-    ] = ""
-    signing_alg: Annotated[SigningAlgorithm, Meta(description="What is signed with it by.")] = "RS256"
-    scope: Annotated[
-        str, Meta(description="What to ask for, words with blanks between; empty: what the server wants.")
-    ] = ""
-    issuer: Annotated[
-        str, Meta(description="The authorization server that the client is known to; another one gets no secret of it.")
-    ] = ""
-    client_metadata_url: Annotated[
-        str,
-        Meta(description="Address of a client id metadata document of yours, for authorization servers that take one."),
-    ] = ""
-    redirect_uri: Annotated[
-        str,
-        Meta(description="Where browsers are sent back to; empty: the daemon's own address and `/oauth/callback`."),
-    ] = ""
+    enabled: bool = True
+    """Log in where the server asks for it; a configured header `Authorization` wins."""
+    grant: Grant = "authorization_code"
+    """A user says yes in a browser (`mcpvisor login`), or the client logs in for itself."""
+    client_id: str = ""
+    """The client that was registered for us; empty: we register ourselves."""
+    client_secret: str = ""
+    """Its secret, best as `${NAME}`."""
+    private_key: str = ""
+    """A private key in PEM instead of the secret (private_key_jwt), best as `${NAME}`."""
+    signing_alg: SigningAlgorithm = "RS256"
+    """What is signed with it by."""
+    scope: str = ""
+    """What to ask for, words with blanks between; empty: what the server wants."""
+    issuer: str = ""
+    """The authorization server that the client is known to; another one gets no secret of it."""
+    client_metadata_url: str = ""
+    """Address of a client id metadata document of yours, for authorization servers that take one."""
+    redirect_uri: str = ""
+    """Where browsers are sent back to; empty: the daemon's own address and `/oauth/callback`."""
 
     def __repr__(self) -> str:
         return f"OAuthConfig(enabled={self.enabled!r}, grant={self.grant!r}, ...)"

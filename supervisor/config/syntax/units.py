@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta
+
+T = TypeVar("T")
 
 Seconds = Annotated[float, Meta(ge=0, le=31_536_000)]
 """A duration of at most a year."""
@@ -17,6 +19,9 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 
 Size = Annotated[int, Meta(ge=1024, le=1_073_741_824)]
 """Bytes, from 1 KiB to 1 GiB."""
+
+Derived = Annotated[T, Meta(extra={"derived": True})]
+"""A field that is no key of the file, but follows from others."""
 
 Kind = Literal["stdio", "http", "sse", "websocket"]
 """How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""

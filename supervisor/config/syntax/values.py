@@ -36,7 +36,6 @@ class Key(Struct, frozen=True, kw_only=True):
     name: str
     type: Any
     default: Any
-    description: str
 
     @property
     def expects(self) -> str:
@@ -46,16 +45,15 @@ class Key(Struct, frozen=True, kw_only=True):
 
 @cache
 def keys_of(struct: type[Struct]) -> Mapping[str, Key]:
-    """Return the keys that a struct takes: its fields that have a description."""
+    """Return the keys that a struct takes: its fields but those that are `Derived`."""
     info = inspect.type_info(struct)
     if not isinstance(info, inspect.StructType):
         raise TypeError(f"{struct.__name__} is not a struct")
     keys: dict[str, Key] = {}
     for field in info.fields:
-        if isinstance(field.type, inspect.Metadata):
+        if not isinstance(field.type, inspect.Metadata):
             default = field.default if field.default_factory is NODEFAULT else field.default_factory()
-            text = str((field.type.extra_json_schema or {}).get("description", ""))
-            keys[field.name] = Key(name=field.name, type=field.type.type, default=default, description=text)
+            keys[field.name] = Key(name=field.name, type=field.type, default=default)
     return keys
 
 
