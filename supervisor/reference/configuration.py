@@ -1,20 +1,15 @@
-"""Print the reference of all keys: `python -m supervisor.reference.configuration`, or a JSON Schema with `--schema`.
+"""The reference of all keys; `python -m supervisor.reference.configuration` prints a JSON Schema of them.
 
-Rules of this file:
-- Everything comes from the fields of the structs, with what is written below them, and from the tables in `keys.py`.
-- Each table or list stands between marker comments, so that `docs/configuration.md` can hold it among prose.
-  `--write FILE` replaces them in a file; a test compares them.
+Everything comes from the fields of the structs, with what is written below them, and from the tables in `keys.py`.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import re
 import sys
 from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -26,10 +21,8 @@ from supervisor.config.structs import Settings
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import Key, keys_of
 
-USAGE = "usage: python -m supervisor.reference.configuration [--schema | --write FILE]\n"
 
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [list(head)]
     lines += [["---"] * len(lines[0]), *(list(row) for row in rows)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
@@ -49,7 +42,7 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 def _settings_table(struct: type[msgspec.Struct]) -> str:
     keys, texts = keys_in(struct).values(), descriptions(struct)
     rows = ((f"`{key.name}`", key.expects, f"`{_default(key.default)}`", texts[key.name]) for key in keys)
-    return _table(("key", "takes", "default", "meaning"), rows)
+    return table(("key", "takes", "default", "meaning"), rows)
 
 
 def _default(value: object) -> str:
@@ -71,27 +64,13 @@ def blocks() -> dict[str, str]:
     top = ((f"`{name}`", text) for name, text in TOP_LEVEL.items())
     foreign = ((f"`{key.name}`", key.written_by, key.treatment, key.effect) for key in FOREIGN.values())
     return {
-        "top-level": _table(("key", "meaning"), top),
+        "top-level": table(("key", "meaning"), top),
         "supervisor": _settings_table(Settings),
         "server": _settings_table(ServerConfig),
         "oauth": _settings_table(OAuthConfig),
         "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
-        "foreign": _table(("key", "written by", "is", "effect"), foreign),
+        "foreign": table(("key", "written by", "is", "effect"), foreign),
     }
-
-
-def mark(name: str, body: str) -> str:
-    return f"<!-- generated: {name} -->\n{body}\n<!-- end: {name} -->"
-
-
-def rewrite(text: str) -> str:
-    """Return `text` with every marked table replaced by the present one. Raises `ValueError` if one is missing."""
-    for name, body in blocks().items():
-        parts = re.split(f"<!-- generated: {name} -->.*?<!-- end: {name} -->", text, flags=re.DOTALL)
-        if len(parts) != 2:
-            raise ValueError(f"the table {name} is there {len(parts) - 1} times instead of once")
-        text = mark(name, body).join(parts)
-    return text
 
 
 def schema() -> dict[str, Any]:
@@ -122,22 +101,5 @@ def _members(struct: type[msgspec.Struct]) -> dict[str, Any]:
     }
 
 
-def main(arguments: list[str]) -> int:
-    """Run the command line; return the exit code (0, or 64 for a wrong usage, as sysexits.h has it)."""
-    match arguments:
-        case []:
-            sys.stdout.write("\n\n".join(mark(name, body) for name, body in blocks().items()) + "\n")
-        case ["--schema"]:
-            encoded = msgspec.json.encode(schema())
-            sys.stdout.write(msgspec.json.format(encoded, indent=2).decode() + "\n")
-        case ["--write", name]:
-            file = Path(name)
-            file.write_text(rewrite(file.read_text(encoding="utf-8")), encoding="utf-8")
-        case _:
-            sys.stderr.write(USAGE)
-            return 64
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema()), indent=2).decode() + "\n")

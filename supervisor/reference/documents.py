@@ -1,4 +1,4 @@
-"""The parts of the documentation that are made from the code: commands, lifecycle, errors.
+"""The parts of the documentation that are made from the code: configuration, commands, lifecycle, errors.
 
 `python -m supervisor.reference.documents` says which files differ (exit code 1), `--write` rewrites them; run it in the
 root of a checkout. A test compares. A generated part stands between
@@ -18,6 +18,7 @@ import click
 from actors import errors
 from actors.life.diagram import mermaid
 from supervisor.cli import cli
+from supervisor.reference.configuration import blocks, table
 
 USAGE = "usage: python -m supervisor.reference.documents [--write]\n"
 
@@ -25,13 +26,14 @@ PARTS = {
     "docs/commands.md": ("commands",),
     "docs/lifecycle.md": ("lifecycle",),
     "docs/errors.md": ("errors",),
+    "docs/configuration.md": tuple(blocks()),
 }
 """Which files have which generated parts."""
 
 
 def part(name: str) -> str:
     made = {"lifecycle": lifecycle, "commands": commands, "errors": error_table}
-    return made[name]()
+    return made[name]() if name in made else blocks()[name]
 
 
 def rewrite(text: str, names: tuple[str, ...]) -> str:
@@ -50,15 +52,15 @@ def lifecycle() -> str:
 
 
 def commands() -> str:
-    rows = ["| command | does |", "| --- | --- |"]
+    rows = []
     group = click.Context(cli)
     for name in cli.list_commands(group):
         command = cli.get_command(group, name)
         assert command is not None
         with click.Context(command, info_name=name) as context:
             usage = " ".join([f"mcpvisor {name}", *_usage(command, context)])
-        rows.append(f"| `{usage}` | {command.get_short_help_str(200)} |")
-    return "\n".join(rows)
+        rows.append((f"`{usage}`", command.get_short_help_str(200)))
+    return table(("command", "does"), rows)
 
 
 def _usage(command: click.Command, context: click.Context) -> Iterator[str]:
@@ -67,7 +69,7 @@ def _usage(command: click.Command, context: click.Context) -> Iterator[str]:
             yield parameter.make_metavar(context)
         elif isinstance(parameter, click.Option) and "--help" not in parameter.opts:
             value = "" if parameter.is_flag else f" {parameter.make_metavar(context)}"
-            yield f"[{parameter.opts[0]}{value}]".replace("|", "\\|")
+            yield f"[{parameter.opts[0]}{value}]"
 
 
 def error_classes() -> list[type[errors.SupervisorError]]:
@@ -77,14 +79,12 @@ def error_classes() -> list[type[errors.SupervisorError]]:
 
 
 def error_table() -> str:
-    rows = ["| error | code | HTTP status | `data.type` | retry | meaning |", "| --- | --- | --- | --- | --- | --- |"]
+    rows = []
     for error in error_classes():
         meaning = " ".join((error.__doc__ or "").split())
         retry = "yes" if error.retryable else "no"
-        rows.append(
-            f"| `{error.__name__}` | {error.code} | {error.http_status} | `{error.kind}` | {retry} | {meaning} |"
-        )
-    return "\n".join(rows)
+        rows.append((f"`{error.__name__}`", f"{error.code}", f"{error.http_status}", f"`{error.kind}`", retry, meaning))
+    return table(("error", "code", "HTTP status", "`data.type`", "retry", "meaning"), rows)
 
 
 def main(arguments: list[str]) -> int:
