@@ -25,15 +25,13 @@ from supervisor.config.entries.presence import missing_of
 from supervisor.config.entries.remarks import Remark
 from supervisor.config.entries.servers import Surroundings, read_server
 from supervisor.config.entries.slugs import derived_slugs, name_table
-from supervisor.config.entries.tool_timeout import by_default, tool_timeout_s
 from supervisor.config.structs import Settings
-from supervisor.config.syntax.address import split_address
-from supervisor.config.syntax.environment import inherit, read_env
+from supervisor.config.syntax.address import allowed_host, allowed_origin, split_address
+from supervisor.config.syntax.environment import by_default, inherit, read_env, tool_timeout_s
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import ConfigText, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
-from supervisor.config.syntax.origins import allowed_host, allowed_origin
 from supervisor.config.syntax.values import Findings, SeveralErrors, build, keys_of
 
 Place = tuple[str, str]
@@ -185,24 +183,24 @@ def _top_level_hint(key: str, value: object) -> str:
 
 def _entries(top: Mapping[str, Any], findings: Findings) -> list[Place]:
     """Return the places of the entries whose names are unique, in the file's order; record the others."""
-    places: dict[str, list[Place]] = {}
-    for key in _SERVER_KEYS:
-        for name in top.get(key) or {}:
-            if not is_comment(name) or isinstance(top[key][name], dict):
-                places.setdefault(name.casefold(), []).append((key, name))
-    for same in places.values():
-        if len(same) > 1:
-            _clash(same, "name", findings)
-    return [same[0] for same in places.values() if len(same) == 1]
+    places = ((key, name) for key in _SERVER_KEYS for name in top.get(key) or {})
+    entries = {
+        place: place[1] for place in places if not is_comment(place[1]) or isinstance(top[place[0]][place[1]], dict)
+    }
+    return _unique(entries, "name", findings)
 
 
-def _clash(places: list[Place], what: str, findings: Findings) -> None:
-    """Record that entries share a name or slug; capital letters do not tell them apart."""
-    for where in places:
-        other = next(each for each in places if each != where)
-        line = findings.error(other, "").line
-        message = f"the {what} is used by another entry, too (line {line}); capitals make no difference"
-        findings.problem(where, message, "rename one of them", where[1])
+def _unique(names: Mapping[Place, str], what: str, findings: Findings) -> list[Place]:
+    """Return who alone has its name or slug; record the others. Capital letters do not tell two apart."""
+    groups: dict[str, list[Place]] = {}
+    for where, name in names.items():
+        groups.setdefault(name.casefold(), []).append(where)
+    for same in groups.values():
+        for where in same if len(same) > 1 else ():
+            line = findings.error(next(each for each in same if each != where), "").line
+            message = f"the {what} is used by another entry, too (line {line}); capitals make no difference"
+            findings.problem(where, message, "rename one of them", where[1])
+    return [same[0] for same in groups.values() if len(same) == 1]
 
 
 def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
@@ -231,24 +229,17 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         judged.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
     judged.check(own, keys, ("supervisor",))
     _raise_together(judged.problems)
-    try:
+    with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
         host, _ = split_address(own.get("listen", Settings().listen))
-    except ValueError as error:
-        raise findings.error(("supervisor", "listen"), str(error), 'for example "127.0.0.1:3001"') from None
     if host not in _LOOPBACK and not host.startswith("127."):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
     for key, read, example in _NAMES:
         for number, entry in enumerate(own.get(key, ())):
-            try:
+            with findings.at(("supervisor", key, number), f"for example {example}"):
                 read(entry)
-            except ValueError as error:
-                raise findings.error(("supervisor", key, number), str(error), f"for example {example}") from None
     if own.get("data_dir"):
-        try:
-            expanded = expand_home(expand(own["data_dir"], environ), environ)
-        except ConfigError as error:
-            raise findings.error(("supervisor", "data_dir"), error.message, error.hint) from None
-        own["data_dir"] = str(directory / expanded)
+        with findings.at(("supervisor", "data_dir")):
+            own["data_dir"] = str(directory / expand_home(expand(own["data_dir"], environ), environ))
     own["env"] = read_env(own, environ, findings)
     settings: Settings = build(Settings, own)
     return settings
@@ -274,10 +265,5 @@ def _distinct(entries: Mapping[Place, ServerConfig | None], findings: Findings) 
     """Return the good servers whose tool paths cannot be confused; record the others, and drop broken entries."""
     broken = {problem.server for problem in findings.problems}
     good = {where: server for where, server in entries.items() if server is not None and server.name not in broken}
-    places: dict[str, list[Place]] = {}
-    for where, server in good.items():
-        places.setdefault(server.path_name.casefold(), []).append(where)
-    for same in places.values():
-        if len(same) > 1:
-            _clash(same, "slug", findings)
-    return tuple(good[same[0]] for same in places.values() if len(same) == 1)
+    unique = _unique({where: server.path_name for where, server in good.items()}, "slug", findings)
+    return tuple(good[where] for where in unique)

@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 
 from actors.protocol.wire import jsonrpc
-from supervisor.config.syntax.origins import Authority, allowed_host, allowed_origin, authority, origin_of
+from supervisor.config.syntax.address import Authority, allowed_host, allowed_origin, authority, origin_of
 from supervisor.front.edge.fields import Fields
 
 T = TypeVar("T")

@@ -6,19 +6,21 @@ from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from actors.errors import ConfigError
+
 MAX_ROOTS: Final = 64
 SCHEME: Final = "file://"
 
 
 def root_uri(text: str, directory: PurePath) -> str:
-    """Return the URI of a root; a relative path starts at `directory`. Raises `ValueError` for another kind of URI."""
+    """Return the URI of a root; a relative path starts at `directory`. Raises `ConfigError` for another kind of URI."""
     if text.startswith(SCHEME):
         return text
     if "://" in text:
-        raise ValueError("a root is a directory, or a URI that begins with file://")
+        raise ConfigError("a root is a directory, or a URI that begins with file://")
     path = directory / text
     if not path.is_absolute():
-        raise ValueError("a relative path needs a configuration file to start at: write an absolute path")
+        raise ConfigError("a relative path needs a configuration file to start at: write an absolute path")
     return path.as_uri()
 
 

@@ -56,10 +56,10 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     directory: PurePath
     read_file: Callable[[PurePath], str]
-    shared: Mapping[str, str] = {}
-    passed: tuple[str, ...] = ()
-    missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: ()
-    listen: str = Settings().listen
+    shared: Mapping[str, str]
+    passed: tuple[str, ...]
+    missing: Callable[[Mapping[str, Any]], Iterable[Remark]]
+    listen: str
 
 
 def read_server(name: str, members: object, where: KeyPath, around: Surroundings) -> ServerConfig | None:
@@ -70,7 +70,7 @@ def read_server(name: str, members: object, where: KeyPath, around: Surroundings
 class _Entry:
     """One entry on its way to a `ServerConfig`. `_own` holds our keys, `_spelled` how the file names them."""
 
-    def __init__(self, name: str, members: object, where: KeyPath, around: Surroundings) -> None:
+    def __init__(self, name: str, members: Any, where: KeyPath, around: Surroundings) -> None:
         self._name = name
         self._members = members
         self._where = where
@@ -78,7 +78,6 @@ class _Entry:
         self._own: dict[str, Any] = {}
         self._spelled: dict[str, str] = {}
         self._kind: Kind = "stdio"
-        self._remarks: tuple[Remark, ...] = ()
         self._failed = False
 
     def read(self) -> ServerConfig | None:
@@ -87,34 +86,40 @@ class _Entry:
         if not isinstance(self._members, dict):
             self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
             return None
-        missing = self._refuse_unknown(self._members)
+        meant = self._refuse_unknown()
         self._own, self._spelled = translate(self._members, keys_of(ServerConfig).keys() - {"name"})
+        as_written: tuple[Remark, ...] = ()
         if self._types():
-            self._remarks = tuple(remarks(self._own))
-            self._transport(self._members, missing)
-        for step in (self._expand, self._environment, self._limits, self._address, self._logins):
+            as_written = tuple(remarks(self._own))
+            self._transport(meant)
+        steps = (self._expand, self._environment, self._limits, self._address, self._logins)
+        for step in steps if self._enabled else (self._limits, self._logins):
             if not self._failed:
                 step()
         if self._failed:
             return None
-        self._remark()
-        return self._build()
+        self._remark(as_written)
+        members = {key: value for key, value in self._own.items() if value is not None}
+        server: ServerConfig = build(ServerConfig, {**members, "name": self._name, "kind": self._kind})
+        return server
+
+    @property
+    def _enabled(self) -> bool:
+        return not self._own.get("disabled")
+
+    def _at(self, below: KeyPath) -> KeyPath:
+        """Return the place in the file of what stands `below` the entry under our keys."""
+        return (*self._where, *(self._spelled.get(str(key), key) for key in below[:1]), *below[1:])
 
     def _problem(self, below: KeyPath, message: str, hint: str = "") -> None:
         self._failed = True
-        self._around.findings.problem((*self._where, *below), message, hint, self._name)
+        self._around.findings.problem(self._at(below), message, hint, self._name)
 
-    def _note(self, below: KeyPath, message: str, hint: str = "") -> None:
-        self._around.findings.note((*self._where, *below), message, hint, self._name)
-
-    def _at(self, key: str) -> str:
-        return self._spelled.get(key, key)
-
-    def _refuse_unknown(self, members: Mapping[str, Any]) -> set[str]:
+    def _refuse_unknown(self) -> set[str]:
         """Record unknown keys; return the keys that they are probably slips of."""
         ours = keys_of(ServerConfig)
         meant: set[str] = set()
-        for key in members:
+        for key in self._members:
             if key in ours or key in FOREIGN or is_comment(key):
                 continue
             likely = nearest(key, [*ours, *FOREIGN])
@@ -132,8 +137,7 @@ class _Entry:
         right = self._around.findings.check(
             self._own, keys_of(ServerConfig), self._where, server=self._name, spelled=self._spelled
         )
-        env_file = self._members.get("envFile") if isinstance(self._members, dict) else None
-        if env_file is not None and not isinstance(env_file, str):
+        if not isinstance(self._members.get("envFile"), str | None):
             self._problem(("envFile",), "must be a string")
             right = False
         slug = self._own.get("slug")
@@ -142,20 +146,20 @@ class _Entry:
         self._failed = self._failed or not right
         return right
 
-    def _transport(self, members: Mapping[str, Any], meant: set[str]) -> None:
+    def _transport(self, meant: set[str]) -> None:
         """Decide how the server is reached. `meant`: keys that are probably there, but misspelt."""
         command, url = bool(self._own.get("command")), bool(self._own.get("url"))
         if command and url:
-            self._problem((self._at("url"),), 'an entry has either "command" or "url"', "remove one of them")
+            self._problem(("url",), 'an entry has either "command" or "url"', "remove one of them")
         elif not command and not url and not meant & {"command", "url", "serverUrl", "httpUrl"}:
-            below = ("command",) if "command" in members else ()
+            below = ("command",) if "command" in self._members else ()
             self._problem(below, 'an entry needs a "command" or a "url"', "write the program to start, or the address")
-        written = next((key for key in ("type", "transport", "transportType") if key in members), None)
+        written = next((key for key in ("type", "transport", "transportType") if key in self._members), None)
         if written is None:
             remote: Kind = "websocket" if str(self._own.get("url")).startswith(("ws:", "wss:")) else "http"
             self._kind = remote if url else "stdio"
             return
-        word = members[written]
+        word = self._members[written]
         kind = KINDS.get(word) if isinstance(word, str) else None
         if kind is None:
             self._problem((written,), "must be one of " + ", ".join(f'"{each}"' for each in KINDS))
@@ -165,48 +169,47 @@ class _Entry:
             wanted = '"command"' if kind == "stdio" else '"url"'
             self._problem((written,), f"a server of this type has a {wanted}", "correct the type, or leave it out")
 
-    def _expand_text(self, below: KeyPath, text: str) -> str:
-        try:
-            return expand(text, self._around.environ)
-        except ConfigError as error:
-            self._problem(below, error.message, error.hint)
-            return text
+    def _replace(self, below: KeyPath, text: str, *steps: Callable[[str], str]) -> str:
+        """Return what the steps make of a text, one after the other; record what is wrong with it."""
+        for step in steps:
+            try:
+                text = step(text)
+            except ConfigError as error:
+                self._problem(below, error.message, error.hint)
+        return text
 
-    def _root(self, below: KeyPath, text: str) -> str:
-        try:
-            return root_uri(self._home(below, self._expand_text(below, text)), self._around.directory)
-        except ValueError as error:
-            self._problem(below, str(error))
-            return text
+    def _variables(self, text: str) -> str:
+        return expand(text, self._around.environ)
+
+    def _home(self, text: str) -> str:
+        return expand_home(text, self._around.environ)
+
+    def _root(self, text: str) -> str:
+        return root_uri(text, self._around.directory)
 
     def _expand(self) -> None:
-        if self._own.get("disabled"):
-            return
         own = self._own
-        for key in ("command", "cwd", "url"):
-            if own.get(key):
-                own[key] = self._expand_text((self._at(key),), own[key])
-        own["args"] = [self._expand_text(("args", at), text) for at, text in enumerate(own.get("args", ()))]
-        for key in ("env", "headers"):
-            own[key] = {name: self._expand_text((key, name), text) for name, text in own.get(key, {}).items()}
         for key in ("command", "cwd"):
             if own.get(key):
-                own[key] = self._home((key,), own[key])
+                own[key] = self._replace((key,), own[key], self._variables, self._home)
+        if own.get("url"):
+            own["url"] = self._replace(("url",), own["url"], self._variables)
+        own["args"] = [
+            self._replace(("args", at), text, self._variables) for at, text in enumerate(own.get("args", ()))
+        ]
+        roots = enumerate(own.get("roots", ()))
+        own["roots"] = [
+            self._replace(("roots", at), text, self._variables, self._home, self._root) for at, text in roots
+        ]
+        for key in ("env", "headers"):
+            own[key] = {
+                name: self._replace((key, name), text, self._variables) for name, text in own.get(key, {}).items()
+            }
         if own.get("cwd"):
             own["cwd"] = str(self._around.directory / own["cwd"])
-        own["roots"] = [self._root(("roots", at), text) for at, text in enumerate(own.get("roots", ()))]
-
-    def _home(self, below: KeyPath, text: str) -> str:
-        try:
-            return expand_home(text, self._around.environ)
-        except ConfigError as error:
-            self._problem(below, error.message, error.hint)
-            return text
 
     def _environment(self) -> None:
         """Put the variables of all servers below those of `envFile`, and these below those of `env`."""
-        if self._own.get("disabled"):
-            return
         self._env_file()
         own = self._own.get("env", {})
         if self._kind == "stdio":
@@ -214,10 +217,10 @@ class _Entry:
             self._own["passed"] = [name for name in self._around.passed if name not in own]
 
     def _env_file(self) -> None:
-        name = self._members.get("envFile") if isinstance(self._members, dict) else None
+        name = self._members.get("envFile")
         if not name:
             return
-        expanded = self._home(("envFile",), self._expand_text(("envFile",), name))
+        expanded = self._replace(("envFile",), name, self._variables, self._home)
         if self._failed:
             return
         if "\0" in expanded:
@@ -234,20 +237,17 @@ class _Entry:
 
     def _limits(self) -> None:
         """Check what would be refused at every start, and whether the daemon would be a server of itself."""
-        for below, message, hint in launch_faults(self._own):
-            self._problem(below, message, hint)
+        for fault in launch_faults(self._own):
+            self._problem(*fault)
         listen = self._around.listen
-        for below in () if self._own.get("disabled") else ways_to(self._own, listen):
+        for below in ways_to(self._own, listen) if self._enabled else ():
             what = f"this is the address of this daemon itself ({listen})"
-            at = self._at(str(below[0]))
-            self._problem((at, *below[1:]), what, "remove the entry; it belongs into the file of a client only")
+            self._problem(below, what, "remove the entry; it belongs into the file of a client only")
 
     def _address(self) -> None:
-        if self._kind == "stdio" or self._own.get("disabled"):
-            return
-        if not is_address(self._own["url"], self._kind):
+        if self._kind != "stdio" and not is_address(self._own["url"], self._kind):
             schemes = " or ".join(f"{scheme}://" for scheme in SCHEMES[self._kind])
-            self._problem((self._at("url"),), "is not an address for this type of server", f"it begins with {schemes}")
+            self._problem(("url",), "is not an address for this type of server", f"it begins with {schemes}")
 
     def _logins(self) -> None:
         members = self._own.pop("oauth", None)
@@ -262,28 +262,20 @@ class _Entry:
         where = (*self._where, "oauth")
         right = self._around.findings.check(own, keys_of(OAuthConfig), where, server=self._name, spelled=spelled)
         self._failed = self._failed or not right
-        if not self._failed and not self._own.get("disabled"):
-            own = {key: self._secret(key, spelled, value) for key, value in own.items()}
+        if not self._failed and self._enabled:
+            for key, value in own.items():
+                if isinstance(value, str):
+                    own[key] = self._replace(("oauth", spelled[key]), value, self._variables)
             check(own, problem)
         self._own["oauth"] = own
 
-    def _secret(self, key: str, spelled: Mapping[str, str], value: Any) -> Any:
-        return self._expand_text(("oauth", spelled[key]), value) if isinstance(value, str) else value
-
-    def _remark(self) -> None:
+    def _remark(self, as_written: Iterable[Remark]) -> None:
         """Note what is allowed but perhaps not meant."""
-        for key, foreign in FOREIGN.items():
-            if foreign.treatment == "noted" and isinstance(self._members, dict) and key in self._members:
-                self._note((key,), foreign.effect)
-        if self._own.get("disabled"):
-            return
-        for remark in self._remarks:
-            self._note((self._at(str(remark.below[0])), *remark.below[1:]), remark.message, remark.hint)
-        if self._kind == "stdio":
-            for remark in self._around.missing(self._own):
-                self._note((self._at(str(remark.below[0])),), remark.message, remark.hint)
-
-    def _build(self) -> ServerConfig:
-        members = {key: value for key, value in self._own.items() if value is not None}
-        server: ServerConfig = build(ServerConfig, {**members, "name": self._name, "kind": self._kind})
-        return server
+        foreign = (key for key, each in FOREIGN.items() if each.treatment == "noted" and key in self._members)
+        notes = [Remark((key,), FOREIGN[key].effect) for key in foreign]
+        if self._enabled:
+            notes += as_written
+        if self._enabled and self._kind == "stdio":
+            notes += self._around.missing(self._own)
+        for note in notes:
+            self._around.findings.note(self._at(note.below), note.message, note.hint, self._name)

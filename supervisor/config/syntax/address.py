@@ -1,17 +1,25 @@
-"""Addresses as people write them. PURE."""
+"""Addresses as people and requests write them: `host[:port]`, web origins, URLs. Pure."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+import msgspec
 
 from supervisor.config.syntax.jsonc import KeyPath
 
 PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 DOORS: Final = ("/mcp", "/ws", "/sse")
 """Where clients look for MCP at our address, with whatever follows."""
+MAX_SHOWN_CHARS = 80
+
+_AUTHORITY = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?")
+_ORIGIN = re.compile(r"(?P<scheme>https?|wss?)://(?P<authority>[^/?#@\\]+)", re.IGNORECASE)
 
 
 def split_address(listen: str) -> tuple[str, int]:
@@ -75,3 +83,49 @@ def base_url(host: str, port: int) -> str:
     elif name == "::":
         name = "::1"
     return f"http://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+class Authority(msgspec.Struct, frozen=True):
+    """A host in lower case without brackets, and its port if one was written."""
+
+    name: str
+    port: int | None
+
+    def __str__(self) -> str:
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return (name if self.port is None else f"{name}:{self.port}")[:MAX_SHOWN_CHARS]
+
+
+@lru_cache(maxsize=256)
+def authority(text: str) -> Authority | None:
+    """Return the host and port of `name[:port]` or `[ipv6][:port]`, None if it is neither."""
+    match = _AUTHORITY.fullmatch(text)
+    if match is None:
+        return None
+    port = match["port"]
+    if port is not None and int(port) > 65535:
+        return None
+    return Authority(match["name"].strip("[]").lower(), None if port is None else int(port))
+
+
+def origin_of(text: str) -> tuple[str, Authority] | None:
+    """Return the scheme in lower case and the authority of `scheme://name[:port]`, None if it is no origin."""
+    match = _ORIGIN.fullmatch(text)
+    host = None if match is None else authority(match["authority"])
+    return None if match is None or host is None else (match["scheme"].lower(), host)
+
+
+def allowed_host(entry: str) -> Authority:
+    """Return what an entry of `allowed_hosts` means: `name` (any port) or `name:port`. Raises `ValueError`."""
+    host = authority(entry)
+    if host is None:
+        raise ValueError(f"not a host: {entry!r}")
+    return host
+
+
+def allowed_origin(entry: str) -> tuple[str, Authority]:
+    """Return what an entry of `allowed_origins` means: `scheme://name[:port]`. Raises `ValueError`."""
+    origin = origin_of(entry)
+    if origin is None:
+        raise ValueError(f"not an origin: {entry!r}")
+    return origin

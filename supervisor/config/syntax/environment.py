@@ -1,15 +1,22 @@
-"""The environment that all local servers share: `env` and `pass_env` of the daemon's settings. Pure."""
+"""The environment: what all local servers share of it (`env`, `pass_env`), and what it says of deadlines. Pure.
+
+`MCP_TOOL_TIMEOUT` is a deadline where the configuration sets none: milliseconds, as every program reads it that knows
+the variable; less than five seconds count as five.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from actors.errors import ConfigError
 from supervisor.config.syntax.expand import expand, is_env_name
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.values import Findings
 
+VARIABLE = "MCP_TOOL_TIMEOUT"
+LEAST_S = 5.0
+_MILLISECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]*)?")
 _WHERE: KeyPath = ("supervisor",)
 
 
@@ -19,10 +26,8 @@ def read_env(own: Mapping[str, Any], environ: Mapping[str, str], findings: Findi
         where = (*_WHERE, "env", name)
         if not is_env_name(name):
             raise findings.error(where, "an environment variable cannot have this name", 'no "=", no blanks')
-        try:
+        with findings.at(where):
             variables[name] = expand(text, environ)
-        except ConfigError as error:
-            raise findings.error(where, error.message, error.hint) from None
         if "\0" in variables[name]:
             raise findings.error(where, "holds a NUL character", "remove it")
     return variables
@@ -47,3 +52,26 @@ def _match(patterns: Sequence[str], environ: Mapping[str, str]) -> Iterator[tupl
         # A function that a shell exported (CVE-2014-6271) is nothing a server should see.
         if (name in exact or (begins and name.startswith(begins))) and not value.startswith("()"):
             yield name, value
+
+
+def tool_timeout_s(environ: Mapping[str, str], findings: Findings) -> float | None:
+    """Return the deadline in seconds, None if the variable is not set; one that says nothing is noted."""
+    text = environ.get(VARIABLE, "").strip()
+    if not text:
+        return None
+    seconds = float(text) / 1000 if _MILLISECONDS.fullmatch(text) else 0.0
+    if not seconds:
+        findings.note((), f"{VARIABLE} of the environment is no number of milliseconds", "60000 is one minute")
+        return None
+    if seconds < LEAST_S:
+        findings.note(
+            (), f"{VARIABLE} of the environment is milliseconds; it counts as {LEAST_S:g} s", "use 5000 or more"
+        )
+    return max(seconds, LEAST_S)
+
+
+def by_default(members: object, key: str, seconds: float | None) -> object:
+    """Return the members of an object of the file, with that deadline where they do not set it themselves."""
+    if seconds is None or not (members is None or isinstance(members, dict)):
+        return members
+    return {key: seconds, **(members or {})}

@@ -30,7 +30,7 @@ _SUGGEST_ABOVE = 70.0
 Treatment = Literal["used", "renamed", "ignored", "noted"]
 
 
-class ForeignKey(msgspec.Struct, frozen=True, kw_only=True):
+class ForeignKey(msgspec.Struct, frozen=True):
     """A key that is not ours. `noted`: ignored, but the operator is told, since something they want does not happen."""
 
     name: str
@@ -39,45 +39,41 @@ class ForeignKey(msgspec.Struct, frozen=True, kw_only=True):
     effect: str
 
 
-def _foreign(name: str, written_by: str, treatment: Treatment, effect: str) -> ForeignKey:
-    return ForeignKey(name=name, written_by=written_by, treatment=treatment, effect=effect)
-
-
 FOREIGN: dict[str, ForeignKey] = {
     key.name: key
     for key in (
-        _foreign("type", "VS Code, Cursor, Cline", "used", "The transport; without it `command` or `url` decides."),
-        _foreign("transport", "some clients", "renamed", "Read as `type`."),
-        _foreign("transportType", "older Cline", "renamed", "Read as `type`."),
-        _foreign("serverUrl", "Windsurf", "renamed", "Read as `url`."),
-        _foreign("httpUrl", "Gemini CLI", "renamed", "Read as `url`."),
-        _foreign("envFile", "VS Code, Cursor", "used", "`NAME=value` lines, read at load; `env` goes over them."),
-        _foreign("enabled", "several clients", "used", "The opposite of `disabled`."),
-        _foreign(
+        ForeignKey("type", "VS Code, Cursor, Cline", "used", "The transport; without it `command` or `url` decides."),
+        ForeignKey("transport", "some clients", "renamed", "Read as `type`."),
+        ForeignKey("transportType", "older Cline", "renamed", "Read as `type`."),
+        ForeignKey("serverUrl", "Windsurf", "renamed", "Read as `url`."),
+        ForeignKey("httpUrl", "Gemini CLI", "renamed", "Read as `url`."),
+        ForeignKey("envFile", "VS Code, Cursor", "used", "`NAME=value` lines, read at load; `env` goes over them."),
+        ForeignKey("enabled", "several clients", "used", "The opposite of `disabled`."),
+        ForeignKey(
             "timeout",
             "Cline, Roo Code, Gemini CLI",
             "used",
             "Becomes `call_timeout_s`: seconds; from 10000 on milliseconds, as Gemini CLI writes them.",
         ),
-        _foreign("disabledTools", "Windsurf, Roo Code", "noted", "Not applied: all tools of the server are visible."),
-        _foreign("includeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
-        _foreign("excludeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
-        _foreign("tools", "GitHub Copilot", "noted", "Not applied: all tools of the server are visible."),
-        _foreign("sandbox", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
-        _foreign("sandboxEnabled", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
-        _foreign("auth", "Cursor", "noted", "Not applied."),
-        _foreign("headersHelper", "Claude Code", "noted", "Not applied."),
-        _foreign("alwaysAllow", "Roo Code, older Cline", "ignored", "Approval is the client's matter."),
-        _foreign("autoApprove", "Cline", "ignored", "Approval is the client's matter."),
-        _foreign("trust", "Gemini CLI", "ignored", "Approval is the client's matter."),
-        _foreign("networkTimeout", "some clients", "ignored", "Set `call_timeout_s` instead."),
-        _foreign("watchPaths", "Roo Code", "ignored", "Nothing restarts on a changed file."),
-        _foreign("dev", "VS Code", "ignored", "Development mode belongs to the editor."),
-        _foreign("gallery", "VS Code", "ignored", "Where the entry was installed from."),
-        _foreign("version", "VS Code", "ignored", "The version that was installed."),
-        _foreign("name", "several clients", "ignored", "The key of the entry is its name."),
-        _foreign("title", "several clients", "ignored", "A label for people."),
-        _foreign("icon", "several clients", "ignored", "A picture for people."),
+        ForeignKey("disabledTools", "Windsurf, Roo Code", "noted", "Not applied: all tools of the server are visible."),
+        ForeignKey("includeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
+        ForeignKey("excludeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
+        ForeignKey("tools", "GitHub Copilot", "noted", "Not applied: all tools of the server are visible."),
+        ForeignKey("sandbox", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
+        ForeignKey("sandboxEnabled", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
+        ForeignKey("auth", "Cursor", "noted", "Not applied."),
+        ForeignKey("headersHelper", "Claude Code", "noted", "Not applied."),
+        ForeignKey("alwaysAllow", "Roo Code, older Cline", "ignored", "Approval is the client's matter."),
+        ForeignKey("autoApprove", "Cline", "ignored", "Approval is the client's matter."),
+        ForeignKey("trust", "Gemini CLI", "ignored", "Approval is the client's matter."),
+        ForeignKey("networkTimeout", "some clients", "ignored", "Set `call_timeout_s` instead."),
+        ForeignKey("watchPaths", "Roo Code", "ignored", "Nothing restarts on a changed file."),
+        ForeignKey("dev", "VS Code", "ignored", "Development mode belongs to the editor."),
+        ForeignKey("gallery", "VS Code", "ignored", "Where the entry was installed from."),
+        ForeignKey("version", "VS Code", "ignored", "The version that was installed."),
+        ForeignKey("name", "several clients", "ignored", "The key of the entry is its name."),
+        ForeignKey("title", "several clients", "ignored", "A label for people."),
+        ForeignKey("icon", "several clients", "ignored", "A picture for people."),
     )
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,15 @@ MAX_PROBLEMS = 20
 """Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
 
 
+_PLAIN: Mapping[type, tuple[str, type]] = {
+    inspect.BoolType: ("true or false", bool),
+    inspect.StrType: ("a string", str),
+    inspect.NoneType: ("null", type(None)),
+    inspect.StructType: ("an object", dict),
+    inspect.VarTupleType: ("a list of strings", list),
+    inspect.DictType: ("an object of strings", dict),
+}
+"""In words, and as JSON is read."""
 _EXAMPLES: Mapping[str, str] = {
     "a list of strings": 'for example ["-y", "some-package"], each word a string of its own',
     "an object of strings": 'for example {"NAME": "value"}',
@@ -66,28 +76,17 @@ def _unit(name: str) -> str:
 def expectation(kind: inspect.Type, unit: str = "") -> str:
     """Return in words what a type takes: `a number of seconds, at least 0`."""
     match kind:
-        case inspect.BoolType():
-            return "true or false"
-        case inspect.StrType():
-            return "a string"
         case inspect.IntType():
             return f"a whole number{unit}{_bounds(kind)}"
         case inspect.FloatType():
             return f"a number{unit}{_bounds(kind)}"
         case inspect.LiteralType():
             return "one of " + ", ".join(f'"{value}"' for value in kind.values)
-        case inspect.VarTupleType():
-            return "a list of strings"
-        case inspect.DictType():
-            return "an object of strings"
-        case inspect.StructType():
-            return "an object"
         case inspect.UnionType():
             return " or ".join(expectation(each, unit) for each in kind.types)
-        case inspect.NoneType():
-            return "null"
-        case _:
-            raise TypeError(f"no configuration key has the type {kind}")
+    if type(kind) not in _PLAIN:
+        raise TypeError(f"no configuration key has the type {kind}")
+    return _PLAIN[type(kind)][0]
 
 
 def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
@@ -109,24 +108,15 @@ def faults(value: object, kind: inspect.Type, unit: str = "") -> Iterator[tuple[
 
 def _fits(value: object, kind: inspect.Type) -> bool:
     match kind:
-        case inspect.BoolType():
-            return isinstance(value, bool)
-        case inspect.StrType():
-            return isinstance(value, str)
-        case inspect.NoneType():
-            return value is None
         case inspect.LiteralType():
             return isinstance(value, str) and value in kind.values
-        case inspect.StructType():
-            return isinstance(value, dict)
         case inspect.UnionType():
             return any(_fits(value, each) for each in kind.types)
         case inspect.IntType():
             return isinstance(value, int) and not isinstance(value, bool) and _within(value, kind)
         case inspect.FloatType():
             return isinstance(value, int | float) and not isinstance(value, bool) and _within(value, kind)
-        case _:
-            return False
+    return isinstance(value, _PLAIN[type(kind)][1])
 
 
 def _within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
@@ -163,6 +153,16 @@ class Findings:
     def error(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> ConfigError:
         line = self._document.line(where)
         return ConfigError(message, path=self._path, key=show_path(where), line=line, hint=hint, server=server)
+
+    @contextmanager
+    def at(self, where: KeyPath, hint: str = "") -> Iterator[None]:
+        """Give what the block raises file, line and key; `hint` is for a `ValueError`."""
+        try:
+            yield
+        except ConfigError as error:
+            raise self.error(where, error.message, error.hint) from None
+        except ValueError as error:
+            raise self.error(where, str(error), hint) from None
 
     def problem(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
         """Record an error at `where`; `server` is the entry that cannot be used because of it."""

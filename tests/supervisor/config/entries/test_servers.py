@@ -369,7 +369,7 @@ def test_roots_are_uris_of_directories() -> None:
 def test_a_root_that_is_no_directory_is_a_problem_with_its_place() -> None:
     (problem,) = parse_entry({"command": "c", "roots": ["/a", "https://example.com"]}).problems
     assert "mcpServers.s.roots[1]: a root is a directory, or a URI that begins with file://" in str(problem)
-    with pytest.raises(ValueError, match="absolute"):
+    with pytest.raises(ConfigError, match="absolute"):
         root_uri("a", PurePath())
 
 
