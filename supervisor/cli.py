@@ -56,7 +56,7 @@ class Commands(click.Group):
         return command
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(VERSION, prog_name="mcpvisor")
 def cli() -> None:
     """Supervises any number of MCP servers and puts all their tools behind four meta-tools."""

@@ -11,9 +11,9 @@ import msgspec
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import KIND, RESPONSES, STATE
 from actors.protocol.wire.repeated_keys import check_keys
-from supervisor.client import RequestRefused, connect
+from supervisor.client import RequestRefused
 from supervisor.commands import questions
-from supervisor.commands.common import ask, json_option, print_json, readable, url_option
+from supervisor.commands.common import ask, json_option, print_json, readable, readable_json, url_option
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.metatools.arguments.continuation import PREFIX
 from supervisor.metatools.definitions import EXECUTE
@@ -52,14 +52,7 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
 def _result(
     url: str, wanted: dict[str, Any], asked: dict[str, Any] | None, retry: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    async def question() -> dict[str, Any]:
-        async with connect(url) as daemon:
-            return await daemon.call(EXECUTE, wanted, asked=asked, retry=retry)
-
-    try:
-        return ask(question)
-    except RequestRefused as error:
-        raise CommandFailed(_describe(error)) from None
+    return ask(url, lambda daemon: daemon.call(EXECUTE, wanted, asked=asked, retry=retry), _describe)
 
 
 def _unanswered_questions(result: dict[str, Any]) -> dict[str, Any] | None:
@@ -101,5 +94,5 @@ def _object(text: str) -> dict[str, msgspec.Raw]:
 def _describe(error: RequestRefused) -> str:
     lines = [f"{clean(error.message)} ({error.code})"]
     if error.data is not None:
-        lines.append(clean(msgspec.json.format(msgspec.json.encode(error.data), indent=2).decode()))
+        lines.append(readable_json(error.data))
     return "\n".join(lines)

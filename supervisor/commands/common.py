@@ -18,11 +18,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from supervisor.client import DaemonUnreachable, RequestRefused, connect
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.metatools.texts import clean, is_seen
 
 T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 DEFAULT_URL = "http://127.0.0.1:3001"
 PIPE_WIDTH = 10_000
@@ -31,11 +32,25 @@ url_option = click.option(
     "--url",
     envvar="MCPVISOR_URL",
     default=DEFAULT_URL,
-    show_default=True,
     metavar="URL",
     help="Address of the daemon, with or without /mcp; also MCPVISOR_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+servers_option = click.option(
+    "--server", "servers", multiple=True, metavar="SERVER", help="Of this server; may be repeated."
+)
+
+
+def limit_option(what: str, default: int, most: int) -> Callable[[Command], Command]:
+    return click.option(
+        "--limit", type=click.IntRange(1, most), metavar="N", default=default, help=f"Most {what} to show."
+    )
+
+
+def timeout_option(default_s: float, least_s: float, help_text: str) -> Callable[[Command], Command]:
+    seconds = click.FloatRange(least_s, 3600)
+    return click.option("--timeout", "deadline_s", type=seconds, default=default_s, metavar="SECONDS", help=help_text)
+
 
 STATE_STYLES = {
     "ready": "green",
@@ -47,7 +62,8 @@ STATE_STYLES = {
 }
 
 
-def ask(question: Callable[[], Awaitable[T]]) -> T:
+def run(question: Callable[[], Awaitable[T]]) -> T:
+    """Run an async function to its end. Raises `NoDaemon`."""
     try:
         return trio.run(question)
     except DaemonUnreachable as error:
@@ -57,20 +73,30 @@ def ask(question: Callable[[], Awaitable[T]]) -> T:
         ) from None
 
 
-def page(url: str, path: str, parameters: Sequence[tuple[str, str]], *, needs: str) -> dict[str, Any]:
-    """Return one of the daemon's pages, which has the member `needs`.
+def ask(
+    url: str,
+    question: Callable[[DaemonClient], Awaitable[T]],
+    explain: Callable[[RequestRefused], str] = lambda error: error.message,
+) -> T:
+    """Return what a daemon answers. Raises `NoDaemon`, and `CommandFailed` if it refuses."""
 
-    Raises `NoDaemon`, and `CommandFailed` if the daemon refuses the parameters.
-    """
-
-    async def question() -> dict[str, Any]:
+    async def connected() -> T:
         async with connect(url) as daemon:
-            return await daemon.page(path, parameters, needs=needs)
+            return await question(daemon)
 
     try:
-        return ask(question)
+        return run(connected)
     except RequestRefused as error:
-        raise CommandFailed(error.message) from None
+        raise CommandFailed(explain(error)) from None
+
+
+def page(url: str, path: str, parameters: Sequence[tuple[str, str]], *, needs: str) -> dict[str, Any]:
+    """Return one of the daemon's pages, which has the member `needs`. Raises as `ask` does."""
+    return ask(url, lambda daemon: daemon.page(path, parameters, needs=needs))
+
+
+def say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -133,8 +159,16 @@ def readable(result: dict[str, Any]) -> str:
     """Return the text of a result; what is no text is named by type."""
     blocks = result.get("content")
     if not isinstance(blocks, list) or not blocks:
-        return clean(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+        return readable_json(result)
     return "\n".join(_block(block) for block in blocks if isinstance(block, dict))
+
+
+def readable_json(value: Any) -> str:
+    return clean(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def number(value: object) -> str:
+    return "-" if value is None else f"{value}"
 
 
 def _block(block: dict[str, Any]) -> str:

@@ -13,8 +13,8 @@ from typing import Any
 import click
 import trio
 
-from supervisor.client import DaemonClient, RequestRefused, connect
-from supervisor.commands.common import ask, json_option, plain, print_json, url_option
+from supervisor.client import DaemonClient, RequestRefused
+from supervisor.commands.common import ask, json_option, plain, print_json, timeout_option, url_option
 from supervisor.commands.outcomes import EXIT_FAILED
 
 WAIT_S = 8.0
@@ -26,15 +26,7 @@ Answer = dict[str, Any]
 @click.command()
 @click.argument("server", metavar="SERVER")
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser, too.")
-@click.option(
-    "--timeout",
-    "deadline_s",
-    type=click.FloatRange(1, 3600),
-    default=600.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait.",
-)
+@timeout_option(600.0, 1, "How long to wait.")
 @json_option
 @url_option
 def login(*, server: str, opens: bool, deadline_s: float, as_json: bool, url: str) -> None:
@@ -45,18 +37,17 @@ def login(*, server: str, opens: bool, deadline_s: float, as_json: bool, url: st
         if opens and str(answer["url"]).startswith(("https://", "http://")):
             webbrowser.open(str(answer["url"]))
 
-    _end(_answered(lambda: _login(url, server, deadline_s, show)), as_json=as_json)
+    _end(url, lambda daemon: _login(daemon, server, deadline_s, show), as_json=as_json)
 
 
-async def _login(url: str, server: str, deadline_s: float, show: Callable[[Answer], None]) -> Answer:
-    async with connect(url) as daemon:
-        answer = await daemon.login(server)
-        if answer["state"] != "pending":
-            return answer
-        show(answer)
-        with trio.move_on_after(deadline_s):
-            return await _wait_for_end(daemon, str(answer["login"]))
-        return {**answer, "state": "failed", "message": f"{server}: nobody said yes within {deadline_s:g} s"}
+async def _login(daemon: DaemonClient, server: str, deadline_s: float, show: Callable[[Answer], None]) -> Answer:
+    answer = await daemon.login(server)
+    if answer["state"] != "pending":
+        return answer
+    show(answer)
+    with trio.move_on_after(deadline_s):
+        return await _wait_for_end(daemon, str(answer["login"]))
+    return {**answer, "state": "failed", "message": f"{server}: nobody said yes within {deadline_s:g} s"}
 
 
 async def _wait_for_end(daemon: DaemonClient, login: str) -> Answer:
@@ -72,22 +63,17 @@ async def _wait_for_end(daemon: DaemonClient, login: str) -> Answer:
 @url_option
 def logout(*, server: str, as_json: bool, url: str) -> None:
     """Have the tokens of a remote SERVER revoked, and forget them."""
-    _end(_answered(lambda: _logout(url, server)), as_json=as_json)
+    _end(url, lambda daemon: daemon.order(server, "logout", 60.0), as_json=as_json)
 
 
-async def _logout(url: str, server: str) -> Answer:
-    async with connect(url) as daemon:
-        return await daemon.order(server, "logout", 60.0)
+def _end(url: str, question: Callable[[DaemonClient], Awaitable[Answer]], *, as_json: bool) -> None:
+    async def answered(daemon: DaemonClient) -> Answer:
+        try:
+            return await question(daemon)
+        except RequestRefused as error:
+            return {"state": "failed", "message": error.message}
 
-
-def _answered(question: Callable[[], Awaitable[Answer]]) -> Answer:
-    try:
-        return ask(question)
-    except RequestRefused as error:
-        return {"state": "failed", "message": error.message}
-
-
-def _end(answer: Answer, *, as_json: bool) -> None:
+    answer = ask(url, answered)
     good = answer.get("state") in (None, "done")
     if as_json:
         print_json(answer)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import click
 from rich.text import Text
 
-from supervisor.commands.common import ask, console, json_text, page, plain, url_option
+from supervisor.commands.common import console, json_text, page, plain, run, say, url_option
 from supervisor.commands.watch import follow
 
 MAX_LINES = 1000
@@ -29,7 +29,6 @@ Line = dict[str, Any]
     "count",
     type=click.IntRange(0, MAX_LINES),
     default=100,
-    show_default=True,
     metavar="N",
     help="Newest lines to show first.",
 )
@@ -52,7 +51,7 @@ def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -
     if following:
         _follow(url, path, log["newest"], show)
     elif not log["lines"] and not as_json:
-        click.echo("Nothing was logged since the daemon started.", err=True)
+        say("Nothing was logged since the daemon started.")
 
 
 def _follow(url: str, path: str, newest: int, show: Callable[[list[Line]], None]) -> None:
@@ -65,10 +64,7 @@ def _follow(url: str, path: str, newest: int, show: Callable[[list[Line]], None]
             say(f"{event['missed']} lines were missed")
         show(event["lines"])
 
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
-    ask(lambda: follow(url, lambda: f"{path}?after={seen}", on_event, say))
+    run(lambda: follow(url, lambda: f"{path}?after={seen}", on_event))
 
 
 def line(logged: Line) -> Text:

@@ -12,8 +12,8 @@ from typing import Any
 import click
 import trio
 
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
-from supervisor.commands.common import ask, json_option, plain, print_json, url_option
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused
+from supervisor.commands.common import ask, json_option, plain, print_json, say, timeout_option, url_option
 from supervisor.commands.outcomes import EXIT_FAILED
 
 Answers = list[dict[str, Any]]
@@ -32,19 +32,11 @@ BAD_GATEWAY = 502
 def _command(order: str) -> click.Command:
     @click.command(order, help=HELP[order])
     @click.argument("servers", metavar="SERVER...", nargs=-1, required=True)
-    @click.option(
-        "--timeout",
-        "deadline_s",
-        type=click.FloatRange(0.1, 3600),
-        default=60.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait for it; what is not done by then goes on.",
-    )
+    @timeout_option(60.0, 0.1, "How long to wait for it; what is not done by then goes on.")
     @json_option
     @url_option
     def command(*, servers: tuple[str, ...], deadline_s: float, as_json: bool, url: str) -> None:
-        answers = ask(lambda: _give(url, order, list(dict.fromkeys(servers)), deadline_s))
+        answers = ask(url, lambda daemon: _give(daemon, order, list(dict.fromkeys(servers)), deadline_s))
         if as_json:
             print_json(answers)
         else:
@@ -55,12 +47,12 @@ def _command(order: str) -> click.Command:
     return command
 
 
-async def _give(url: str, order: str, servers: list[str], deadline_s: float) -> Answers:
+async def _give(daemon: DaemonClient, order: str, servers: list[str], deadline_s: float) -> Answers:
     """Give the order to all servers at once; return the answers in their order."""
     answers: dict[str, dict[str, Any]] = {}
     failures: list[DaemonUnreachable] = []
 
-    async def one(daemon: DaemonClient, server: str) -> None:
+    async def one(server: str) -> None:
         try:
             answers[server] = await daemon.order(server, order, deadline_s)
         except RequestRefused as error:
@@ -72,9 +64,9 @@ async def _give(url: str, order: str, servers: list[str], deadline_s: float) -> 
         except DaemonUnreachable as error:  # raised below, where the nursery does not wrap it
             failures.append(error)
 
-    async with connect(url) as daemon, trio.open_nursery() as nursery:
+    async with trio.open_nursery() as nursery:
         for server in servers:
-            nursery.start_soon(one, daemon, server)
+            nursery.start_soon(one, server)
     if failures:
         raise failures[0]
     return [answers[server] for server in servers]
@@ -86,11 +78,9 @@ def _show(answers: Answers) -> None:
         if error is None:
             click.echo(plain(answer["message"]).plain)
             continue
-        click.echo(f"Error: {plain(error['message']).plain}", err=True)
+        say(f"Error: {plain(error['message']).plain}")
         if error["code"] == BAD_GATEWAY:
-            click.echo(f"What it wrote: mcpvisor logs {plain(answer['server']).plain}", err=True)
+            say(f"What it wrote: mcpvisor logs {plain(answer['server']).plain}")
 
 
-restart, wake, sleep, refresh, enable, disable = (
-    _command(order) for order in ("restart", "wake", "sleep", "refresh", "enable", "disable")
-)
+restart, wake, sleep, refresh, enable, disable = map(_command, HELP)

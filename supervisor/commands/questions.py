@@ -17,6 +17,7 @@ import msgspec
 from actors.protocol.asking import forms
 from actors.protocol.asking.forms import Form, FormField
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.commands.common import say
 from supervisor.metatools.texts import clean
 
 CAPABILITIES: Final[dict[str, Any]] = {"elicitation": {"form": {}, "url": {}}}
@@ -40,12 +41,12 @@ def answers(requests: Mapping[str, Any]) -> dict[str, Any]:
 def _answer(params: Any) -> dict[str, Any]:
     form = forms.read(msgspec.Raw(encode(params)))
     if form is None:
-        _say("The server asks with a form that cannot be shown here; it gets no answer.")
+        say("The server asks with a form that cannot be shown here; it gets no answer.")
         return _CANCELLED
-    _say(clean(form.message))
+    say(clean(form.message))
     try:
         if form.url:
-            _say(f"  {clean(form.url)}")
+            say(f"  {clean(form.url)}")
             return (
                 {"action": "accept"}
                 if _agrees("Open this address, do there what it asks for, then say y.")
@@ -53,7 +54,7 @@ def _answer(params: Any) -> dict[str, Any]:
             )
         return _filled_in(form)
     except EOFError:
-        _say("")
+        say("")
         return _CANCELLED
 
 
@@ -72,16 +73,16 @@ def _filled_in(form: Form) -> dict[str, Any]:
         if not problems:
             return {"action": "accept", "content": content} if _agrees("Send this?") else _DECLINED
         asked = [field for field in form.fields if field.name in problems]
-        _say("\n".join(f"{_label(field)}: {problems[field.name]}" for field in asked))
+        say("\n".join(f"{_label(field)}: {problems[field.name]}" for field in asked))
     return _CANCELLED
 
 
 def _value(field: FormField) -> Any:
     """Ask for one field; None leaves it out. What cannot be read as its kind is a text, which `forms.wrong` refuses."""
     if field.description:
-        _say(clean(field.description))
+        say(clean(field.description))
     for number, choice in enumerate(field.choices, 1):
-        _say(f"  {number}  {clean(choice.title or choice.const)}")
+        say(f"  {number}  {clean(choice.title or choice.const)}")
     default = "" if field.default is None or field.secret else f" [{clean(encode(field.default).decode())}]"
     line = _line(f"{_label(field)}{default}: ", secret=field.secret)
     if not line:
@@ -125,7 +126,3 @@ def _line(prompt: str, *, secret: bool = False) -> str:
 
 def _label(field: FormField) -> str:
     return " ".join(clean(field.title or field.name).split())
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from supervisor.client import SEARCH_TIMEOUT_S, RequestRefused, connect
+from supervisor.client import SEARCH_TIMEOUT_S
 from supervisor.commands.common import (
     ask,
     console,
     json_option,
+    limit_option,
     plain,
     print_json,
     print_table,
@@ -26,33 +27,15 @@ KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
 
 @click.command()
 @click.argument("query")
-@click.option(
-    "--limit", type=click.IntRange(1, 1000), default=10, show_default=True, metavar="N", help="Most results to show."
-)
-@click.option(
-    "--kinds",
-    multiple=True,
-    type=click.Choice(KINDS),
-    default=("tool",),
-    show_default=True,
-    metavar="KIND",
-    help=KINDS_HELP,
-)
+@limit_option("results", 10, 1000)
+@click.option("--kinds", multiple=True, type=click.Choice(KINDS), default=("tool",), metavar="KIND", help=KINDS_HELP)
 @click.option("--cursor", metavar="CURSOR", help="Go on with a list where the last answer ended.")
 @json_option
 @url_option
 def search(*, query: str, limit: int, kinds: tuple[str, ...], cursor: str | None, as_json: bool, url: str) -> None:
     """Search the tools behind the daemon by what you want to do; '*' lists them."""
     arguments = {"query": query, "limit": limit, "kinds": list(kinds), **({"cursor": cursor} if cursor else {})}
-
-    async def question() -> dict[str, Any]:
-        async with connect(url) as daemon:
-            return await daemon.call(DISCOVER, arguments, SEARCH_TIMEOUT_S)
-
-    try:
-        result = ask(question)
-    except RequestRefused as error:
-        raise CommandFailed(error.message) from None
+    result = ask(url, lambda daemon: daemon.call(DISCOVER, arguments, SEARCH_TIMEOUT_S))
     if result.get("isError"):
         raise CommandFailed(readable(result))
     answer = result.get("structuredContent", {})

@@ -21,6 +21,7 @@ from supervisor.commands.common import (
     console,
     duration,
     json_option,
+    number,
     page,
     plain,
     print_json,
@@ -38,7 +39,7 @@ CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALL
 WIDE = 120
 MIN_NAME = 12
 MAX_PROBLEMS = 3
-ORDER = ("disabled", "stopped", "dormant", "ready")
+RESTING = ("disabled", "stopped", "dormant", "ready")
 """Servers in these states come first, then those on their way, then those that are tried again, then failed ones."""
 TROUBLED = ("respawning", "failed")
 
@@ -79,13 +80,8 @@ def state_of(row: Row) -> str:
 
 
 def sort_by_need(servers: list[Row]) -> list[Row]:
-    def key(row: Row) -> tuple[int, str]:
-        state = state_of(row)
-        if state in ORDER:
-            return ORDER.index(state), row["server"]
-        return len(ORDER) + (TROUBLED.index(state) + 1 if state in TROUBLED else 0), row["server"]
-
-    return sorted(servers, key=key)
+    ranks = {state: rank for rank, state in enumerate((*RESTING, "", *TROUBLED))}
+    return sorted(servers, key=lambda row: (ranks.get(state_of(row), ranks[""]), row["server"]))
 
 
 def render_servers(servers: list[Row], now: float, out: Console) -> RenderableType:
@@ -102,11 +98,7 @@ def servers_table(servers: list[Row], now: float) -> RenderableType:
             plain(row["server"]),
             state_text(state_of(row)),
             duration(now - row["since"]),
-            _number(row.get("pid")),
-            _number(row.get("tools")),
-            _number(row.get("tokens")),
-            _number(row.get("calls")),
-            _number(row.get("restarts")),
+            *(number(row.get(name.lower())) for name in NUMBERS[1:]),
             Text("; ").join(_details(row, now)),
         )
     return rows
@@ -121,7 +113,7 @@ def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
     lines: list[RenderableType] = [head]
     for row in sort_by_need(servers):
         facts = [state_text(state_of(row)), Text(duration(now - row["since"]))]
-        facts += [Text(_number(row.get(name.lower()))) for name, _ in columns[len(facts) :]]
+        facts += [Text(number(row.get(name.lower()))) for name, _ in columns[len(facts) :]]
         lines.append(_card_line(plain(row["server"]), facts, columns, size))
         lines += map(below, _details(row, now))
     return Group(*lines)
@@ -181,7 +173,7 @@ def attention(servers: list[Row]) -> Iterator[Text]:
     troubled = [row for row in servers if state_of(row) in TROUBLED and not row.get("requires_reauth")]
     misconfigured = [row for row in troubled if row.get("wanted") == "stopped"]
     failing = [row for row in troubled if row.get("wanted") != "stopped"]
-    failing += [row for row in servers if state_of(row) not in (*ORDER, *TROUBLED) and row.get("last_error")]
+    failing += [row for row in servers if state_of(row) not in (*RESTING, *TROUBLED) and row.get("last_error")]
     if misconfigured:
         yield _advise("cannot run as configured", misconfigured, "correct that, then restart the daemon")
     if failing:
@@ -200,7 +192,3 @@ def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
         f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}{exposed:,} tokens; "
         f"the four meta-tools cost {cost:,}: {in_words(tokens['saved_tokens'], tokens['saved_percent'])}"
     )
-
-
-def _number(value: object) -> str:
-    return "-" if value is None else f"{value}"

@@ -7,7 +7,17 @@ from typing import Any
 import click
 from rich.console import RenderableType
 
-from supervisor.commands.common import console, json_option, page, plain, print_json, table, url_option
+from supervisor.commands.common import (
+    console,
+    json_option,
+    limit_option,
+    page,
+    plain,
+    print_json,
+    servers_option,
+    table,
+    url_option,
+)
 from supervisor.commands.status import savings_line
 
 PATH = "/api/tokens"
@@ -16,10 +26,8 @@ MAX_ROWS = 1000
 
 
 @click.command()
-@click.option("--server", "servers", multiple=True, metavar="SERVER", help="Of this server; may be repeated.")
-@click.option(
-    "--limit", type=click.IntRange(1, MAX_ROWS), metavar="N", default=20, show_default=True, help="Most tools to show."
-)
+@servers_option
+@limit_option("tools", 20, MAX_ROWS)
 @json_option
 @url_option
 def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:

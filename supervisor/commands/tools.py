@@ -15,10 +15,13 @@ from supervisor.commands.common import (
     below,
     console,
     json_option,
+    limit_option,
+    number,
     page,
     plain,
     print_json,
     print_table,
+    servers_option,
     table,
     url_option,
 )
@@ -37,7 +40,7 @@ WIDE = 168
 @click.command()
 @click.option("--name", metavar="TEXT", help="A part of the name.")
 @click.option("--description", metavar="TEXT", help="A part of the description, or words that are all in it.")
-@click.option("--server", "servers", multiple=True, metavar="SERVER", help="Of this server; may be repeated.")
+@servers_option
 @click.option("--server-version", "version", metavar="VERSION", help="The server's version is compatible with this.")
 @click.option("--category", metavar="NAME", help="For example file-system, version-control, api, data.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Has this tag; may be repeated.")
@@ -56,16 +59,11 @@ WIDE = 168
     type=click.Choice(SORT_WORDS),
     metavar="KEY",
     default="name",
-    show_default=True,
     help=f"One of {', '.join(SORT_WORDS)}.",
 )
 @click.option("--descending", is_flag=True, default=None, help="The highest first.")
-@click.option(
-    "--limit", type=click.IntRange(1, MAX_LIMIT), metavar="N", default=50, show_default=True, help="Most tools to show."
-)
-@click.option(
-    "--offset", type=click.IntRange(0), metavar="N", default=0, show_default=True, help="How many to leave out first."
-)
+@limit_option("tools", 50, MAX_LIMIT)
+@click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="How many to leave out first.")
 @json_option
 @url_option
 def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
@@ -97,19 +95,17 @@ def rows_of(listed: list[dict[str, Any]]) -> RenderableType:
     rows = table(*COLUMNS, right=NUMBERS)
     for row in listed:
         metadata = row["metadata"]
-        description = plain(row["description"])
-        description.truncate(MAX_DESCRIPTION_CHARS, overflow="ellipsis")
         rows.add_row(
             plain(row["path"]),
             Text(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], "")),
             plain(metadata["category"]),
-            _number(row["tokens"]),
-            _number(row["calls"]),
+            number(row["tokens"]),
+            number(row["calls"]),
             "-" if row["success_rate"] is None else f"{row['success_rate']:.0%}",
-            _number(row["avg_ms"]),
-            _number(row["avg_wait_ms"]),
-            _number(_warnings(row)),
-            description,
+            number(row["avg_ms"]),
+            number(row["avg_wait_ms"]),
+            number(_warnings(row)),
+            _description(row, MAX_DESCRIPTION_CHARS),
         )
     return rows
 
@@ -120,7 +116,7 @@ def cards_of(listed: list[dict[str, Any]]) -> RenderableType:
     for row in listed:
         lines.append(plain(row["path"]).append("  ").append_text(_facts(row)))
         if row["description"]:
-            lines.append(below(_description(row)))
+            lines.append(below(_description(row, MAX_CARD_CHARS)))
     return Group(*lines)
 
 
@@ -138,15 +134,11 @@ def _facts(row: dict[str, Any]) -> Text:
     return line.append(", " + ", ".join(facts), style="dim")
 
 
-def _description(row: dict[str, Any]) -> Text:
+def _description(row: dict[str, Any], most: int) -> Text:
     text = plain(row["description"])
-    text.truncate(MAX_CARD_CHARS, overflow="ellipsis")
+    text.truncate(most, overflow="ellipsis")
     return text
 
 
 def _warnings(row: dict[str, Any]) -> int:
     return sum(finding["severity"] == "warning" for finding in row["metadata"]["findings"])
-
-
-def _number(value: object) -> str:
-    return "-" if value is None else f"{value}"

@@ -14,7 +14,7 @@ import trio
 from rich.text import Text
 
 from supervisor.client import DaemonUnreachable, open_socket
-from supervisor.commands.common import ask, console, json_option, json_text, plain, state_text, url_option
+from supervisor.commands.common import console, json_option, json_text, plain, run, say, state_text, url_option
 
 EVENTS = "/api/events"
 BACKOFF_INITIAL_S = 0.5
@@ -36,13 +36,10 @@ def watch(*, as_json: bool, url: str) -> None:
         else:
             out.print(line(event))
 
-    def say(text: str) -> None:
-        click.echo(text, err=True)
-
-    ask(lambda: follow(url, lambda: EVENTS, show, say))
+    run(lambda: follow(url, lambda: EVENTS, show))
 
 
-async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None], say: Callable[[str], None]) -> None:
+async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None]) -> None:
     """Show every message of a WebSocket for ever; `path` is asked for before each connection.
 
     Raises `DaemonUnreachable` if the first connection fails; later ones are retried.

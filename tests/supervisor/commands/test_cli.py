@@ -269,7 +269,9 @@ async def test_a_json_rpc_error_keeps_code_message_and_data() -> None:
     assert (refused.value.code, refused.value.data) == (-31502, {"outcome": "unknown"})
 
 
-async def test_watch_connects_again_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watch_connects_again_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(watch, "BACKOFF_INITIAL_S", 0.01)
     connections = 0
 
@@ -284,7 +286,6 @@ async def test_watch_connects_again_and_says_so(monkeypatch: pytest.MonkeyPatch)
             await trio.sleep_forever()
 
     shown: list[int] = []
-    said: list[str] = []
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             server = await nursery.start(trio_websocket.serve_websocket, serve, "127.0.0.1", 0, None)
@@ -294,8 +295,9 @@ async def test_watch_connects_again_and_says_so(monkeypatch: pytest.MonkeyPatch)
                 if len(shown) == 2:
                     nursery.cancel_scope.cancel()
 
-            await watch.follow(f"http://127.0.0.1:{server.port}", lambda: "/", show, said.append)
+            await watch.follow(f"http://127.0.0.1:{server.port}", lambda: "/", show)
     assert shown == [1, 2]
+    said = capsys.readouterr().err.splitlines()
     assert said[0].endswith("the connection ended with code 1001; trying again in 0.01 s")
     assert said[1] == "connected again"
 
