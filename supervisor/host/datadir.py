@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import os
@@ -19,10 +18,9 @@ import pwd
 import re
 import secrets
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from actors.errors import ConfigError
 from actors.kit import is_want
@@ -41,11 +39,10 @@ _KEY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class DataDir:
-    """An open data directory. The lock is held until `close`; a context manager closes it."""
+    """An open data directory. Use `open_data_dir`."""
 
-    def __init__(self, root: Path, lock_fd: int) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self._lock_fd = lock_fd
 
     @property
     def database(self) -> Path:
@@ -66,8 +63,8 @@ class DataDir:
         """Return what tells this daemon from every other, 32 hexadecimal digits; nothing secret follows from it."""
         return hashlib.blake2b(self.key("session"), digest_size=16, person=b"mcpvisor mark").hexdigest()
 
-    def key(self, name: str, size_bytes: int = KEY_BYTES) -> bytes:
-        """Return the secret key of that name, made of `size_bytes` random bytes at the first call.
+    def key(self, name: str) -> bytes:
+        """Return the secret key of that name, made of random bytes at the first call.
 
         Raises `ConfigError` if the file cannot be used or others may read it, `ValueError` for a name that is not
         lower-case letters, digits, "-" and "_".
@@ -77,28 +74,15 @@ class DataDir:
         path = self.root / f"{name}.key"
         try:
             if not os.path.lexists(path):
-                _write_atomically(path, secrets.token_bytes(size_bytes))
-            return _read_key(path, size_bytes)
+                _write_atomically(path, secrets.token_bytes(KEY_BYTES))
+            return _read_key(path)
         except OSError as error:
             raise _unusable(path, error) from error
 
-    def close(self) -> None:
-        """Give the lock back. Closing twice is fine."""
-        lock_fd, self._lock_fd = self._lock_fd, -1
-        if lock_fd >= 0:
-            os.close(lock_fd)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> DataDir:
-    """Open and lock the data directory, making it if it is missing; `None` is the default place.
+@contextmanager
+def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> Iterator[DataDir]:
+    """Lock the data directory for the block, making it if it is missing; `None` is the default place.
 
     Raises `ConfigError` if there is no default place, if the directory cannot be written, if others can write it or
     something in it that is believed, or if another daemon has it.
@@ -113,10 +97,9 @@ def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> DataDir:
         raise _unusable(root, error) from error
     try:
         _lock(root, lock_fd)
-    except BaseException:
+        yield DataDir(root)
+    finally:
         os.close(lock_fd)
-        raise
-    return DataDir(root, lock_fd)
 
 
 def problems_of(root: Path) -> list[ConfigError]:
@@ -130,7 +113,7 @@ def problems_of(root: Path) -> list[ConfigError]:
     problem = _trouble_with(root, about)
     if problem is not None:
         return [problem]
-    files = [(examine, root / _DATABASE), *((_peek, root / f"{name}.key") for name in KEYS)]
+    files = [(examine, root / _DATABASE), *((_read_key, root / f"{name}.key") for name in KEYS)]
     return [refusal for examination, path in files for refusal in _examine(examination, path)]
 
 
@@ -174,10 +157,6 @@ def _examine(examination: Callable[[Path], object], path: Path) -> list[ConfigEr
     return []
 
 
-def _peek(path: Path) -> None:
-    _read_key(path, KEY_BYTES)
-
-
 def default_data_dir(environ: Mapping[str, str]) -> Path:
     """Return `$XDG_STATE_HOME/mcpvisor`, or `~/.local/state/mcpvisor`.
 
@@ -207,7 +186,7 @@ def _lock(root: Path, lock_fd: int) -> None:
         ) from None
     except OSError as error:
         raise _unusable(root, error) from error
-    with contextlib.suppress(OSError):  # the number is a service to people; a full disk is no reason to end
+    with suppress(OSError):  # the number is a service to people; a full disk is no reason to end
         os.ftruncate(lock_fd, 0)
         os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
 
@@ -223,41 +202,32 @@ def _write_atomically(path: Path, content: bytes) -> None:
             os.fsync(fd)
         draft.replace(path)
     except BaseException:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             draft.unlink()
         raise
-    _sync_directory(path.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def _read_key(path: Path, size_bytes: int) -> bytes:
+def _read_key(path: Path) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         about = os.fstat(fd)
         private = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077
-        content = os.read(fd, size_bytes + 1) if private else b""
+        content = os.read(fd, KEY_BYTES + 1) if private else b""
     finally:
         os.close(fd)
+    if private and len(content) == KEY_BYTES:
+        return content
+    fault = f"the key does not have {KEY_BYTES} bytes"
     if not private:
-        raise ConfigError(
-            "the key may be known to others: the file must belong to this user, with mode 0600",
-            path=str(path),
-            hint="delete it and a new one is made; what the old one sealed is then void",
-        )
-    if len(content) != size_bytes:
-        raise ConfigError(
-            f"the key does not have {size_bytes} bytes",
-            path=str(path),
-            hint="delete it and a new one is made; what the old one sealed is then void",
-        )
-    return content
+        fault = "the key may be known to others: the file must belong to this user, with mode 0600"
+    raise ConfigError(
+        fault, path=str(path), hint="delete it and a new one is made; what the old one sealed is then void"
+    )
 
 
 def _unusable(path: Path, error: OSError | ValueError) -> ConfigError:

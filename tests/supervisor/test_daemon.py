@@ -381,8 +381,8 @@ def test_a_front_that_ends_by_itself_ends_the_daemon_with_70(
 
 
 def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
-    with pytest.raises(ConfigError, match="another daemon uses this data directory"):
-        open_data_dir(data.root, {})
+    with pytest.raises(ConfigError, match="another daemon uses this data directory"), open_data_dir(data.root, {}):
+        pass
 
 
 @pytest.mark.usefixtures("plain")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,6 +28,11 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def open_and_close(path: Path | None, environ: Mapping[str, str]) -> None:
+    with open_data_dir(path, environ):
+        pass
+
+
 def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
@@ -43,13 +48,13 @@ def test_the_default_is_the_xdg_state_directory() -> None:
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "relative"}])
 def test_without_a_home_the_operator_is_told_what_to_set(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="XDG_STATE_HOME nor HOME"):
-        open_data_dir(None, environ)
+        open_and_close(None, environ)
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 def test_a_new_directory_and_its_files_are_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
     with umask(mask), open_data_dir(None, {"XDG_STATE_HOME": str(tmp_path / "state")}) as data:
-        data.key("sessions", 32)
+        data.key("sessions")
         assert data.root == tmp_path / "state" / "mcpvisor"
         assert mode(data.root) == 0o700
         assert {mode(file) for file in data.root.iterdir()} == {0o600}
@@ -63,18 +68,16 @@ def test_the_paths_are_inside_the_directory(tmp_path: Path) -> None:
 def test_a_second_daemon_is_refused_and_told_the_pid_of_the_first(tmp_path: Path) -> None:
     with open_data_dir(tmp_path, {}):
         with pytest.raises(ConfigError, match=rf"another daemon.*pid {os.getpid()}\)"):
-            open_data_dir(tmp_path, {})
+            open_and_close(tmp_path, {})
         with pytest.raises(ConfigError, match="another daemon"):
-            open_data_dir(tmp_path, {})
+            open_and_close(tmp_path, {})
 
 
 def test_the_directory_can_be_opened_again_once_it_is_closed(tmp_path: Path) -> None:
     (tmp_path / "daemon.lock").write_text("999999999 left by one that was killed\n")
     for _ in range(2):
-        data = open_data_dir(tmp_path, {})
-        assert (tmp_path / "daemon.lock").read_text() == f"{os.getpid()}\n"
-        data.close()
-        data.close()
+        with open_data_dir(tmp_path, {}):
+            assert (tmp_path / "daemon.lock").read_text() == f"{os.getpid()}\n"
 
 
 def test_a_refused_daemon_leaves_no_open_file(tmp_path: Path) -> None:
@@ -82,14 +85,14 @@ def test_a_refused_daemon_leaves_no_open_file(tmp_path: Path) -> None:
         before = open_files()
         for _ in range(3):
             with pytest.raises(ConfigError):
-                open_data_dir(tmp_path, {})
+                open_and_close(tmp_path, {})
         assert open_files() == before
 
 
 def test_a_directory_that_cannot_be_made_is_the_operators_to_repair(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError) as caught:
-        open_data_dir(tmp_path / "file" / "data", {})
+        open_and_close(tmp_path / "file" / "data", {})
     assert str(tmp_path / "file") in str(caught.value)
     assert "make it writable" in str(caught.value)
 
@@ -100,15 +103,15 @@ def test_a_read_only_directory_is_the_operators_to_repair(tmp_path: Path, monkey
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(ConfigError, match=r"Read-only file system.*make it writable"):
-        open_data_dir(tmp_path, {})
+        open_and_close(tmp_path, {})
 
 
 def test_a_key_is_made_once_and_kept(tmp_path: Path) -> None:
     with open_data_dir(tmp_path, {}) as data:
-        first = data.key("sessions", 32)
-        assert data.key("other", 32) != first
+        first = data.key("sessions")
+        assert data.key("other") != first
     with open_data_dir(tmp_path, {}) as data:
-        assert data.key("sessions", 32) == first
+        assert data.key("sessions") == first
     assert len(first) == 32
     assert {file.name for file in tmp_path.iterdir()} == {"daemon.lock", "sessions.key", "other.key"}
 
@@ -120,25 +123,25 @@ def test_a_key_that_could_not_be_written_leaves_nothing_behind(tmp_path: Path, m
     with open_data_dir(tmp_path, {}) as data:
         monkeypatch.setattr(os, "fsync", full)
         with pytest.raises(OSError, match=r"No space left.*sessions\.key"):
-            data.key("sessions", 32)
+            data.key("sessions")
     assert [file.name for file in tmp_path.iterdir()] == ["daemon.lock"]
 
 
 def test_a_key_that_others_may_read_is_not_used(tmp_path: Path) -> None:
     with open_data_dir(tmp_path, {}) as data:
-        data.key("sessions", 32)
+        data.key("sessions")
         (tmp_path / "sessions.key").chmod(0o640)
         with pytest.raises(ConfigError, match="mode 0600"):
-            data.key("sessions", 32)
+            data.key("sessions")
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"x" * 33])
 def test_a_key_of_the_wrong_size_is_not_used(tmp_path: Path, content: bytes) -> None:
     with open_data_dir(tmp_path, {}) as data:
-        data.key("sessions", 32)
+        data.key("sessions")
         (tmp_path / "sessions.key").write_bytes(content)
         with pytest.raises(ConfigError, match="32 bytes"):
-            data.key("sessions", 32)
+            data.key("sessions")
 
 
 def test_a_link_or_a_directory_in_the_place_of_a_key_is_not_used(tmp_path: Path) -> None:
@@ -149,20 +152,20 @@ def test_a_link_or_a_directory_in_the_place_of_a_key_is_not_used(tmp_path: Path)
     with open_data_dir(tmp_path, {}) as data:
         for name in ("linked", "folder", "pipe"):
             with pytest.raises(ConfigError):
-                data.key(name, 32)
+                data.key(name)
 
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", "A", ".x", "x" * 65])
 def test_a_name_of_a_key_is_no_path(tmp_path: Path, name: str) -> None:
     with open_data_dir(tmp_path, {}) as data, pytest.raises(ValueError, match="not a name"):
-        data.key(name, 32)
+        data.key(name)
 
 
 @pytest.mark.parametrize("bits", [0o777, 0o770, 0o702])
 def test_a_directory_that_others_can_write_is_not_used(tmp_path: Path, bits: int) -> None:
     tmp_path.chmod(bits)
     with pytest.raises(ConfigError, match=r"others can write.*chmod 700"):
-        open_data_dir(tmp_path, {})
+        open_and_close(tmp_path, {})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -182,7 +185,7 @@ def test_the_directory_of_another_user_gets_no_advice_that_cannot_be_followed(
     tmp_path.chmod(bits)
     of_another_user(tmp_path, monkeypatch)
     with pytest.raises(ConfigError, match="belongs to another user") as caught:
-        open_data_dir(tmp_path, {})
+        open_and_close(tmp_path, {})
     assert caught.value.hint == "run the daemon as that user, or name another data directory"
 
 
@@ -202,7 +205,7 @@ def test_a_data_directory_that_no_file_system_can_have_is_a_problem_and_no_trace
 ) -> None:
     assert [str(problem.path) for problem in problems_of(tmp_path / place)] == [str(tmp_path / place)]
     with pytest.raises(ConfigError, match="the data directory cannot be used"):
-        open_data_dir(tmp_path / place, {})
+        open_and_close(tmp_path / place, {})
 
 
 def test_a_database_that_is_a_link_is_refused_and_what_it_points_to_stays_as_it_is(tmp_path: Path) -> None:
@@ -213,7 +216,7 @@ def test_a_database_that_is_a_link_is_refused_and_what_it_points_to_stays_as_it_
     data.mkdir(0o700)
     (data / "store.sqlite3").symlink_to(mine)
     with pytest.raises(ConfigError, match="the database is a symbolic link"):
-        open_data_dir(data, {})
+        open_and_close(data, {})
     with pytest.raises(OSError, match="Too many levels"):  # it came while the daemon runs
         connect(data / "store.sqlite3", 1.0)
     assert (mode(mine), mine.read_bytes()) == (0o644, b"")
@@ -221,7 +224,7 @@ def test_a_database_that_is_a_link_is_refused_and_what_it_points_to_stays_as_it_
 
 def test_a_directory_that_others_can_read_is_used(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    open_data_dir(tmp_path, {}).close()
+    open_and_close(tmp_path, {})
 
 
 @pytest.mark.parametrize("name", ["store.sqlite3", "session.key", "launch.key"])
@@ -231,7 +234,7 @@ def test_a_file_that_others_can_write_is_found_before_anything_starts(tmp_path: 
     (tmp_path / name).chmod(0o666)
     assert [problem.path for problem in problems_of(tmp_path)] == [str(tmp_path / name)]
     with pytest.raises(ConfigError, match=name):
-        open_data_dir(tmp_path, {})
+        open_and_close(tmp_path, {})
 
 
 def test_a_full_disk_keeps_no_daemon_from_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +243,7 @@ def test_a_full_disk_keeps_no_daemon_from_its_lock(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(os, "pwrite", full)
     with open_data_dir(tmp_path, {}), pytest.raises(ConfigError, match=r"another daemon uses.*pid unknown"):
-        open_data_dir(tmp_path, {})
+        open_and_close(tmp_path, {})
 
 
 def test_what_does_not_exist_has_no_problems_and_is_not_made(tmp_path: Path) -> None:
