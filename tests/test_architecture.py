@@ -582,8 +582,9 @@ def attributes() -> frozenset[str]:
 
 
 def is_command(node: ast.stmt) -> bool:
-    """Whether a function is a command of the command line, which loads it by its name."""
-    return isinstance(node, ast.FunctionDef) and any("click.command" in ast.unparse(d) for d in node.decorator_list)
+    """Whether a function is a command of the command line, which loads it by its name, or a tool of a demo server."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else ()
+    return any(ast.unparse(each).startswith(("click.command", "server.tool")) for each in decorators)
 
 
 def unused(module: str) -> Iterator[str]:

@@ -22,6 +22,11 @@ OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
 server = StdioServer("calculator", era="modern", instructions="Arithmetic and simple statistics.")
 
 
+@server.tool(
+    "Calculate the value of an arithmetic expression such as (2 + 3) * 4",
+    expression={"type": "string", "description": "Numbers, + - * / % and parentheses"},
+    read_only=True,
+)
 def calculate(arguments: dict[str, Any]) -> dict[str, Any]:
     expression = str(arguments["expression"])
     if len(expression) > MAX_CHARS:
@@ -43,7 +48,12 @@ def _value(node: ast.expr) -> float:
     raise ValueError("only numbers, + - * / % and parentheses are understood")
 
 
-def describe(arguments: dict[str, Any]) -> dict[str, Any]:
+@server.tool(
+    "Mean, median and standard deviation of a list of numbers",
+    numbers={"type": "array", "items": {"type": "number"}, "description": "At least one number"},
+    read_only=True,
+)
+def describe_numbers(arguments: dict[str, Any]) -> dict[str, Any]:
     numbers = [float(number) for number in arguments["numbers"]]
     if not numbers:
         raise ValueError("there are no numbers")
@@ -54,21 +64,6 @@ def describe(arguments: dict[str, Any]) -> dict[str, Any]:
         "stdev": statistics.stdev(numbers) if len(numbers) > 1 else 0.0,
     }
 
-
-server.add_tool(
-    "calculate",
-    "Calculate the value of an arithmetic expression such as (2 + 3) * 4",
-    {"expression": {"type": "string", "description": "Numbers, + - * / % and parentheses"}},
-    calculate,
-    read_only=True,
-)
-server.add_tool(
-    "describe_numbers",
-    "Mean, median and standard deviation of a list of numbers",
-    {"numbers": {"type": "array", "items": {"type": "number"}, "description": "At least one number"}},
-    describe,
-    read_only=True,
-)
 
 if __name__ == "__main__":
     server.serve()

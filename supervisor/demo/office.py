@@ -6,100 +6,18 @@ of which work. The definitions are of the usual size: a sentence for the tool, a
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from supervisor.demo.stdio_server import StdioServer
 
 Record = dict[str, Any]
-Fields = dict[str, tuple[str, str]]
+Fields = dict[str, list[str]]
+"""The type and a sentence for each field of a record."""
 
-DEPARTMENTS: dict[str, dict[str, Fields]] = {
-    "sales": {
-        "customer": {
-            "name": ("string", "Name of the company or person"),
-            "email": ("string", "Address for invoices and offers"),
-            "country": ("string", "Country as ISO 3166-1 alpha-2, for example DE"),
-            "credit_limit": ("number", "Highest open balance in euros before new orders are stopped"),
-        },
-        "order": {
-            "customer_id": ("integer", "Number of the customer who ordered"),
-            "article": ("string", "Article number from the price list"),
-            "quantity": ("integer", "How many pieces are ordered"),
-            "deliver_by": ("string", "Latest day of delivery as an ISO 8601 date"),
-        },
-        "invoice": {
-            "order_id": ("integer", "Number of the order that is charged"),
-            "amount": ("number", "Sum in euros, tax included"),
-            "due": ("string", "Day of payment as an ISO 8601 date"),
-            "paid": ("boolean", "Whether the money has arrived"),
-        },
-        "price_offer": {
-            "customer_id": ("integer", "Number of the customer who asked"),
-            "summary": ("string", "What is offered, in a sentence or two"),
-            "discount_percent": ("number", "Discount on the list price from 0 to 60"),
-        },
-    },
-    "support": {
-        "ticket": {
-            "title": ("string", "One line that says what is wrong"),
-            "body": ("string", "What happened, what was expected, how to see it"),
-            "priority": ("string", "One of low, normal, high, urgent"),
-            "assignee": ("string", "Login of the agent who works on it"),
-        },
-        "reply": {
-            "ticket_id": ("integer", "Number of the ticket that is answered"),
-            "text": ("string", "The answer, as Markdown"),
-            "internal": ("boolean", "Whether only colleagues may read it"),
-        },
-        "article": {
-            "title": ("string", "The question as customers would ask it"),
-            "body": ("string", "The answer, as Markdown"),
-            "language": ("string", "Language as BCP 47, for example pt-BR"),
-        },
-    },
-    "engineering": {
-        "pull_request": {
-            "title": ("string", "One line in the imperative that says what changes"),
-            "head": ("string", "Branch with the changes"),
-            "base": ("string", "Branch that the changes go into"),
-            "draft": ("boolean", "Whether it is not ready for review yet"),
-        },
-        "deployment": {
-            "service": ("string", "Name of the service to deploy"),
-            "version": ("string", "Version to deploy, for example 4.2.0"),
-            "environment": ("string", "One of development, staging, production"),
-        },
-        "incident": {
-            "title": ("string", "One line that says what users notice"),
-            "severity": ("integer", "From 1, everything is down, to 4, an annoyance"),
-            "commander": ("string", "Login of the person who leads the response"),
-        },
-        "feature_flag": {
-            "key": ("string", "Name in the code, lower case with dashes"),
-            "enabled": ("boolean", "Whether the feature is on"),
-            "percentage": ("number", "Share of users who see it, from 0 to 100"),
-        },
-    },
-    "people": {
-        "employee": {
-            "name": ("string", "Full name as in the contract"),
-            "team": ("string", "Name of the team"),
-            "starts": ("string", "First day of work as an ISO 8601 date"),
-        },
-        "absence": {
-            "employee_id": ("integer", "Number of the employee who is away"),
-            "first_day": ("string", "First day away as an ISO 8601 date"),
-            "last_day": ("string", "Last day away as an ISO 8601 date"),
-            "reason": ("string", "One of holiday, illness, parental leave, other"),
-        },
-        "meeting_room": {
-            "name": ("string", "Name on the door"),
-            "seats": ("integer", "How many people can sit in it"),
-            "video": ("boolean", "Whether there is a camera and a screen"),
-        },
-    },
-}
+DEPARTMENTS: dict[str, dict[str, Fields]] = json.loads(Path(__file__).with_name("departments.json").read_bytes())
 
 
 class Records:

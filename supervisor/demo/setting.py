@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -77,16 +77,8 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
     """
     config, log = directory / "mcp.json", directory / LOG_NAME
     config.write_text(json.dumps(document, indent=2), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "supervisor",
-        "run",
-        "--config",
-        str(config),
-        "--data-dir",
-        str(directory / "data"),
-    ]
+    options = ["--config", str(config), "--data-dir", str(directory / "data")]
+    command = [sys.executable, "-m", "supervisor", "run", *options]
     environment = {**os.environ, "PYTHONPATH": _package_root(), "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as stderr:
         process = await trio.lowlevel.open_process(
@@ -106,27 +98,16 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
 
 
 async def _await_start(process: trio.Process, log: Path) -> DemoDaemon:
-    with trio.move_on_after(START_S):
-        url = await _address(process)
-        if url is not None:
-            return DemoDaemon(url, process)
-    raise TourFailed(f"the daemon did not start; its log ends with:\n{last_lines(log)}")
-
-
-async def _address(process: trio.Process) -> str | None:
-    """Return the URL of the first `listening on` line, None if there is none until stdout ends."""
+    """Wait for the first `listening on` line on stdout, which has the URL."""
     assert process.stdout is not None
     seen = b""
-    async for chunk in process.stdout:
-        seen += chunk
-        for line in _complete_lines(seen):
-            if line.startswith(LISTENING):
-                return line.removeprefix(LISTENING)
-    return None
-
-
-def _complete_lines(data: bytes) -> Iterable[str]:
-    return data[: data.rfind(b"\n") + 1].decode(errors="replace").splitlines()
+    with trio.move_on_after(START_S):
+        async for chunk in process.stdout:
+            seen += chunk
+            for line in seen[: seen.rfind(b"\n") + 1].decode(errors="replace").splitlines():
+                if line.startswith(LISTENING):
+                    return DemoDaemon(line.removeprefix(LISTENING), process)
+    raise TourFailed(f"the daemon did not start; its log ends with:\n{last_lines(log)}")
 
 
 def last_lines(log: Path) -> str:

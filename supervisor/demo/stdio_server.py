@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSION = "2026-07-28"
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 
+Answer = TypeVar("Answer", bound="str | dict[str, Any]")
 Run = Callable[[dict[str, Any]], "str | dict[str, Any]"]
 """What a tool does: arguments in; text, or an object that is also the structured content, out. ValueError: isError."""
 
@@ -60,6 +61,17 @@ class StdioServer:
         if read_only:
             definition["annotations"] = {"readOnlyHint": True}
         self._tools[name] = (definition, run)
+
+    def tool(
+        self, description: str, *, read_only: bool = False, **properties: dict[str, Any]
+    ) -> Callable[[Callable[[dict[str, Any]], Answer]], Callable[[dict[str, Any]], Answer]]:
+        """Offer the decorated function as a tool of its name."""
+
+        def add(run: Callable[[dict[str, Any]], Answer]) -> Callable[[dict[str, Any]], Answer]:
+            self.add_tool(run.__name__, description, properties, run, read_only=read_only)
+            return run
+
+        return add
 
     def remove_tool(self, name: str) -> bool:
         return self._tools.pop(name, None) is not None

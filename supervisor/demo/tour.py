@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +56,10 @@ async def _tour(directory: Path, out: Console) -> None:
 
 async def _perform(title: str, step: Callable[[], Awaitable[None]], out: Console) -> None:
     out.print(f"\n{title}", style="bold", markup=False)
-    with trio.move_on_after(STEP_S), _spin(out):
+    with trio.move_on_after(STEP_S), out.status("working"):
         await step()
         return
     raise TourFailed(f'"{title}" was not done within {STEP_S:g} s')
-
-
-@contextmanager
-def _spin(out: Console) -> Iterator[None]:
-    """Show on a terminal that something is under way."""
-    if not out.is_terminal:
-        yield
-        return
-    with out.status("working"):
-        yield
 
 
 class Steps:

@@ -22,6 +22,12 @@ def report(place: str) -> dict[str, Any]:
     return {"place": place, "sky": SKIES[number % len(SKIES)], "temperature_c": number // 7 % 35 - 5}
 
 
+@server.tool("Tell the weather of a place", place=PLACE, read_only=True)
+def forecast(arguments: dict[str, Any]) -> dict[str, Any]:
+    return report(str(arguments["place"]))
+
+
+@server.tool("Open a weather station: a tool for that place appears", place=PLACE)
 def open_station(arguments: dict[str, Any]) -> str:
     place = str(arguments["place"])
     if not place.isascii() or not place.isalpha():
@@ -33,6 +39,7 @@ def open_station(arguments: dict[str, Any]) -> str:
     return f"The station in {place} is open; its tool is {name}."
 
 
+@server.tool("Close a weather station: its tool goes", place=PLACE)
 def close_station(arguments: dict[str, Any]) -> str:
     place = str(arguments["place"])
     if not server.remove_tool(f"observe_{place.lower()}"):
@@ -40,12 +47,6 @@ def close_station(arguments: dict[str, Any]) -> str:
     server.notify_tools_changed()
     return f"The station in {place} is closed."
 
-
-server.add_tool(
-    "forecast", "Tell the weather of a place", {"place": PLACE}, lambda a: report(str(a["place"])), read_only=True
-)
-server.add_tool("open_station", "Open a weather station: a tool for that place appears", {"place": PLACE}, open_station)
-server.add_tool("close_station", "Close a weather station: its tool goes", {"place": PLACE}, close_station)
 
 if __name__ == "__main__":
     server.serve()

@@ -61,9 +61,14 @@ def test_the_calculator_refuses_what_is_no_arithmetic(expression: str) -> None:
 
 
 def test_numbers_are_described() -> None:
-    assert calculator.describe({"numbers": [1, 2, 6]}) == {"count": 3, "mean": 3.0, "median": 2.0, "stdev": 7**0.5}
+    assert calculator.describe_numbers({"numbers": [1, 2, 6]}) == {
+        "count": 3,
+        "mean": 3.0,
+        "median": 2.0,
+        "stdev": 7**0.5,
+    }
     with pytest.raises(ValueError, match="no numbers"):
-        calculator.describe({"numbers": []})
+        calculator.describe_numbers({"numbers": []})
 
 
 def test_notes_are_found_again() -> None:
