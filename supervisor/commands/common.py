@@ -80,12 +80,12 @@ def ask(
 ) -> T:
     """Return what a daemon answers. Raises `NoDaemon`, and `CommandFailed` if it refuses."""
 
-    async def connected() -> T:
+    async def ask_daemon() -> T:
         async with connect(url) as daemon:
             return await question(daemon)
 
     try:
-        return run(connected)
+        return run(ask_daemon)
     except RequestRefused as error:
         raise CommandFailed(explain(error)) from None
 

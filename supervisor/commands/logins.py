@@ -67,13 +67,13 @@ def logout(*, server: str, as_json: bool, url: str) -> None:
 
 
 def _end(url: str, question: Callable[[DaemonClient], Awaitable[Answer]], *, as_json: bool) -> None:
-    async def answered(daemon: DaemonClient) -> Answer:
+    async def settle(daemon: DaemonClient) -> Answer:
         try:
             return await question(daemon)
         except RequestRefused as error:
             return {"state": "failed", "message": error.message}
 
-    answer = ask(url, answered)
+    answer = ask(url, settle)
     good = answer.get("state") in (None, "done")
     if as_json:
         print_json(answer)

@@ -81,7 +81,7 @@ class StdioServer:
         definition = {"uri": uri, "name": name, "description": description, "mimeType": "text/plain"}
         self._resources[uri] = (definition, read)
 
-    def notify_tools_changed(self) -> None:
+    def announce_tools(self) -> None:
         """Tell the client that the list of tools is another one now (legacy era)."""
         _write({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
 

@@ -35,7 +35,7 @@ def open_station(arguments: dict[str, Any]) -> str:
     name = f"observe_{place.lower()}"
     description = f"Observe the weather at the station in {place}: sky and temperature"
     server.add_tool(name, description, {}, lambda _: report(place), read_only=True)
-    server.notify_tools_changed()
+    server.announce_tools()
     return f"The station in {place} is open; its tool is {name}."
 
 
@@ -44,7 +44,7 @@ def close_station(arguments: dict[str, Any]) -> str:
     place = str(arguments["place"])
     if not server.remove_tool(f"observe_{place.lower()}"):
         raise ValueError(f"there is no station in {place}")
-    server.notify_tools_changed()
+    server.announce_tools()
     return f"The station in {place} is closed."
 
 
