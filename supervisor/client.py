@@ -99,11 +99,9 @@ class DaemonClient:
         self._url = url
 
     async def status(self) -> dict[str, Any]:
-        """Return the object of `/api/status`. Raises `Refused`, `DaemonUnreachable`."""
         return await self.page("/api/status", needs="servers")
 
     async def ready(self) -> dict[str, Any]:
-        """Return the object of `/readyz`; its `ready` says whether. Raises `Refused`, `DaemonUnreachable`."""
         return await self.page("/readyz", needs="ready")
 
     async def page(
@@ -116,13 +114,11 @@ class DaemonClient:
         return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=list(parameters)), needs)
 
     async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
-        """Give an order and return what the daemon says of it. Raises `Refused`, `DaemonUnreachable`."""
         path = f"/api/servers/{quote(server, safe='')}/{order}"
         more = {"params": [("deadline_s", f"{deadline_s:g}")]}
         return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, **more), "message")
 
     async def login(self, server: str) -> dict[str, Any]:
-        """Begin a login at a server and return how it is doing. Raises `Refused`, `DaemonUnreachable`."""
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
 
@@ -196,7 +192,6 @@ class Socket:
         self._url = url
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Send one message. Raises `trio_websocket.ConnectionClosed` if the daemon went away."""
         await self._socket.send_message(encode(message).decode())
 
     async def receive(self) -> dict[str, Any]:

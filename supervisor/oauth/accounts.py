@@ -110,7 +110,6 @@ class OAuthAccounts:
     # Orders ---------------------------------------------------------------------------------------------------------
 
     async def login(self, server: str, principal: Principal) -> LoginStatus:
-        """Begin a login; see `Accounts.login`."""
         del principal  # there is one
         account = self._of(server)
         try:
@@ -138,7 +137,6 @@ class OAuthAccounts:
         return login.status(trio.current_time())
 
     async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
-        """Return how a login is doing; see `Accounts.progress`."""
         known = self._logins.find(login)
         if known is not None:
             until = min(trio.current_time() + wait_s, known.expires_at)
@@ -150,7 +148,6 @@ class OAuthAccounts:
         return None
 
     async def callback(self, query: CallbackQuery) -> LoginStatus | None:
-        """Take what a browser brings back; see `Accounts.callback`."""
         login = self._logins.take(query.state)
         if login is None:
             await trio.lowlevel.checkpoint()
@@ -174,7 +171,6 @@ class OAuthAccounts:
             await self._woken(login.server)
 
     async def logout(self, server: str, principal: Principal) -> str:
-        """Revoke and forget; see `Accounts.logout`."""
         del principal  # there is one
         account = self._of(server)
         grant = account.keeper.grant

@@ -75,29 +75,24 @@ class Keeper:
 
     @property
     def tokens(self) -> Tokens | None:
-        """The present tokens."""
         return self.grant.tokens if self.grant is not None else None
 
     def use(self, grant: Grant) -> None:
-        """Use a grant from now on."""
         self.grant = grant
         left_s = grant.tokens.left_s(self._clock()) if grant.tokens is not None else math.inf
         self._ends_at = trio.current_time() + left_s
 
     async def take(self, grant: Grant) -> None:
-        """Keep a new login, and use it from now on."""
         self.use(grant)
         self._why, self._doubted, self._again_at = ENDED, "", -math.inf
         self.challenge = Challenge()
         await self._save(grant)
 
     async def drop(self) -> None:
-        """Forget the login."""
         self.grant, self._why = None, LOGGED_OUT
         await self._save(None)
 
     async def token(self) -> str:
-        """Return the token to send; see `Authorizer.token`."""
         tokens = self.tokens
         if tokens is None:
             return ""

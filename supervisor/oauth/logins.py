@@ -46,13 +46,11 @@ class Login(msgspec.Struct, kw_only=True, eq=False):
         return f"Login(server={self.server!r}, outcome={self.outcome!r}, ...)"
 
     def end(self, outcome: LoginState, message: str) -> None:
-        """Settle it, unless it is settled."""
         if self.outcome == "pending":
             self.outcome, self.message, self.url, self.verifier = outcome, message, "", ""
             self.over.set()
 
     def status(self, now: float) -> LoginStatus:
-        """Return how it is doing."""
         left = max(0.0, self.expires_at - now)
         pending = self.outcome == "pending"
         return LoginStatus(
@@ -92,7 +90,6 @@ class Logins:
         return login
 
     def find(self, number: str) -> Login | None:
-        """Return a login by its number."""
         self._expire()
         return self._by_number.get(number)
 
@@ -105,7 +102,6 @@ class Logins:
         return login
 
     def fail(self, login: Login, why: str) -> None:
-        """End a login."""
         self._by_state.pop(_key(login.state), None)
         login.end("failed", f"{login.server}: the login failed: {why}")
 

@@ -16,7 +16,6 @@ LoginState = Literal["pending", "done", "failed"]
 
 
 def callback_uri(host: str, port: int) -> str:
-    """Return where browsers come back to a daemon that listens there."""
     return f"{base_url(host, port)}{CALLBACK}"
 
 

@@ -27,7 +27,6 @@ class Vault:
         self._cipher = AESGCM(key)
 
     def seal(self, principal: Principal, server: str, grant: Grant) -> SavedGrant:
-        """Return what may be written."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         about = _about(principal, server, grant.issuer.issuer, grant.resource)
         text = nonce + self._cipher.encrypt(nonce, msgspec.json.encode(grant), about)

@@ -46,7 +46,6 @@ class Capacity:
         self._free = free
 
     async def run(self) -> None:
-        """Make room whenever there is none, for ever."""
         while True:
             await self._conditions.present(WHAT)
             before = await self._calls()
@@ -72,7 +71,6 @@ class Capacity:
         return idle
 
     def _kept(self, name: str) -> bool:
-        """Whether a server never sleeps."""
         server = self._deployment.value.servers.get(name)
         return server is not None and not server.settings.idle_timeout_s
 

@@ -144,7 +144,6 @@ class Servers:
             await self.report_failed(name, "internal error; the daemon's log says more", server.config.kind)
 
     def disabled(self, name: str) -> bool:
-        """Return whether an operator has switched a server off. Raises as `disable` does."""
         return not self._switch(name).on
 
     async def disable(self, name: str) -> None:
@@ -175,7 +174,6 @@ class Servers:
         return switch
 
     async def report(self, resting: RestingServer) -> None:
-        """Show a server that cannot run with the reason and what to do; its neighbours do not notice."""
         if resting.disabled:
             await self.report_disabled(resting.name, resting.kind)
         else:
@@ -259,7 +257,6 @@ class Servers:
         task_status.started()
 
     async def stop(self) -> None:
-        """Stop all servers at once, each by its own stop sequence."""
         async with trio.open_nursery() as nursery:
             for name in self.directory.names():
                 nursery.start_soon(self._stop, name)

@@ -84,7 +84,6 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     confirm: tuple[str, ...] = ()
 
     def confirms(self, tool: str) -> bool:
-        """Say whether the user of a client has to say yes before a tool runs."""
         return bool(self.confirm) and any(fnmatchcase(tool, each) for each in self.confirm)
 
 
@@ -122,23 +121,19 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(self.entries) | {resting.name for resting in self.resting}
 
     def rules_of(self, server: str) -> CallRules:
-        """Return what holds for the calls of a server."""
         rules = self.rules.get(server)
         timeout_s = self.settings.call_timeout_s
         return CallRules(timeout_s=timeout_s, max_s=timeout_s) if rules is None else rules
 
     def is_remote(self, server: str) -> bool:
-        """Say whether a server lives on without a connection of ours."""
         deployed = self.servers.get(server)
         return deployed is not None and deployed.config.kind != "stdio"
 
     def mask(self, server: str) -> Callable[[str], str]:
-        """Return what hides the secrets of a server."""
         deployed = self.servers.get(server)
         return deployed.mask if deployed is not None else str
 
     def unset(self, server: str) -> tuple[str, ...]:
-        """Return the variables of a server whose values are placeholders."""
         deployed = self.servers.get(server)
         return deployed.unset if deployed is not None else ()
 
@@ -192,7 +187,6 @@ def _rules(config: ServerConfig, settings: Settings) -> CallRules:
 
 
 def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
-    """Return what an entry that can run means."""
     given = {f"header {name}": value for name, value in config.headers.items()}
     given |= {"client secret": config.oauth.client_secret, "private key": config.oauth.private_key}
     installer = installer_of(config.command, config.args)

@@ -56,12 +56,10 @@ class Journals:
         self._journals: dict[str, Journal] = {}
 
     def make(self, server: str, mask: Mask) -> Journal:
-        """Return the journal of a configured server; `mask` hides its secrets."""
         if server not in self._journals:
             voice = JournalLog(server, self._now)
             self._journals[server] = Journal(self._clock, mask=mask, tell=voice.tell, now=self._now)
         return self._journals[server]
 
     def find(self, server: str) -> Journal | None:
-        """Return the journal of a server, None if there is no server of that name."""
         return self._journals.get(server)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # the HTTP client is imported where there are remote servers
 
 
 def starts_of(settings: Settings) -> Starts:
-    """Return how many servers may be starting and installing at once."""
     return Starts(
         settings.cold_starts,
         installs=settings.max_installs,

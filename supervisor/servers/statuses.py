@@ -28,7 +28,6 @@ class Statuses:
 
     @contextmanager
     def register(self, server: str, read: Read) -> Iterator[None]:
-        """Have `read` tell how a server is doing, for the block."""
         self._read[server] = read
         try:
             yield
@@ -37,7 +36,6 @@ class Statuses:
                 del self._read[server]
 
     def names(self, reported: Mapping[str, ServerStatus]) -> list[str]:
-        """Return the names of these servers and of those that reported anything, sorted."""
         return sorted(reported.keys() | self._read.keys())
 
     def of(self, server: str, reported: Mapping[str, ServerStatus], *, stderr: bool = False) -> ServerStatus | None:

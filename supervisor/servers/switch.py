@@ -27,5 +27,4 @@ class Switch:
             self._turned_on = trio.Event()
 
     async def wait_on(self) -> None:
-        """Wait until it is on."""
         await self._turned_on.wait()

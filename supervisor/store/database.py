@@ -89,7 +89,6 @@ class Database:
         return dropped
 
     def load_servers(self) -> dict[str, SavedServer]:
-        """Return every saved server by name."""
         rows = self._rows(tuple[str, str, bytes, float], "SELECT name, digest, payload, updated_at FROM servers")
         return {name: SavedServer(digest=digest, payload=made, updated_at=at) for name, digest, made, at in rows}
 
@@ -110,7 +109,6 @@ class Database:
         return dict(rows)
 
     def load_usage(self) -> list[ToolUsage]:
-        """Return the usage of every tool by every principal, in the order of their names."""
         columns = ", ".join(ToolUsage.__struct_fields__)
         return self._rows(ToolUsage, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
 
@@ -126,11 +124,9 @@ class Database:
         return vectors
 
     def load_disabled(self) -> frozenset[str]:
-        """Return the names of the servers that an operator has switched off."""
         return frozenset(name for (name,) in self._rows(tuple[str], "SELECT name FROM disabled_servers"))
 
     def load_grants(self) -> list[SavedGrant]:
-        """Return every login."""
         return self._rows(SavedGrant, f"SELECT {', '.join(SavedGrant.__struct_fields__)} FROM grants")
 
     def _rows(self, kind: type[Row], sql: str, values: Sequence[object] = ()) -> list[Row]:

@@ -51,12 +51,10 @@ class Disk:
         return returned
 
     def fail(self, why: str) -> None:
-        """Note that nothing can be saved now."""
         self.trouble = why or "unknown error"
         self._conditions.begin(WHAT, f"nothing is saved until the disk recovers: {self.trouble}")
 
     def recover(self) -> None:
-        """Note that all is well."""
         self.trouble = ""
         self._conditions.end(WHAT)
 
@@ -72,7 +70,6 @@ class Disk:
         self.fail(f"the disk did not answer within {open_s:g} s")
 
     async def open_later(self) -> None:
-        """Try again until the file is open, by this or another use."""
         pauses = Pauses(max_s=MAX_PAUSE_S)
         while not self.opened.is_set():
             with trio.move_on_after(pauses.next()):

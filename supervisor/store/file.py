@@ -91,7 +91,6 @@ def _link_error(path: Path) -> ConfigError:
 
 
 def check_version(path: Path, version: int) -> None:
-    """Raise `ConfigError` for a schema that this version does not know."""
     if version > SCHEMA_VERSION:
         raise ConfigError(
             f"the database was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})",
@@ -148,7 +147,6 @@ def _statements(version: int) -> list[str]:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of the file, None if there is none."""
     try:
         about = path.lstat()
     except FileNotFoundError:
@@ -161,7 +159,6 @@ class _Corrupt(sqlite3.DatabaseError):
 
 
 def is_corrupt(error: sqlite3.DatabaseError) -> bool:
-    """Return whether the file is damaged, so that trying again is of no use."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte of an extended code is its family
     return isinstance(error, _Corrupt) or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 

@@ -32,17 +32,14 @@ class StoreMemory:
         self._digests = digests
 
     def save_offer(self, server: str, offer: Offer) -> None:
-        """Keep what a server offers, for the launch it has now."""
         digest = self._digests().get(server)
         if digest is not None:
             self._store.save_server(server, digest, partial(encode_offer, offer))  # not on the loop
 
     def forget(self, server: str) -> None:
-        """Drop what is kept of a server."""
         self._store.forget_server(server)
 
     def save_era(self, server: str, fact: EraLearned) -> None:
-        """Keep which era a launch speaks."""
         digest = self._digests().get(server)
         if digest is not None:
             self._store.save_era(digest, fact.era)
@@ -90,5 +87,4 @@ class StoreVectors:
         return await self._store.load_vectors(digests) if self._store.opened.is_set() else {}
 
     def save(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Keep vectors by digest."""
         self._store.save_vectors(vectors)

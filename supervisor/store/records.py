@@ -71,7 +71,6 @@ class ToolUsage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     waited_ms: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
     def plus(self, other: ToolUsage) -> ToolUsage:
-        """Return the sum of both, under this one's names."""
         return msgspec.structs.replace(
             self,
             calls=self.calls + other.calls,

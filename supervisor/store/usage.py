@@ -24,7 +24,6 @@ class Usage:
         self._loaded = False
 
     async def load(self) -> None:
-        """Read the totals of earlier runs, if the store can be read; `run` tries again."""
         if not self._store.opened.is_set():
             return
         saved = {(row.principal, row.server, row.tool): row for row in await self._store.load_usage()}
@@ -52,13 +51,11 @@ class Usage:
         )
 
     def flush(self) -> None:
-        """Hand what is new to the store."""
         if self._fresh:
             self._store.add_usage(self._fresh.values())
             self._totals, self._fresh = self._sums(), {}
 
     async def run(self) -> None:
-        """Flush every few seconds, for ever."""
         while True:
             await trio.sleep(FLUSH_S)
             self.flush()
@@ -66,7 +63,6 @@ class Usage:
                 await self.load()
 
     def table(self, principal: Principal) -> list[dict[str, object]]:
-        """Return what a principal called as plain values, the most called first."""
         rows = sorted(self._of(principal), key=lambda row: (-row.calls, row.server, row.tool))
         return [
             {name: value for name, value in msgspec.structs.asdict(row).items() if name != "principal"}
@@ -74,7 +70,6 @@ class Usage:
         ]
 
     def totals(self, principal: Principal) -> dict[tuple[str, str], ToolTotals]:
-        """Return the totals of every tool that a principal called, by (server, tool)."""
         return {
             (row.server, row.tool): ToolTotals(row.calls, row.failures, row.total_ms, row.waited_ms)
             for row in self._of(principal)

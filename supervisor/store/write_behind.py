@@ -69,16 +69,13 @@ class Store:
 
     @property
     def opened(self) -> trio.Event:
-        """Set once the file could be opened."""
         return self._disk.opened
 
     @property
     def state(self) -> Literal["ok", "degraded"]:
-        """Whether the last use of the disk succeeded."""
         return "degraded" if self._disk.trouble else "ok"
 
     def status(self) -> StoreStatus:
-        """Return the state with its numbers."""
         return StoreStatus(
             state=self.state,
             lost_writes=self._lost_writes,
@@ -91,19 +88,15 @@ class Store:
         self._put(writes.save_server(name, digest, payload, self._clock()))
 
     def forget_server(self, name: str) -> None:
-        """Remove the snapshot of a server; its usage stays."""
         self._put(writes.forget_server(name))
 
     def switch_server(self, name: str, *, disabled: bool) -> None:
-        """Keep whether an operator has switched a server off."""
         self._put(writes.switch_server(name, self._clock(), disabled=disabled))
 
     def save_grant(self, grant: SavedGrant) -> None:
-        """Keep a login at a server."""
         self._put(writes.save_grant(grant, self._clock()))
 
     def forget_grant(self, principal: Principal, server: str) -> None:
-        """Remove a login."""
         self._put(writes.forget_grant(principal, server))
 
     def save_era(self, digest: str, era: EraName) -> None:
@@ -119,32 +112,25 @@ class Store:
         self._put(writes.end_sessions_until(moment))
 
     def add_usage(self, used: Iterable[ToolUsage]) -> None:
-        """Add to the usage of tools; what waits for the disk is summed up per principal and tool."""
         for usage in used:
             self._put(writes.add_usage(usage))
 
     def save_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Keep what stands for texts in the search, by their digests; at most `MAX_VECTORS`, those used last."""
         self._put(writes.save_vectors(vectors, self._clock()))
 
     async def load_vectors(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return what is kept under these digests. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_vectors, digests, self._clock()) or {}
 
     async def load_servers(self) -> dict[str, SavedServer]:
-        """Return every saved server by name. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_servers) or {}
 
     async def load_disabled(self) -> frozenset[str]:
-        """Return the servers that an operator has switched off. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_disabled) or frozenset()
 
     async def load_grants(self) -> list[SavedGrant]:
-        """Return every login at a server, sealed. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_grants) or []
 
     async def load_eras(self, now: float) -> dict[str, SavedEra]:
-        """Return the verdicts not expired at `now` (unix s) by launch digest. A checkpoint; empty on failure."""
         return await self._read(self._database.load_eras, now) or {}
 
     async def load_ended_sessions(self, now: float) -> dict[str, float]:
@@ -154,7 +140,6 @@ class Store:
         return await self._read(self._database.load_ended_sessions, now) or {}
 
     async def load_usage(self) -> list[ToolUsage]:
-        """Return the usage of every tool by every principal. A checkpoint; empty if the disk cannot be read."""
         return await self._read(self._database.load_usage) or []
 
     async def flush(self, deadline_s: float = FLUSH_S) -> bool:

@@ -122,7 +122,6 @@ class WriteQueue:
         return True
 
     def take(self) -> list[Write]:
-        """Empty the queue into a batch."""
         batch = list(self._waiting.values())
         self._waiting = {}
         self._failed, self._failed_taken = set(), self._failed

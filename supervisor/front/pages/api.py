@@ -68,7 +68,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal = LOCAL
 
     def now(self) -> Now:
-        """Return the present moment."""
         return Now(unix=self.clock(), elapsed=self.elapsed())
 
     def visible_catalogue(self) -> Catalogue:
@@ -138,7 +137,6 @@ def _fails(status: ServerStatus, known: bool) -> bool:
 
 
 async def server_row(view: View, server: str) -> dict[str, Any]:
-    """Return the row of `/api/status` for one server; only its name if nothing is known of it yet."""
     status = view.status_of(server)
     if status is None:
         return {"server": server}
@@ -182,7 +180,6 @@ async def _status(view: View) -> bytes:
 
 
 def _questions(view: View) -> dict[str, Any]:
-    """Return how many questions of servers wait for a person, and where they can be answered."""
     if view.elicitations is None:
         return {}
     return {"questions": len(view.elicitations.of(view.principal)), "questions_at": view.elicitations.address()}

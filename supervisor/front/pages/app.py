@@ -73,7 +73,6 @@ async def _on_want(error: Exception) -> Response:
 
 
 async def _harden(response: Response) -> Response:
-    """Add what keeps a browser from misusing an answer."""
     for name, value in _HARDENING.items():
         response.headers.setdefault(name, value)
     return response

@@ -35,7 +35,6 @@ class Pages:
     """Serves requests with an application of Quart."""
 
     def __init__(self, app: QuartTrio, limits: BodyLimits) -> None:
-        """`limits` are those of a body."""
         self._limits = limits
         self._config = config = Config()
         config.include_server_header = False
@@ -45,7 +44,6 @@ class Pages:
         self._context = WorkerContext(None)
 
     async def __call__(self, request: HttpRequest) -> None:
-        """Answer one request."""
         try:
             body = await request.body(self._limits)
         except TooLate as error:

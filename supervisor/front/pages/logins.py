@@ -91,19 +91,16 @@ class LoginPages:
         self._control = control
 
     async def login(self, server: str) -> Response:
-        """Answer `POST /api/servers/{name}/login`: where a user says yes."""
         check_from_here(request.scope)
         self._control.check(server)
         return json_response(await self._accounts.login(server, self._view.principal))
 
     async def logout(self, server: str) -> Response:
-        """Answer `POST /api/servers/{name}/logout`: a sentence."""
         check_from_here(request.scope)
         self._control.check(server)
         return json_response({"server": server, "message": await self._accounts.logout(server, self._view.principal)})
 
     async def progress(self, login: str) -> Response:
-        """Answer `GET /api/logins/{login}`: how it is doing, once it is over or after `wait_s`."""
         wanted = decode(request.args.items(multi=True), WaitQuery)
         status = await self._accounts.progress(login, wanted.wait_s)
         if status is None:
@@ -111,7 +108,6 @@ class LoginPages:
         return json_response(status)
 
     async def callback(self) -> Response:
-        """Answer `GET /oauth/callback`: a page for the user who said yes, or no."""
         given: dict[str, list[str]] = request.args.to_dict(flat=False)
         query = _query(given)
         status = await self._accounts.callback(query) if query is not None else None

@@ -68,7 +68,6 @@ def _measure(entry: Entry) -> _Kept:
 
 
 def warnings(metadata: Mapping[str, Metadata]) -> int:
-    """Return how many warnings the tools of one server have together."""
     return sum(known.warnings for known in metadata.values())
 
 

@@ -43,7 +43,6 @@ def _value(name: str, values: list[str], hint: Any) -> Any:
 
 
 def _choices(described: dict[str, Any]) -> list[str]:
-    """Return the values of an enumeration, of a nullable one too."""
     options = [described, *described.get("anyOf", ())]
     return [str(value) for option in options for value in option.get("enum", ()) if value is not None]
 

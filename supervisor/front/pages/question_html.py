@@ -98,12 +98,10 @@ It leads to <b>{{ asked.form.url | host }}</b>: go there only if you know why.</
 
 
 def word(title: str, text: str) -> str:
-    """Return a page with nothing but a sentence."""
     return _templates().get_template("word").render(title=title, text=text)
 
 
 def overview(waiting: Sequence[tuple[Elicitation, str]], now: float) -> str:
-    """Return the list of those that wait, each with its path; `now` is a moment of the trio clock."""
     return _templates().get_template("overview").render(title="Questions", waiting=waiting, now=now)
 
 
@@ -129,7 +127,6 @@ def _templates() -> jinja2.Environment:
 
 
 def _choices(field: FormField) -> list[tuple[str, str]]:
-    """Return the values of a field and how they are shown."""
     if field.kind == "boolean":
         return [("true", "yes"), ("false", "no")]
     return [(choice.const, clean(choice.title or choice.const)) for choice in field.choices]
@@ -153,7 +150,6 @@ def _input(field: FormField) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return what stands in an input for a value."""
     if value is None:
         return ""
     return value if isinstance(value, str) else encode(value).decode()

@@ -90,19 +90,16 @@ class QuestionPages:
         return json_response({"id": question, "action": given.action})
 
     async def overview(self) -> Response:
-        """Answer `GET /questions`."""
         waiting = [(each, f"{PAGES}/{each.id}") for each in self._elicitations.of(self._view.principal)]
         return _html(question_html.overview(waiting, trio.current_time()))
 
     async def question(self, question: str) -> Response:
-        """Answer `GET /questions/{question}`."""
         elicitation = self._find(question)
         if elicitation is None:
             return _html(question_html.word("No question", GONE), 404)
         return _html(question_html.question(elicitation, _left_s(elicitation), {}, {}))
 
     async def answer_form(self, question: str) -> Response:
-        """Answer `POST /questions/{question}` from the form of its page."""
         body = await request.body
         if self._find(question) is None:
             return _html(question_html.word("No question", GONE), 404)

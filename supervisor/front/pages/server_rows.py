@@ -27,7 +27,6 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
     elapsed: float
 
     def unix_of(self, moment: float) -> float:
-        """Return a moment of the trio clock as unix time."""
         return self.unix - (self.elapsed - moment)
 
 
@@ -74,14 +73,12 @@ class Totals:
         self._sums = dict.fromkeys(SUMMED, 0)
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """Count one server."""
         self._servers += 1
         self._states[row["state"]] = self._states.get(row["state"], 0) + 1
         for name in SUMMED:
             self._sums[name] += row.get(name) or 0
 
     def row(self) -> dict[str, Any]:
-        """Return the sums as the page has them."""
         return {"servers": self._servers, "states": self._states, **self._sums}
 
 

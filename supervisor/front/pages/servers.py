@@ -64,7 +64,6 @@ class ServerPages:
         self._control = control
 
     async def row(self, server: str) -> Response:
-        """Answer `GET /api/servers/{name}`: its row of `/api/status`."""
         self._control.check(server)
         return json_response(await server_row(self._view, server))
 

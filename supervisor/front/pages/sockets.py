@@ -45,7 +45,6 @@ class PageSockets:
         self._view = view
 
     async def __call__(self, request: HttpRequest) -> None:
-        """Serve one until the daemon or the client ends it."""
         path, _, query = request.target.decode("ascii").partition("?")
         match path.split("/"):
             case ["", "api", "events"]:

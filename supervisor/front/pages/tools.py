@@ -94,7 +94,6 @@ def _check_servers(view: View, asked: Iterable[str]) -> None:
 
 
 def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:
-    """Return what `/api/tokens` answers."""
     servers = _per_server(catalogue)
     rows = _per_tool(catalogue, query)
     total = token_savings(catalogue)

@@ -56,7 +56,6 @@ class Fetcher:
         self._trusted: ssl.SSLContext | None = None
 
     async def get(self, url: str) -> Fetched:
-        """Return a document, wherever it has moved to."""
         with trio.move_on_after(DEADLINE_S):
             for _ in range(MAX_REDIRECTS + 1):
                 page, moved = await self._ask_in_turn("GET", url, {"accept": "application/json"}, None)
@@ -81,7 +80,6 @@ class Fetcher:
         raise _late()
 
     async def _ask_in_turn(self, *what: Any, **named: Any) -> tuple[Fetched, str | None]:
-        """Return what `_asked` does, in the turns of the server."""
         return await share_of(server_of(self._server)).run(self._ask, *what, **named)
 
     async def _ask(
@@ -175,7 +173,6 @@ async def _first_to_answer(
     body: bytes | None,
     hops: Sequence[str | None],
 ) -> httpx2.Response:
-    """Send a request to the first address that takes a connection; None is the name itself."""
     host = url.netloc.decode("ascii")
     for place, hop in enumerate(hops):
         at = url if hop is None else url.copy_with(host=hop)

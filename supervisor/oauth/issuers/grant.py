@@ -53,12 +53,10 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def life_s(self) -> float:
-        """For how many seconds the access token was issued."""
         return math.inf if self.expires_at is None else max(0.0, self.expires_at - self.issued_at)
 
     @property
     def ahead_s(self) -> float:
-        """How many seconds before its end the access token is renewed."""
         return min(AHEAD_S, max(LEAST_AHEAD_S, self.life_s / 10), self.life_s / 2)
 
     def left_s(self, now: float) -> float:

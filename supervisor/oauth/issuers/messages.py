@@ -85,7 +85,6 @@ def authorization_url(
 def token_request(
     client: OAuthClient, assertion: Assertion | None, grant: str, **members: str
 ) -> tuple[bytes, dict[str, str]]:
-    """Return body and headers of a request to the token endpoint; `members` that are empty are left out."""
     return _authenticate(client, assertion, prepare_token_request(grant, **members))
 
 
@@ -157,7 +156,6 @@ def refusal_of(status: int, body: bytes) -> IssuerRefused:
 
 
 def code_of(word: str) -> str:
-    """Return a word for what is wrong if it is one of the standard's, else nothing."""
     return word if word in _CODES else ""
 
 

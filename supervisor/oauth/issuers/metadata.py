@@ -84,7 +84,6 @@ def issuer_addresses(issuer: str) -> tuple[str, ...]:
 
 
 def read(body: bytes, kind: type[Document]) -> Document | None:
-    """Return a document; None for what is none."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -56,7 +56,6 @@ def _inner(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
 
 
 def split(url: str) -> SplitResult:
-    """Return the parts of an address that somebody named. Raises `UnsafeAddress` for what cannot be asked."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -81,7 +80,6 @@ def check_scheme(url: str, operators: str) -> SplitResult:
 
 
 def is_local_name(host: str | None) -> bool:
-    """Say whether a host is this machine by its name alone."""
     return host is not None and (host == "localhost" or host.endswith(".localhost") or where(host) == "loopback")
 
 
