@@ -96,7 +96,7 @@ class Account:
     async def _ask_challenge(self) -> tuple[Challenge, bool]:
         """Ask the server without a token, to be told what it wants, and whether it wants a login at all."""
         head = {**self.server.headers, **_HEAD}
-        refused = await self._fetcher.refusal(self.server.url, head, msgspec.json.encode(_HELLO))
+        refused = await self._fetcher.post(self.server.url, head, msgspec.json.encode(_HELLO), limit=0)
         return challenge_of(refused.challenges), refused.status == 401
 
     async def _grant(self, located: Located, redirect_uri: str, kept: Grant | None) -> Grant:

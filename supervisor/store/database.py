@@ -44,25 +44,26 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode of what is open
 
-    def open(self) -> None:
+    def open(self) -> sqlite3.Connection:
         """Open the file, making or replacing it where needed.
 
         Raises `ConfigError` for a file of a newer version, `sqlite3.Error` or `OSError` if the disk refuses.
         """
         if self._connection is not None:
             if self._file == identity(self._path):
-                return
+                return self._connection
             log.warning("%s vanished or was replaced; it is opened again", self._path)
             self.close()
         try:
-            self._connection = connect(self._path, self._busy_timeout_s)
+            connection = connect(self._path, self._busy_timeout_s)
         except sqlite3.DatabaseError as error:
             if not is_corrupt(error):
                 raise
             log.warning("%s is damaged (%s); it is moved aside and a fresh one is made", self._path, error)
             move_aside(self._path)
-            self._connection = connect(self._path, self._busy_timeout_s)
-        self._file = identity(self._path)
+            connection = connect(self._path, self._busy_timeout_s)
+        self._connection, self._file = connection, identity(self._path)
+        return connection
 
     def close(self) -> None:
         """Close the file; the write-ahead log is folded into it. Closing twice is fine."""
@@ -147,17 +148,11 @@ class Database:
         with contextlib.suppress(sqlite3.Error), self._transaction() as connection:
             connection.execute(sql, values)
 
-    def _ensure_open(self) -> sqlite3.Connection:
-        self.open()
-        if self._connection is None:  # pragma: no cover - `open` either sets it or raises
-            raise sqlite3.OperationalError("the database is not open")
-        return self._connection
-
     @contextlib.contextmanager
     def _use(self) -> Iterator[sqlite3.Connection]:
         """Give the open database; damage found meanwhile closes it, so that the next use moves the file aside."""
         try:
-            yield self._ensure_open()
+            yield self.open()
         except sqlite3.DatabaseError as error:
             if is_corrupt(error):
                 self.close()

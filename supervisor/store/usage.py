@@ -33,22 +33,17 @@ class Usage:
         self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float, waited_ms: float = 0.0
     ) -> None:
         """Count one call, which waited for its server before it took so long."""
-        calls, failures = 1, int(not good)
-        before = self._fresh.get((principal, server, tool))
-        if before is not None:
-            calls += before.calls
-            failures += before.failures
-            milliseconds += before.total_ms
-            waited_ms += before.waited_ms
-        self._fresh[principal, server, tool] = ToolUsage(
+        used = ToolUsage(
             principal=principal,
             server=server,
             tool=tool,
-            calls=calls,
-            failures=failures,
+            calls=1,
+            failures=int(not good),
             total_ms=milliseconds,
             waited_ms=waited_ms,
         )
+        before = self._fresh.get((principal, server, tool))
+        self._fresh[principal, server, tool] = used if before is None else before.plus(used)
 
     def flush(self) -> None:
         if self._fresh:

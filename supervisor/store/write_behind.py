@@ -43,7 +43,10 @@ READ_S = 5.0
 
 
 class Store:
-    """The daemon's memory across restarts. Opened with `open_store`; none of its methods raises because of the disk."""
+    """The daemon's memory across restarts, opened with `open_store`; moments are unix seconds.
+
+    None of its methods raises because of the disk. Loading is a checkpoint, and finds nothing if that cannot be read.
+    """
 
     def __init__(
         self,

@@ -65,17 +65,10 @@ class Fetcher:
             raise OAuthTrouble("what should be its metadata leads on and on")
         raise _late()
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
-        """Return the answer to a message, which is sent nowhere else."""
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, limit: int = MAX_BODY_BYTES) -> Fetched:
+        """Return the answer to a message, which is sent nowhere else; with `limit` 0 without its body."""
         with trio.move_on_after(DEADLINE_S):
-            page, _ = await self._ask_in_turn("POST", url, headers, body)
-            return page
-        raise _late()
-
-    async def refusal(self, url: str, headers: Mapping[str, str], body: bytes) -> Fetched:
-        """Return the head of the answer to a message, whatever it is; its body is not read."""
-        with trio.move_on_after(DEADLINE_S):
-            page, _ = await self._ask_in_turn("POST", url, headers, body, limit=0)
+            page, _ = await self._ask_in_turn("POST", url, headers, body, limit=limit)
             return page
         raise _late()
 

@@ -165,7 +165,7 @@ async def test_usage_that_failed_is_added_to_later_usage_exactly_once(path: Path
 
 async def test_a_full_disk_degrades_the_store_until_there_is_room(path: Path) -> None:
     async with open_store(path) as store:
-        connection = store._database._ensure_open()
+        connection = store._database.open()
         connection.execute("PRAGMA max_page_count = 1")  # SQLite refuses growth as a full disk does
         store.save_server("files", "d1", b"x" * 100_000)
         assert not await store.flush()
@@ -375,7 +375,7 @@ async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> Non
         for number in range(200):
             store.save_server(f"server {number}", "d1", b"x" * 1000)
         assert await store.flush()
-        connection = store._database._ensure_open()
+        connection = store._database.open()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("PRAGMA shrink_memory")  # what SQLite remembers of the file is whole
         with path.open("r+b") as file:
@@ -475,7 +475,7 @@ def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.Mo
     database.open()
     batch = [save_server(name, "d", b"x", NOW) for name in ("a", "b")]
     failing = [*batch, save_server("c", "d", b"x" * 100_000, NOW)]
-    database._ensure_open().execute("PRAGMA max_page_count = 1")
+    database.open().execute("PRAGMA max_page_count = 1")
     with pytest.raises(sqlite3.OperationalError, match="full"):
         database.write(failing)
     assert database.load_servers() == {}

@@ -33,7 +33,9 @@ async def test_what_a_proxy_reaches_is_asked_by_its_name(monkeypatch: pytest.Mon
         monkeypatch.setenv("http_proxy", proxy.base)
         monkeypatch.setenv("no_proxy", "")
         proxy.pages["http://far.internal/mcp"] = Reply(status=401, headers={"www-authenticate": "Bearer scope=x"})
-        challenges = (await Fetcher("http://far.internal/mcp").refusal("http://far.internal/mcp", {}, b"{}")).challenges
+        challenges = (
+            await Fetcher("http://far.internal/mcp").post("http://far.internal/mcp", {}, b"{}", limit=0)
+        ).challenges
         assert challenges == ("Bearer scope=x",)
         assert proxy.asked("http://far.internal/mcp")[0].headers["host"] == "far.internal"
         assert not proxy.asked(MCP)
@@ -51,7 +53,7 @@ async def test_an_answer_that_never_comes_is_an_outage(monkeypatch: pytest.Monke
         for question in (
             Fetcher(base).get(base),
             Fetcher(base).post(base, {}, b""),
-            Fetcher(base).refusal(base, {}, b""),
+            Fetcher(base).post(base, {}, b"", limit=0),
         ):
             with pytest.raises(Unreached, match=r"cannot be reached|no answer within"):
                 await question
