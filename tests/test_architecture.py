@@ -118,7 +118,7 @@ PURE = (
     "supervisor.front.http.heads.ladder",
     "supervisor.front.http.heads.refusal",
     "supervisor.front.http.session_ids",
-    "supervisor.front.pages.query",
+    "supervisor.front.pages.requests",
 )
 NOT_IN_PURE = frozenset(
     {"trio", "quart", "quart_trio", "hypercorn", "os", "time", "random", "socket", "subprocess", "logging", "threading"}
@@ -184,7 +184,7 @@ TRANSITIVE = {
         "supervisor.front.pages.app",
         "werkzeug",
     ): "Quart raises werkzeug's HTTPException and has no name of its own for it",
-    ("supervisor.front.pages.filled_in", "werkzeug"): "what Quart reads forms with, in a thread here",
+    ("supervisor.front.pages.requests", "werkzeug"): "what Quart reads forms with, in a thread here",
     ("supervisor.front.pages.question_html", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.oauth.issuers.messages", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
     ("actors.transport.http.client.client", "h11"): "the events that its connections count",
@@ -412,7 +412,6 @@ def test_modules_are_short_enough_to_be_read_at_once() -> None:
 
 LISTS = {
     "supervisor.commands": "a command each",
-    "supervisor.front.pages": "a page each",
 }
 """Folders of like things, which may be many."""
 

@@ -19,15 +19,14 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SessionMemory
 from supervisor.front.mcp.listen import StreamLimit
-from supervisor.front.pages.api import View, routes
-from supervisor.front.pages.app import create_app
+from supervisor.front.pages.api import View, add_routes
+from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.handover import Pages
-from supervisor.front.pages.logins import login_routes
-from supervisor.front.pages.questions import question_routes
-from supervisor.front.pages.servers import server_routes
+from supervisor.front.pages.logins import add_login_routes
+from supervisor.front.pages.questions import add_question_routes
+from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
-from supervisor.front.pages.tools import tool_routes
-from supervisor.front.pages.welcome import welcome_routes
+from supervisor.front.pages.tools import add_tool_routes
 from supervisor.front.settings import http_settings, serve_settings, websocket_settings
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.host.datadir import DataDir
@@ -89,12 +88,10 @@ class Front:
             doors=doors,
         )
         websocket = McpWebSocket(drain, websocket_settings(settings), doors)
-        app = create_app(routes(view))
-        tool_routes(view)(app)
-        server_routes(view)(app)
-        login_routes(view)(app)
-        question_routes(view)(app)
-        welcome_routes(view.version)(app)
+        app = create_app()
+        add_welcome(view.version, app)
+        for add in (add_routes, add_tool_routes, add_server_routes, add_login_routes, add_question_routes):
+            add(view, app)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
         handler = Dispatch(_guard(settings, sockets), http.serve, websocket.serve, pages, PageSockets(view))
 

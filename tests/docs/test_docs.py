@@ -141,11 +141,11 @@ def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
 
 def routes_of_the_front() -> set[str]:
     """Every request that a page answers, as the documentation writes it."""
-    app = create_app(lambda app: None)
+    app = create_app()
     shown = view(control=Obeys(), accounts=NoAccounts(), elicitations=Elicitations(Feed(1), float))
     for name, routes_of in vars(wiring).items():
         if name.endswith("routes") and name != "welcome_routes":
-            routes_of(shown)(app)
+            routes_of(shown, app)
     requests = set()
     for rule in app.url_map.iter_rules():
         before, _, choice = rule.rule.partition("<any(")

@@ -157,7 +157,9 @@ def dispatch(
     async def no_mcp(door: str, request: HttpRequest) -> None:
         await nothing_here(request)
 
-    pages = Pages(create_app(register), bodies)
+    app = create_app()
+    register(app)
+    pages = Pages(app, bodies)
     return Dispatch(Guard(host, []), mcp_http or no_mcp, mcp_websocket or no_mcp, pages, page_sockets)
 
 

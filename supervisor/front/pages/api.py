@@ -5,7 +5,7 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from quart import Response
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
+from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Degraded, Feed, Latest
 from actors.life.states import State
@@ -22,11 +23,9 @@ from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.registry.actor import Happening
 from actors.server.operators.journal import Journal
-from supervisor.front.pages.debug import debug_page
-from supervisor.front.pages.metadata import Described
-from supervisor.front.pages.responses import error_response, json_response
+from supervisor.front.pages.app import error_response, json_response
+from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.server_rows import Now, Totals, row_of, status_row, token_savings
-from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
@@ -83,33 +82,50 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return self.live.of(server, self.reports(), stderr=stderr)
 
 
-def routes(view: View) -> Callable[[QuartTrio], None]:
-    """Return a function that adds the routes to an application."""
+class SharedPage:
+    """A page that takes a while: everybody gets one whose making began after they asked, and few are made."""
 
+    def __init__(self, make: Callable[[], Awaitable[bytes]]) -> None:
+        self._make = make
+        self._turn = trio.Lock()
+        self._begun = 0
+        self._made = 0
+        self._page = b""
+
+    async def get(self) -> bytes:
+        """Return the page, made for all who asked before it was begun. A checkpoint."""
+        wanted = self._begun + 1
+        async with self._turn:
+            if self._made < wanted:
+                self._begun += 1
+                number = self._begun
+                self._page = await self._make()
+                self._made = number
+            return self._page
+
+
+def add_routes(view: View, app: QuartTrio) -> None:
     status_page = SharedPage(partial(_status, view))
 
-    def register(app: QuartTrio) -> None:
-        async def healthz() -> Response:
-            return json_response({"status": "ok"})
+    async def healthz() -> Response:
+        return json_response({"status": "ok"})
 
-        async def readyz() -> Response:
-            body, ready = _readiness(view)
-            return json_response(body, 200 if ready else 503)
+    async def readyz() -> Response:
+        body, ready = _readiness(view)
+        return json_response(body, 200 if ready else 503)
 
-        async def status() -> Response:
-            return json_response(await status_page.get())
+    async def status() -> Response:
+        return json_response(await status_page.get())
 
-        async def debug() -> Response:
-            if not view.deployment.value.settings.show_debug:
-                return error_response(403, 'the setting "show_debug" is off')
-            return json_response(await _debug(view))
+    async def debug() -> Response:
+        if not view.deployment.value.settings.show_debug:
+            return error_response(403, 'the setting "show_debug" is off')
+        return json_response(await _debug(view))
 
-        app.add_url_rule("/healthz", view_func=healthz)
-        app.add_url_rule("/readyz", view_func=readyz)
-        app.add_url_rule("/api/status", view_func=status)
-        app.add_url_rule("/api/status/debug", view_func=debug)
-
-    return register
+    app.add_url_rule("/healthz", view_func=healthz)
+    app.add_url_rule("/readyz", view_func=readyz)
+    app.add_url_rule("/api/status", view_func=status)
+    app.add_url_rule("/api/status/debug", view_func=debug)
 
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
@@ -202,4 +218,28 @@ async def _debug(view: View) -> bytes:
     }
     own["tokens"] = token_savings(catalogue)
     processes = {name: status_row(status, view.now()) for name, status in statuses.items()}
-    return await beside(lambda: debug_page(catalogue, processes, described, own))
+    return await beside(lambda: _debug_page(catalogue, processes, described, own))
+
+
+def _debug_page(
+    catalogue: Catalogue,
+    processes: Mapping[str, Mapping[str, Any]],
+    described: Mapping[str, Mapping[str, Metadata]],
+    own: Mapping[str, Any],
+) -> bytes:
+    """Return the page as JSON, with the members of `own`; megabytes, where there are many tools."""
+    by_transport: dict[str, int] = {}
+    for entry in catalogue.entries.values():
+        by_transport[entry.transport] = by_transport.get(entry.transport, 0) + len(entry.tools)
+    page = {
+        **own,
+        "tools_by_transport": by_transport,
+        "tools_by_server": {
+            name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
+            for name, entry in catalogue.entries.items()
+        },
+        "processes": processes,
+        "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
+        "findings": findings(described),
+    }
+    return msgspec.json.encode(page)

@@ -1,4 +1,4 @@
-"""The application of the pages, by Quart.
+"""The application of the pages, by Quart: its errors, its answers, and the page at `/`.
 
 Rules of this file:
 - Nothing is global and nothing runs in the application: no lifespan, no `app.nursery`, no background task. A daemon
@@ -9,16 +9,28 @@ Rules of this file:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from html import escape
+from typing import Any, Final
 
-from quart import Response, make_response
+import msgspec
+from quart import Response, make_response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from actors.errors import SupervisorError
+from actors.errors import (
+    CallTimedOut,
+    InvalidArguments,
+    LoginFailed,
+    MailboxFull,
+    ServerDisabled,
+    ServerError,
+    ShuttingDown,
+    SupervisorError,
+    UnknownServer,
+)
 from actors.kit import is_want, reason_of
-from supervisor.front.pages.responses import error_body, error_response, json_response
+from supervisor.front.pages.requests import FromElsewhere
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +41,42 @@ _HARDENING = {
 }
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
+STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
+    (FromElsewhere, 403),
+    (UnknownServer, 404),
+    (ServerDisabled, 409),
+    (InvalidArguments, 400),
+    (MailboxFull, 503),
+    (ShuttingDown, 503),
+    (CallTimedOut, 504),
+    (ServerError, 502),
+    (LoginFailed, 502),
+)
+"""The HTTP status of each error; the first that fits."""
 
-def create_app(register: Callable[[QuartTrio], None]) -> QuartTrio:
-    """Return the application of all pages; `register` adds their routes. Who hands bodies over bounds them."""
+NAME: Final = "mcpvisor"
+WHAT: Final = "Many MCP servers behind one address, supervised, with four tools in front of all of theirs."
+PLACES: Final = {
+    "/mcp": "MCP: Streamable HTTP (POST) and WebSocket, every revision; the address for a client's configuration",
+    "/mcp/all": "MCP: every tool of every server, for clients that choose by themselves",
+    "/mcp/servers/NAME": "MCP: one server by itself, as if a client had connected to it",
+    "/ws": "MCP over WebSocket only",
+    "/api/status": "how each server is doing",
+    "/api/tools": "what is known of every tool",
+    "/questions": "what servers ask of you, where your client cannot be asked",
+    "/api/tokens": "what the tools would cost a model",
+    "/api/events": "what happens, as it happens (WebSocket)",
+    "/healthz": "whether the daemon lives",
+    "/readyz": "whether every server was tried once",
+}
+HELP: Final = "On the command line: mcpvisor --help, mcpvisor status. The documents are in docs/ of the source."
+
+_STYLE = "body{font:16px/1.5 sans-serif;max-width:48em;margin:3em auto;padding:0 1em}dt{font-family:monospace}"
+_WELCOME_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Vary": "Accept"}
+
+
+def create_app() -> QuartTrio:
+    """Return the application of all pages, yet without routes. Who hands bodies over bounds them."""
     app = QuartTrio(__name__, static_folder=None)
     # Quart's own logger would get a handler that writes to stderr, which may be a pipe that nobody reads.
     app.logger = log
@@ -45,8 +90,23 @@ def create_app(register: Callable[[QuartTrio], None]) -> QuartTrio:
     for kind in (OSError, RuntimeError, MemoryError):
         app.register_error_handler(kind, _on_want)
     app.after_request(_harden)
-    register(app)
     return app
+
+
+def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """`body` is JSON text (bytes), or a value that becomes it."""
+    text = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    return Response(text, status=status, content_type="application/json", headers=dict(headers or {}))
+
+
+def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return json_response({"error": {"code": status, "message": message}}, status, headers)
+
+
+def error_body(error: SupervisorError) -> tuple[int, bytes]:
+    """Return the HTTP status of an error, and the body that says what it is."""
+    status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+    return status, msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
 
 
 async def _on_error(error: SupervisorError) -> Response:
@@ -76,3 +136,25 @@ async def _harden(response: Response) -> Response:
     for name, value in _HARDENING.items():
         response.headers.setdefault(name, value)
     return response
+
+
+def add_welcome(version: str, app: QuartTrio) -> None:
+    """HTML for browsers, JSON for everybody else."""
+
+    async def welcome() -> Response:
+        best = request.accept_mimetypes.best_match(["application/json", "text/html"], default="application/json")
+        if best == "text/html":
+            return Response(_welcome_html(version), content_type="text/html; charset=utf-8", headers=_WELCOME_HEADERS)
+        body = {"name": NAME, "version": version, "what": WHAT, "places": PLACES, "help": HELP}
+        return json_response(body, headers=_WELCOME_HEADERS)
+
+    app.add_url_rule("/", view_func=welcome)
+
+
+def _welcome_html(version: str) -> str:
+    title = escape(f"{NAME} {version}")
+    rows = "".join(f"<dt>{escape(path)}</dt><dd>{escape(text)}</dd>" for path, text in PLACES.items())
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+        f"<h1>{title}</h1><p>{escape(WHAT)}</p><dl>{rows}</dl><p>{escape(HELP)}</p></html>"
+    )

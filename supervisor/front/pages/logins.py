@@ -6,22 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html import escape
 from typing import Annotated, Final
 
 import msgspec
-import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, LoginFailed
-from actors.principal import Principal
 from supervisor.front.pages.api import View
-from supervisor.front.pages.query import decode
-from supervisor.front.pages.responses import json_response
-from supervisor.front.pages.this_machine import check_from_here
-from supervisor.oauth.port import CALLBACK, Accounts, CallbackQuery, LoginStatus
+from supervisor.front.pages.app import json_response
+from supervisor.front.pages.requests import check_from_here, decode
+from supervisor.oauth.port import CALLBACK, Accounts, CallbackQuery
 from supervisor.servers.orders import Control
 
 MAX_VALUE_CHARS: Final = 4096
@@ -38,71 +34,46 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     wait_s: Annotated[float, msgspec.Meta(ge=0, le=60)] = 0.0
 
 
-def login_routes(view: View) -> Callable[[QuartTrio], None]:
-    """Return a function that adds the routes to an application; without servers to log in at they say so."""
-
-    def register(app: QuartTrio) -> None:
-        if view.control is None:
-            return
-        pages = LoginPages(view, view.accounts or NoAccounts(), view.control)
-        app.add_url_rule(CALLBACK, "oauth_callback", pages.callback)
-        app.add_url_rule("/api/logins/<login>", "login_progress", pages.progress)
-        app.add_url_rule("/api/servers/<server>/login", "login", pages.login, methods=["POST"])
-        app.add_url_rule("/api/servers/<server>/logout", "logout", pages.logout, methods=["POST"])
-
-    return register
-
-
-class NoAccounts:
-    """Implements `supervisor.oauth.port.Accounts` where no configured server can be logged in at."""
-
-    async def login(self, server: str, principal: Principal) -> LoginStatus:
-        """Say that this server takes no login. Raises `LoginFailed`."""
-        del principal
-        raise LoginFailed(
-            f'no login at {server!r} is possible: only entries with a "url" that begins with http have one; a local '
-            'server takes its key from "env"',
-            server=server,
-        )
-
-    async def logout(self, server: str, principal: Principal) -> str:
-        """Say that there is nothing to log out of. Raises `LoginFailed`."""
-        return (await self.login(server, principal)).message
-
-    async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
-        """Return None: no login was begun."""
-        del login, wait_s
-        await trio.lowlevel.checkpoint()
-        return None
-
-    async def callback(self, query: CallbackQuery) -> LoginStatus | None:
-        """Return None: nobody waits for one."""
-        del query
-        await trio.lowlevel.checkpoint()
-        return None
+def add_login_routes(view: View, app: QuartTrio) -> None:
+    """Without servers to log in at they say so."""
+    if view.control is None:
+        return
+    pages = LoginPages(view, view.accounts, view.control)
+    app.add_url_rule(CALLBACK, "oauth_callback", pages.callback)
+    app.add_url_rule("/api/logins/<login>", "login_progress", pages.progress)
+    app.add_url_rule("/api/servers/<server>/login", "login", pages.login, methods=["POST"])
+    app.add_url_rule("/api/servers/<server>/logout", "logout", pages.logout, methods=["POST"])
 
 
 class LoginPages:
     """Answers for one login at a time."""
 
-    def __init__(self, view: View, accounts: Accounts, control: Control) -> None:
+    def __init__(self, view: View, accounts: Accounts | None, control: Control) -> None:
         self._view = view
         self._accounts = accounts
         self._control = control
 
     async def login(self, server: str) -> Response:
-        check_from_here(request.scope)
-        self._control.check(server)
-        return json_response(await self._accounts.login(server, self._view.principal))
+        return json_response(await self._accounts_for(server).login(server, self._view.principal))
 
     async def logout(self, server: str) -> Response:
+        message = await self._accounts_for(server).logout(server, self._view.principal)
+        return json_response({"server": server, "message": message})
+
+    def _accounts_for(self, server: str) -> Accounts:
         check_from_here(request.scope)
         self._control.check(server)
-        return json_response({"server": server, "message": await self._accounts.logout(server, self._view.principal)})
+        if self._accounts is None:
+            raise LoginFailed(
+                f'no login at {server!r} is possible: only entries with a "url" that begins with http have one; a '
+                'local server takes its key from "env"',
+                server=server,
+            )
+        return self._accounts
 
     async def progress(self, login: str) -> Response:
         wanted = decode(request.args.items(multi=True), WaitQuery)
-        status = await self._accounts.progress(login, wanted.wait_s)
+        status = await self._accounts.progress(login, wanted.wait_s) if self._accounts is not None else None
         if status is None:
             raise InvalidArguments("there is no such login; it may be too long ago")
         return json_response(status)
@@ -110,7 +81,7 @@ class LoginPages:
     async def callback(self) -> Response:
         given: dict[str, list[str]] = request.args.to_dict(flat=False)
         query = _query(given)
-        status = await self._accounts.callback(query) if query is not None else None
+        status = await self._accounts.callback(query) if query is not None and self._accounts is not None else None
         if status is None:
             return _page("No login", _UNKNOWN, 400)
         if status.state == "done":

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -22,8 +22,8 @@ from actors.errors import InvalidArguments
 from actors.protocol.asking.forms import Form, FormField
 from supervisor.front.pages import question_html
 from supervisor.front.pages.api import View
-from supervisor.front.pages.filled_in import Unreadable, read_form
-from supervisor.front.pages.responses import error_response, json_response
+from supervisor.front.pages.app import error_response, json_response
+from supervisor.front.pages.requests import Unreadable, read_form
 from supervisor.host.loop.workbench import beside
 from supervisor.service.questions.elicitations import PAGES, Action, Elicitation, Elicitations
 
@@ -42,21 +42,17 @@ _answer = msgspec.json.Decoder(PersonsAnswer)
 _LINE_END: Final = re.compile(r"\r\n?|\n")
 
 
-def question_routes(view: View) -> Callable[[QuartTrio], None]:
-    """Return a function that adds the routes to an application; there are none where nothing can be asked."""
-
-    def register(app: QuartTrio) -> None:
-        if view.elicitations is None:
-            return
-        pages = QuestionPages(view, view.elicitations)
-        app.add_url_rule(PAGES, "questions", pages.overview)
-        app.add_url_rule(f"{PAGES}/<question>", "question", pages.question)
-        app.add_url_rule(f"{PAGES}/<question>", "answer_question", pages.answer_form, methods=["POST"])
-        app.add_url_rule(API, "api_questions", pages.list_questions)
-        app.add_url_rule(f"{API}/<question>", "api_question", pages.show_question)
-        app.add_url_rule(f"{API}/<question>", "api_answer_question", pages.answer, methods=["POST"])
-
-    return register
+def add_question_routes(view: View, app: QuartTrio) -> None:
+    """None where nothing can be asked."""
+    if view.elicitations is None:
+        return
+    pages = QuestionPages(view, view.elicitations)
+    app.add_url_rule(PAGES, "questions", pages.overview)
+    app.add_url_rule(f"{PAGES}/<question>", "question", pages.question)
+    app.add_url_rule(f"{PAGES}/<question>", "answer_question", pages.answer_form, methods=["POST"])
+    app.add_url_rule(API, "api_questions", pages.list_questions)
+    app.add_url_rule(f"{API}/<question>", "api_question", pages.show_question)
+    app.add_url_rule(f"{API}/<question>", "api_answer_question", pages.answer, methods=["POST"])
 
 
 class QuestionPages:

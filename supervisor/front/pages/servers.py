@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
 import msgspec
@@ -20,9 +19,8 @@ from quart_trio import QuartTrio
 from actors.errors import CallTimedOut
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View, server_row
-from supervisor.front.pages.query import decode
-from supervisor.front.pages.responses import json_response
-from supervisor.front.pages.this_machine import check_from_here
+from supervisor.front.pages.app import json_response
+from supervisor.front.pages.requests import check_from_here, decode
 from supervisor.servers.orders import Control, Order
 
 MAX_LINES = 1000
@@ -41,19 +39,15 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lines: Annotated[int, msgspec.Meta(ge=0, le=MAX_LINES)] = 100
 
 
-def server_routes(view: View) -> Callable[[QuartTrio], None]:
-    """Return a function that adds the routes to an application; without a `control` there are none."""
-
-    def register(app: QuartTrio) -> None:
-        if view.control is None:
-            return
-        pages = ServerPages(view, view.control)
-        app.add_url_rule("/api/servers/<server>", "server", pages.row)
-        app.add_url_rule("/api/servers/<server>/logs", "server_logs", pages.logs)
-        rule = f"/api/servers/<server>/<any({','.join(get_args(Order))}):order>"
-        app.add_url_rule(rule, "order_server", pages.order, methods=["POST"])
-
-    return register
+def add_server_routes(view: View, app: QuartTrio) -> None:
+    """None without a `control`."""
+    if view.control is None:
+        return
+    pages = ServerPages(view, view.control)
+    app.add_url_rule("/api/servers/<server>", "server", pages.row)
+    app.add_url_rule("/api/servers/<server>/logs", "server_logs", pages.logs)
+    rule = f"/api/servers/<server>/<any({','.join(get_args(Order))}):order>"
+    app.add_url_rule(rule, "order_server", pages.order, methods=["POST"])
 
 
 class ServerPages:

@@ -18,8 +18,8 @@ from actors.server.operators.journal import QUIET_S, Journal
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.pages.api import View
-from supervisor.front.pages.query import decode
-from supervisor.front.pages.responses import error_body
+from supervisor.front.pages.app import error_body
+from supervisor.front.pages.requests import decode
 from supervisor.front.pages.servers import MAX_LINES, render_lines
 
 PATHS = ("/api/events", "/api/servers/{server}/logs")

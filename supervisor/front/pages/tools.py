@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
@@ -20,8 +20,8 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
-from supervisor.front.pages.query import decode
-from supervisor.front.pages.responses import json_response
+from supervisor.front.pages.app import json_response
+from supervisor.front.pages.requests import decode
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
 
@@ -38,20 +38,15 @@ class TokenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     offset: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
-def tool_routes(view: View) -> Callable[[QuartTrio], None]:
-    """Return a function that adds the routes to an application."""
+def add_tool_routes(view: View, app: QuartTrio) -> None:
+    async def tools() -> Response:
+        return json_response(await _tools(view, request.args.items(multi=True)))
 
-    def register(app: QuartTrio) -> None:
-        async def tools() -> Response:
-            return json_response(await _tools(view, request.args.items(multi=True)))
+    async def tokens() -> Response:
+        return json_response(await _tokens(view, request.args.items(multi=True)))
 
-        async def tokens() -> Response:
-            return json_response(await _tokens(view, request.args.items(multi=True)))
-
-        app.add_url_rule("/api/tools", view_func=tools)
-        app.add_url_rule("/api/tokens", view_func=tokens)
-
-    return register
+    app.add_url_rule("/api/tools", view_func=tools)
+    app.add_url_rule("/api/tokens", view_func=tokens)
 
 
 async def _tools(view: View, parameters: Parameters) -> bytes:

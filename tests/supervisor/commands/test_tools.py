@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,8 +20,8 @@ from supervisor.client import RequestRefused, connect
 from supervisor.commands.common import json_text
 from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, parameters, tools
-from supervisor.front.pages.api import View, routes
-from supervisor.front.pages.tools import MAX_TOKEN_ROWS, tool_routes
+from supervisor.front.pages.api import View, add_routes
+from supervisor.front.pages.tools import MAX_TOKEN_ROWS, add_tool_routes
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
@@ -31,8 +32,8 @@ async def invoke(line: str, view: View | None = None) -> Result:
     shown = view or view_of()
 
     def register(app: QuartTrio) -> None:
-        routes(shown)(app)
-        tool_routes(shown)(app)
+        add_routes(shown, app)
+        add_tool_routes(shown, app)
 
     async with running(dispatch(register)) as server:
         with trio.fail_after(30):
@@ -136,7 +137,7 @@ async def test_what_the_daemon_refuses_is_an_error_without_a_traceback(command: 
 
 async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
     async with (
-        running(dispatch(tool_routes(view_of()))) as server,
+        running(dispatch(partial(add_tool_routes, view_of()))) as server,
         connect(f"http://127.0.0.1:{server.port}") as daemon,
     ):
         with trio.fail_after(30), pytest.raises(RequestRefused) as caught:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,10 +23,9 @@ from actors.messages import ServerStatus
 from actors.registry.actor import Happening
 from actors.search import Index
 from supervisor.config import Settings
-from supervisor.front.pages.api import View, _status, routes
-from supervisor.front.pages.shared_page import SharedPage
+from supervisor.front.pages.api import SharedPage, View, _status, add_routes
+from supervisor.front.pages.app import add_welcome
 from supervisor.front.pages.sockets import PageSockets
-from supervisor.front.pages.welcome import welcome_routes
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Read, Statuses
 from supervisor.tokens.counting import META_TOKENS
@@ -66,7 +66,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
 
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    async with running(dispatch(routes(shown), page_sockets=PageSockets(shown)), shown.closing) as server:
+    async with running(dispatch(partial(add_routes, shown), page_sockets=PageSockets(shown)), shown.closing) as server:
         yield server
 
 
@@ -140,7 +140,7 @@ async def test_a_bad_server_that_is_tried_again_and_again_does_not_hold_up_readi
     ],
 )
 async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str, kind: str) -> None:
-    async with running(dispatch(welcome_routes("1.2"))) as server:
+    async with running(dispatch(partial(add_welcome, "1.2"))) as server:
         head = b"GET / HTTP/1.1\r\n" + server.host + b"Accept: " + accept.encode() + b"\r\nConnection: close\r\n\r\n"
         answered = (await server.exchange(head)).decode()
     assert answered.startswith("HTTP/1.1 200")

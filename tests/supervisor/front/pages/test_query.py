@@ -8,7 +8,7 @@ import pytest
 
 from actors.catalogue.criteria import Criteria
 from actors.errors import InvalidArguments
-from supervisor.front.pages.query import decode
+from supervisor.front.pages.requests import decode
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
@@ -16,7 +17,7 @@ import trio
 from actors.kit import Feed, Reply
 from actors.messages import Question
 from actors.principal import Principal
-from supervisor.front.pages.questions import question_routes
+from supervisor.front.pages.questions import add_question_routes
 from supervisor.service.client import Client
 from supervisor.service.questions.elicitations import CallElicitations, Elicitations
 from tests.fakes.front_server import Running, dispatch, running
@@ -86,7 +87,7 @@ async def pages(waiting: Waiting | None, set_s: float = 0.0) -> AsyncIterator[Ru
         clock=lambda: NOW + set_s,
         elapsed=trio.current_time,
     )
-    async with running(dispatch(question_routes(shown)), shown.closing) as server:
+    async with running(dispatch(partial(add_question_routes, shown)), shown.closing) as server:
         yield server
 
 

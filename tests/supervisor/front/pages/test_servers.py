@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -19,8 +20,8 @@ from actors.principal import Principal
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import create_app
-from supervisor.front.pages.logins import login_routes
-from supervisor.front.pages.servers import server_routes
+from supervisor.front.pages.logins import add_login_routes
+from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.servers.orders import Done, Order
 from tests.fakes.front_server import Running, dispatch, read_all, running
@@ -52,7 +53,9 @@ class Obeys:
 
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    async with running(dispatch(server_routes(shown), page_sockets=PageSockets(shown)), shown.closing) as server:
+    async with running(
+        dispatch(partial(add_server_routes, shown), page_sockets=PageSockets(shown)), shown.closing
+    ) as server:
         yield server
 
 
@@ -241,7 +244,8 @@ async def test_an_order_from_this_machine_is_taken_by_whatever_address_it_comes(
 
 async def order_from(control: Obeys, client: str, headers: list[tuple[bytes, bytes]]) -> tuple[int, Any]:
     """Give an order over a connection of this address to our own, 198.51.100.1, with a local `Host`."""
-    app = create_app(server_routes(shown(control)))
+    app = create_app()
+    add_server_routes(shown(control), app)
     named = Headers([("host", "127.0.0.1:3001"), *((name.decode(), value.decode()) for name, value in headers)])
     scope = {"client": (client, 1), "server": ("198.51.100.1", 3001)}
     with trio.fail_after(30):
@@ -251,7 +255,7 @@ async def order_from(control: Obeys, client: str, headers: list[tuple[bytes, byt
 
 @pytest.mark.parametrize("order", ["login", "logout"])
 async def test_a_login_where_no_server_has_one_says_which_have(order: str) -> None:
-    async with running(dispatch(login_routes(shown(Obeys()))), trio.Event()) as server:
+    async with running(dispatch(partial(add_login_routes, shown(Obeys()))), trio.Event()) as server:
         code, body = await post(server, f"/api/servers/a/{order}")
         unknown, _ = await post(server, f"/api/servers/b/{order}")
     assert (code, unknown) == (502, 404)

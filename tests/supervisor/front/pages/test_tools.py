@@ -14,9 +14,9 @@ from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria
 from actors.kit import Latest
-from supervisor.front.pages.api import View, routes
+from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.metadata import Described, findings, warnings
-from supervisor.front.pages.tools import tool_routes
+from supervisor.front.pages.tools import add_tool_routes
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
 from tests.fakes.tool_view import view_of
@@ -25,8 +25,8 @@ from tests.fakes.tool_view import view_of
 @asynccontextmanager
 async def pages(view: View) -> AsyncIterator[httpx2.AsyncClient]:
     def register(app: QuartTrio) -> None:
-        routes(view)(app)
-        tool_routes(view)(app)
+        add_routes(view, app)
+        add_tool_routes(view, app)
 
     async with running(dispatch(register)) as server:
         with trio.fail_after(30):

@@ -1,0 +1,122 @@
+"""What a request for a page says: its parameters, where it comes from, and what was filled into a form.
+
+- Every parameter is a field of a struct, and whatever is wrong has a name. A field that is a tuple may be given several
+  times or with commas; `true`, `false`, `1` and `0` are the booleans.
+- `Host` does not tell whether a request comes from this machine, as any program can write it. The address of the socket
+  does, unless a proxy on this machine passes on what others sent; proxies say so in a header (RFC 7239, and the older
+  ones).
+- A form that was made for that takes long to read: read it in a thread.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import ipaddress
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar, get_type_hints
+
+import msgspec
+from werkzeug.exceptions import HTTPException
+from werkzeug.formparser import FormDataParser
+from werkzeug.http import parse_options_header
+
+from actors.errors import InvalidArguments, SupervisorError
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})
+MAX_PARTS: Final = 1000
+MAX_HEAD_BYTES: Final = 4096
+"""Of one part, with the name of its input; a head is searched with patterns, each of which is one call into C."""
+
+
+class FromElsewhere(SupervisorError):
+    """Orders are taken from this machine only."""
+
+    kind = "refused"
+
+
+class Unreadable(Exception):
+    """This is no form that was filled in; the text says why."""
+
+
+def decode(pairs: Iterable[tuple[str, str]], type_: type[S]) -> S:
+    """Return the struct that the parameters describe. Raises `InvalidArguments` that names the parameter."""
+    hints = get_type_hints(type_, include_extras=True)
+    given: dict[str, list[str]] = {}
+    for name, value in pairs:
+        if name not in hints:
+            known = sorted(hints)
+            raise InvalidArguments(
+                f"there is no parameter {name[:60]!a}; known are: {', '.join(known)}", details={"known": known}
+            )
+        given.setdefault(name, []).append(value)
+    return type_(**{name: _value(name, values, hints[name]) for name, values in given.items()})
+
+
+def _value(name: str, values: list[str], hint: Any) -> Any:
+    described = msgspec.json.schema(hint)
+    several = described.get("type") == "array"
+    if len(values) > 1 and not several:
+        raise _wrong(name, "it was given more than once")
+    raw = [part.strip() for value in values for part in value.split(",") if part.strip()] if several else values[0]
+    try:
+        return msgspec.convert(raw, hint, strict=False)
+    except msgspec.ValidationError as error:
+        choices = _choices(described)
+        raise _wrong(name, f"known are: {', '.join(choices)}" if choices else str(error)) from None
+
+
+def _choices(described: dict[str, Any]) -> list[str]:
+    options = [described, *described.get("anyOf", ())]
+    return [str(value) for option in options for value in option.get("enum", ()) if value is not None]
+
+
+def _wrong(name: str, why: str) -> InvalidArguments:
+    return InvalidArguments(f"the parameter {name!r}: {why}", details={"parameter": name})
+
+
+def check_from_here(scope: Any) -> None:
+    """Raise `FromElsewhere` for a request whose ASGI scope says that it comes from another machine."""
+    client, server = scope.get("client"), scope.get("server")
+    forwarded = any(name in FORWARDED for name, _ in scope["headers"])
+    if forwarded or not (client and _is_here(client[0], server[0] if server else None)):
+        raise FromElsewhere(
+            "orders are taken from the machine only that the daemon runs on, and not through a proxy: give this one "
+            "there with the command `mcpvisor` (in a container: docker exec)"
+        )
+
+
+def _is_here(client: str, server: str | None) -> bool:
+    try:
+        address = ipaddress.ip_address(client.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return bool(mapped.is_loopback) or client == server
+
+
+def read_form(kind: str, body: bytes) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return what was typed or chosen, and the files in base64, by the names of the inputs; `kind` is the content type.
+
+    Raises `Unreadable` for what is none, or does not say which button was pressed.
+    """
+    mime, options = parse_options_header(kind[:MAX_HEAD_BYTES])
+    boundary = options.get("boundary", "").encode()
+    if mime == "multipart/form-data" and (not boundary or _has_a_long_head(body, boundary)):
+        raise Unreadable("The form cannot be read.")
+    parser = FormDataParser(lambda *_, **__: io.BytesIO(), max_form_parts=MAX_PARTS, silent=False)
+    try:
+        _, fields, sent = parser.parse(io.BytesIO(body), mime, len(body), options)
+    except (HTTPException, ValueError):
+        raise Unreadable("The form cannot be read, or has too many parts.") from None
+    typed = fields.to_dict(flat=False)
+    if typed.get("action") not in (["accept"], ["decline"]):
+        raise Unreadable("The form does not say which button was pressed: go back and try again.")
+    return typed, {name: base64.b64encode(file.read()).decode() for name, file in sent.items()}
+
+
+def _has_a_long_head(body: bytes, boundary: bytes) -> bool:
+    parts = body.split(b"--" + boundary, MAX_PARTS + 2)
+    return any(part.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES) < 0 and len(part) > MAX_HEAD_BYTES for part in parts)
