@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
@@ -32,69 +33,11 @@ PREFIX: Final = "field."
 _FORMATS: Final = {"email": "email", "uri": "url", "date": "date"}
 """The type of an input for a format of JSON Schema. There is none for `date-time`: a `datetime-local` has no zone."""
 
-_PAGE: Final = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>mcpvisor: {{ title }}</title>
-<style>
-body { font: 16px/1.5 sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em }
-fieldset { border: 0; padding: 0; margin: 0 0 1.2em }
-legend { font-weight: bold; padding: 0 }
-input.wide, select, textarea { font: inherit; width: 100%; box-sizing: border-box }
-button { font: inherit; padding: .3em 1em; margin-right: .6em }
-blockquote { white-space: pre-wrap }
-small { color: #555 }
-.wrong { color: #b00020 }
-</style>
-<h1>{{ title }}</h1>
-{% block body %}{% endblock %}
-</html>
-"""
-_WORD: Final = """{% extends "page" %}{% block body %}<p>{{ text }}</p>{% endblock %}"""
-_OVERVIEW: Final = """{% extends "page" %}{% block body %}
-{% if waiting %}<ul>{% for each, path in waiting %}
-<li><a href="{{ path }}">{{ each.server | clean }}</a> has been asking for {{ (now - each.asked_at) | round | int }} s,
-during {{ each.about | clean }}: {{ each.form.message[:200] | clean }}</li>
-{% endfor %}</ul>{% else %}<p>Nobody asks anything.</p>{% endif %}
-{% endblock %}"""
-_QUESTION: Final = """{% extends "page" %}{% block body %}
-<p>The server <b>{{ asked.server | clean }}</b> asks, during {{ asked.about | clean }}:</p>
-<blockquote>{{ asked.form.message | clean }}</blockquote>
-{% if wrong %}<p class="wrong">Not everything is filled in as it should be.</p>{% endif %}
-<form method="post" enctype="multipart/form-data">
-{% if asked.form.url %}<p>It wants you to open
-<a href="{{ asked.form.url }}" rel="noopener noreferrer" target="_blank">{{ asked.form.url }}</a>.<br>
-It leads to <b>{{ asked.form.url | host }}</b>: go there only if you know why.</p>{% endif %}
-{% for field in asked.form.fields %}{% set name = prefix ~ field.name %}
-<fieldset>
-<legend>{{ (field.title or field.name) | clean }}{% if not field.required %} <small>(may be left out)</small>{% endif %}
-</legend>
-{% set value = content.get(field.name, field.default) %}
-{% set must = "required" if field.required else "" %}
-{% if field.kind == "boolean" or field.kind == "select" %}
-<select name="{{ name }}" {{ must }}><option value=""></option>
-{% for const, shown in field | choices %}
-<option value="{{ const }}" {{ "selected" if const == value | text }}>{{ shown }}</option>
-{% endfor %}</select>
-{% elif field.kind == "multiselect" %}
-{% for const, shown in field | choices %}
-<label><input type="checkbox" name="{{ name }}" value="{{ const }}" {{ "checked" if const in value | chosen }}>
-{{ shown }}</label><br>
-{% endfor %}
-{% elif field.kind == "file" %}<input type="file" name="{{ name }}" {{ must }}>
-{% elif field.secret %}<input class="wide" type="password" name="{{ name }}" autocomplete="off" {{ must }}>
-{% elif field.kind == "json" %}<textarea name="{{ name }}" rows="4" {{ must }}>{{ value | text }}</textarea>
-{% else %}<input class="wide" type="{{ field | input }}" name="{{ name }}" value="{{ value | text }}"
-{%- if field.kind == "number" %} step="any"{% endif %} {{ must }}>
-{% endif %}
-{% if field.description %}<small>{{ field.description | clean }}</small>{% endif %}
-{% if field.name in wrong %}<span class="wrong">{{ wrong[field.name] }}</span>{% endif %}
-</fieldset>
-{% endfor %}
-<p><button name="action" value="accept">{{ "Done" if asked.form.url else "Send" }}</button>
-<button name="action" value="decline" formnovalidate>No</button></p>
-</form>
-<p><small>There are {{ left_s | round | int }} s left to answer.</small></p>
-{% endblock %}"""
+_TEMPLATES: Final = {
+    name: files(__package__).joinpath(f"{name}.html").read_text(encoding="utf-8")
+    for name in ("page", "word", "overview", "question")
+}
+"""Read at the start: later there may be no descriptor for it."""
 
 
 def word(title: str, text: str) -> str:
@@ -113,8 +56,7 @@ def question(asked: Elicitation, left_s: float, content: Mapping[str, Any], wron
 
 @cache
 def _templates() -> jinja2.Environment:
-    templates = {"page": _PAGE, "word": _WORD, "overview": _OVERVIEW, "question": _QUESTION}
-    made = jinja2.Environment(autoescape=True, loader=jinja2.DictLoader(templates), undefined=jinja2.StrictUndefined)
+    made = jinja2.Environment(autoescape=True, loader=jinja2.DictLoader(_TEMPLATES), undefined=jinja2.StrictUndefined)
     made.filters |= {
         "clean": clean,
         "choices": _choices,
