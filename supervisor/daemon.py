@@ -55,7 +55,7 @@ from supervisor.service.gateway import Gateway
 from supervisor.service.parts import ServiceParts
 from supervisor.service.questions.elicitations import Elicitations
 from supervisor.store import Store, open_store
-from supervisor.store.memory import StoreMemory, StoreVectors
+from supervisor.store.memory import StoreMemory
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
 
@@ -120,7 +120,7 @@ class Daemon:
                 memory,
                 counter.count,
                 self._clock,
-                embedding=Embedding(partial(neural.load, settings.rerank, self._data.model), StoreVectors(store)),
+                embedding=Embedding(partial(neural.load, settings.rerank, self._data.model), store),
                 conditions=self.conditions,
                 names=deployed.names,
             )

@@ -35,10 +35,10 @@ LOOKED_UP = 5000
 class Vectors(Protocol):
     """Where vectors are kept. Neither fails: what cannot be read is made again."""
 
-    async def load(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+    async def load_vectors(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Return what is kept under these digests."""
 
-    def save(self, vectors: Mapping[bytes, bytes]) -> None: ...
+    def save_vectors(self, vectors: Mapping[bytes, bytes]) -> None: ...
 
 
 Documents = tuple[Document, ...]
@@ -94,7 +94,7 @@ class Embedding:
         made: dict[str, tuple[Documents, Levels]] = {}
         for some in _groups(waiting):
             texts = await trio.to_thread.run_sync(_texts, embedder, some)
-            known = await self._kept.load([digest for own in texts for digest, _ in own])
+            known = await self._kept.load_vectors([digest for own in texts for digest, _ in own])
             for segment, own in zip(some, texts, strict=True):
                 rows = await self._rows(embedder, f"the tools of {segment.server}", own, known)
                 if rows is None:
@@ -110,7 +110,7 @@ class Embedding:
         if self._world_tried:
             return None
         lines = [(digest_of(embedder, line), line) for line in WORLD]
-        known = await self._kept.load([digest for digest, _ in lines])
+        known = await self._kept.load_vectors([digest for digest, _ in lines])
         rows = await self._rows(embedder, "what else is done", lines, known)
         self._world_tried = True
         return None if rows is None else Embedded(embedder, {}, rows)
@@ -133,7 +133,7 @@ class Embedding:
                 log.exception("a bug while embedding %s", what)
                 return None
             new = {digest: row.tobytes() for (digest, _), row in zip(batch, rows, strict=True)}
-            self._kept.save(new)
+            self._kept.save_vectors(new)
             vectors |= new
             await trio.sleep(REST * (trio.current_time() - begun))
         joined = b"".join(vectors[digest] for digest, _ in texts)

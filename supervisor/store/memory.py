@@ -1,9 +1,9 @@
-"""What outlives the daemon: catalogue and era by server, vectors by text. Uses the store's write-behind."""
+"""What outlives the daemon of its servers: catalogue and era. Uses the store's write-behind."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import msgspec
@@ -74,17 +74,3 @@ class StoreMemory:
         by_digest = await self._store.load_eras(now)
         eras: dict[str, Era] = {name: by_digest[digest].era for name, digest in digests.items() if digest in by_digest}
         return offers, eras
-
-
-class StoreVectors:
-    """Implements `actors.registry.vectors.Vectors` over the store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    async def load(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Return what is kept under these digests; nothing if the store cannot be opened now."""
-        return await self._store.load_vectors(digests) if self._store.opened.is_set() else {}
-
-    def save(self, vectors: Mapping[bytes, bytes]) -> None:
-        self._store.save_vectors(vectors)

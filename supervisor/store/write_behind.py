@@ -122,6 +122,9 @@ class Store:
         self._put(writes.save_vectors(vectors, self._clock()))
 
     async def load_vectors(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """As if there were none until the file could be opened: whoever asks can do without."""
+        if not self.opened.is_set():
+            return {}
         return await self._read(self._database.load_vectors, digests, self._clock()) or {}
 
     async def load_servers(self) -> dict[str, SavedServer]:

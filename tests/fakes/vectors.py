@@ -14,10 +14,10 @@ class KeptVectors:
         self.vectors: dict[bytes, bytes] = {}
         self.loads = 0
 
-    async def load(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
+    async def load_vectors(self, digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
         self.loads += 1
         await trio.lowlevel.checkpoint()
         return {digest: self.vectors[digest] for digest in digests if digest in self.vectors}
 
-    def save(self, vectors: Mapping[bytes, bytes]) -> None:
+    def save_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
         self.vectors.update(vectors)

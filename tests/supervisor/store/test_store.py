@@ -18,7 +18,7 @@ from actors.principal import LOCAL
 from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store, ToolUsage, open_store
 from supervisor.store.database import Database
 from supervisor.store.file import examine, move_aside
-from supervisor.store.memory import StoreMemory, StoreVectors
+from supervisor.store.memory import StoreMemory
 from supervisor.store.writes import save_server
 from tests.fakes.want import no_threads
 
@@ -501,8 +501,8 @@ async def test_vectors_are_kept_by_digest_and_those_used_longest_ago_are_dropped
         assert await store.load_vectors([b"a", b"b", b"c", b"d"]) == {b"a": b"1", b"c": b"3", b"d": b"4"}
         assert await store.load_vectors([]) == {}
     async with open_store(path) as store:
-        assert await StoreVectors(store).load([b"d", b"b"]) == {b"d": b"4"}
-        StoreVectors(store).save({b"d": b"5"})
+        assert await store.load_vectors([b"d", b"b"]) == {b"d": b"4"}
+        store.save_vectors({b"d": b"5"})
         assert await store.load_vectors([b"d"]) == {b"d": b"5"}
 
 
@@ -581,4 +581,4 @@ async def test_a_database_of_an_earlier_version_keeps_what_is_in_it_and_gets_wha
 async def test_a_store_that_cannot_be_opened_has_no_vectors(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite3").mkdir()
     async with open_store(tmp_path / "store.sqlite3", close_s=0.01) as store:
-        assert await StoreVectors(store).load([b"a"]) == {}
+        assert await store.load_vectors([b"a"]) == {}
