@@ -19,6 +19,7 @@ import trio
 import trio_websocket
 
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 PAGE_TIMEOUT_S = 10.0
@@ -171,8 +172,8 @@ class DaemonClient:
 
     def _decode(self, content: bytes | msgspec.Raw, type_: type[Any]) -> Any:
         try:
-            return msgspec.json.decode(content, type=type_)
-        except (msgspec.MsgspecError, RecursionError):
+            return json.read(msgspec.json.Decoder(type_), content)
+        except json.UnreadableJson:
             raise DaemonUnreachable(self._url, NOT_OURS) from None
 
 
@@ -207,8 +208,8 @@ class Socket:
 
     def _decode(self, message: str | bytes) -> dict[str, Any]:
         try:
-            members: dict[str, Any] = msgspec.json.decode(message, type=dict[str, Any])
-        except (msgspec.MsgspecError, RecursionError):
+            members: dict[str, Any] = json.read(msgspec.json.Decoder(dict[str, Any]), message)
+        except json.UnreadableJson:
             raise DaemonUnreachable(self._url, NOT_OURS) from None
         return members
 

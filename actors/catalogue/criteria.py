@@ -21,6 +21,7 @@ from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.protocol.wire import json
 from actors.search.language.text import squash, words
 
 SortBy = Literal["name", "calls", "success_rate", "avg_time", "tokens"]
@@ -202,10 +203,7 @@ _VERSION = re.compile(r"[vV=]?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+.].
 
 
 def server_version(entry: Entry) -> str:
-    try:
-        info = msgspec.json.decode(entry.offer.server_info)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""
+    info = json.read_or(json.VALUE, entry.offer.server_info, None)
     version = info.get("version") if isinstance(info, dict) else None
     return version[:MAX_VERSION_CHARS] if isinstance(version, str) else ""
 

@@ -34,6 +34,7 @@ from actors.catalogue.lists.findings import (
 )
 from actors.catalogue.lists.inference import Complexity, Effects
 from actors.catalogue.offer import Tool
+from actors.protocol.wire import json
 from actors.search.language.text import words
 
 Safety = Literal["safe", "moderate", "dangerous"]
@@ -140,17 +141,14 @@ def _object(raw: msgspec.Raw) -> _Declared:
 
 
 def _decode(raw: msgspec.Raw) -> Any:
-    try:
-        return msgspec.json.decode(raw) if 0 < memoryview(raw).nbytes <= MAX_SCHEMA_BYTES else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    return json.read_or(json.VALUE, raw, None) if 0 < memoryview(raw).nbytes <= MAX_SCHEMA_BYTES else None
 
 
 def _schema(tool: Tool) -> Any:
     """Return the input schema as the server wrote it: ours has a `type` even where the server forgot it."""
     try:
-        declared = _definition.decode(tool.definition).input_schema
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        declared = json.read(_definition, tool.definition).input_schema
+    except json.UnreadableJson:
         declared = tool.input_schema
     if bytes(declared) or bytes(tool.definition) not in (b"", b"{}"):
         return _decode(declared)

@@ -15,7 +15,7 @@ import msgspec
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.facts import ListsChanged, ResourceUpdated
 from actors.protocol.outbound import Tag
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 
@@ -76,7 +76,6 @@ class Acknowledgement(msgspec.Struct, frozen=True):
 _acknowledged = msgspec.json.Decoder(_Acknowledged)
 _updated = msgspec.json.Decoder(_Updated)
 _capabilities = msgspec.json.Decoder(_Capabilities)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def listen_params(uris: Collection[str]) -> bytes:
@@ -92,17 +91,15 @@ def read_change(method: str, params: msgspec.Raw) -> ListsChanged | ResourceUpda
     if method != UPDATED:
         return None
     try:
-        uri = _updated.decode(params).uri
-    except _UNREADABLE:
+        uri = json.read(_updated, params).uri
+    except json.UnreadableJson:
         return None
     return ResourceUpdated(uri) if len(uri) <= MAX_URI_CHARS else None
 
 
 def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
     """Return what a server acknowledges; None if that cannot be read."""
-    try:
-        said = _acknowledged.decode(params)
-    except _UNREADABLE:
+    if (said := json.read_or(_acknowledged, params, None)) is None:
         return None
     honoured = said.notifications
     lists = honoured.toolsListChanged or honoured.resourcesListChanged or honoured.promptsListChanged
@@ -123,6 +120,6 @@ def is_supported(end: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure | 
 def subscribable(capabilities: msgspec.Raw) -> bool:
     """Say whether a server with these capabilities tells of changes of resources (MCP, server/resources)."""
     try:
-        return _capabilities.decode(capabilities).resources.subscribe
-    except _UNREADABLE:
+        return json.read(_capabilities, capabilities).resources.subscribe
+    except json.UnreadableJson:
         return False

@@ -37,8 +37,8 @@ from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
 from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.decoded_line import DecodedLine, Message
 from actors.protocol.wire.failure import GONE, OUTAGES, Failure
+from actors.protocol.wire.fragment import DecodedLine, Message
 from actors.protocol.wire.framing import Oversized
 from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
 from actors.protocol.wire.outgoing import Outgoing

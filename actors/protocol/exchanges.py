@@ -25,6 +25,7 @@ from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.facts import CallNoted
 from actors.protocol.tasks.tasks import RESULT
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -77,8 +78,6 @@ class _Message(msgspec.Struct):
 
 _progress = msgspec.json.Decoder(_Progress)
 _message = msgspec.json.Decoder(_Message)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _InFlight(msgspec.Struct):
@@ -220,13 +219,13 @@ class Exchanges:
         if len(memoryview(params)) <= MAX_NOTE_BYTES:
             try:
                 note = self._route_progress(params) if method == PROGRESS else self._route_message(params, stream)
-            except _UNREADABLE:
+            except json.UnreadableJson:
                 note = None
         self.unheard += note is None
         return note
 
     def _route_progress(self, params: msgspec.Raw) -> CallNoted | None:
-        told = _progress.decode(params)
+        told = json.read(_progress, params)
         call = self._by_id.get(id_ := b'"%b"' % told.token.encode())
         if call is None:
             for left in self._left.values():
@@ -238,7 +237,7 @@ class Exchanges:
         if not token or told.progress <= in_flight.progress:
             return None
         in_flight.progress = told.progress
-        members = _members.decode(params)
+        members = json.read(json.MEMBERS, params)
         members["progressToken"] = msgspec.Raw(token)
         return CallNoted(call, PROGRESS, encode(members))
 
@@ -246,5 +245,5 @@ class Exchanges:
         call = self.of(stream)
         if call is None or (interest := self._calls[call].interest).log_level is None:
             return None
-        wanted = wants(interest, _message.decode(params).level)
+        wanted = wants(interest, json.read(_message, params).level)
         return CallNoted(call, MESSAGE, bytes(params)) if wanted else None

@@ -12,8 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.decoded_line import DecodedLine, text_of
+from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.fragment import DecodedLine, text_of
 
 Kind = Literal["tools", "resources", "templates", "prompts"]
 
@@ -195,9 +195,7 @@ class ListWalk:
 
 def capability_names(capabilities: msgspec.Raw) -> frozenset[str]:
     """Return the capabilities that are declared, whatever their value (`{}` counts, `null` does not)."""
-    try:
-        members = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    if (members := json.read_or(json.MEMBERS, capabilities, None)) is None:
         return frozenset()
     return frozenset(key for key, value in members.items() if bytes(value) != b"null")
 

@@ -17,6 +17,7 @@ from actors.protocol.asking.questions import refusal
 from actors.protocol.exchanges import PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked
 from actors.protocol.outbound import Outbound
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -118,8 +119,8 @@ class OpenQuestions:
         if b"progressToken" not in bytes(params):
             return None
         try:
-            token = _params.decode(params).meta.token
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            token = json.read(_params, params).meta.token
+        except json.UnreadableJson:
             return None
         return self._exchanges.of(encode(token)) if token else None
 

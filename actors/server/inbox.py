@@ -11,8 +11,8 @@ from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.timers import Timer
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.listing import PageArrived
-from actors.protocol.wire.decoded_line import Message
 from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.fragment import Message
 from actors.protocol.wire.jsonrpc import ErrorObject
 from actors.transport.base import Exit
 

@@ -17,6 +17,7 @@ import msgspec
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.definitions import KINDS
 
@@ -132,9 +133,9 @@ def decode_cursor(text: str) -> Position:
     try:
         if len(text) <= MAX_CURSOR_CHARS:
             data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            position = msgspec.json.decode(data, type=Position)
+            position = json.read(msgspec.json.Decoder(Position), data)
             if 0 <= position.kind < len(KINDS):
                 return position
-    except (msgspec.MsgspecError, binascii.Error, ValueError):
+    except (json.UnreadableJson, binascii.Error, ValueError):
         pass
     raise InvalidArguments("'cursor' is not one that a list gave: repeat the next_cursor of the last answer as it is")

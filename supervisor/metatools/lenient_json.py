@@ -16,6 +16,8 @@ from typing import Any
 
 import msgspec
 
+from actors.protocol.wire import json
+from actors.protocol.wire.json import Members
 from actors.protocol.wire.repeated_keys import check_keys, check_unique
 
 EMPTY = msgspec.Raw(b"{}")
@@ -36,12 +38,6 @@ _DIGITS = b"0123456789"
 _RUN = re.compile(rb"[0-9]*")
 _BEGINS = ("{", "[", '"', "`")
 _FENCE = "```"
-_NOT_JSON = (msgspec.MsgspecError, RecursionError)
-
-Members = dict[str, msgspec.Raw]
-_members = msgspec.json.Decoder(Members)
-_any = msgspec.json.Decoder(msgspec.Raw)
-_text = msgspec.json.Decoder(str)
 
 
 class NotAnObject(Exception):
@@ -87,7 +83,7 @@ def read(raw: msgspec.Raw) -> Object:
         for _ in range(MAX_NESTING):
             if data[:1] != b'"':
                 break
-            data = _unfenced(_text.decode(data).strip()).encode()
+            data = _unfenced(json.read(json.STRING, data).strip()).encode()
             text = msgspec.Raw(data)
         if data[:1] == b"{":
             if text is not raw:
@@ -95,7 +91,7 @@ def read(raw: msgspec.Raw) -> Object:
             return _object(data, text)
         if data in (b"", b"null") or (data[:1] == b"[" and not data[1:].strip().removesuffix(b"]")):
             return _NOTHING
-    except (*_NOT_JSON, UnicodeEncodeError):
+    except (json.UnreadableJson, UnicodeEncodeError):
         pass
     raise NotAnObject
 
@@ -110,10 +106,10 @@ def _unfenced(text: str) -> str:
 
 
 def _object(data: bytes, text: msgspec.Raw) -> Object:
-    """Return an object as it is, or as Python writes one. Raises `msgspec.MsgspecError`."""
+    """Return an object as it is, or as Python writes one. Raises `UnreadableJson`."""
     try:
         return Object(text, _taken_apart(data))
-    except msgspec.MsgspecError:
+    except json.UnreadableJson:
         value = _literal(data)
         if value is None:
             raise
@@ -122,11 +118,11 @@ def _object(data: bytes, text: msgspec.Raw) -> Object:
 
 
 def _taken_apart(data: bytes) -> Members | None:
-    """Return the members of the text of an object, if they are few. Raises `msgspec.MsgspecError`."""
+    """Return the members of the text of an object, if they are few. Raises `UnreadableJson`."""
     if data.count(b":") > _MAX_COLONS:
-        _any.decode(data)
+        json.read(json.ANY, data)
         return None
-    by_name = _members.decode(data)
+    by_name = json.read(json.MEMBERS, data)
     return by_name if len(by_name) <= MAX_MEMBERS else None
 
 
@@ -246,11 +242,7 @@ def number(value: Any) -> float:
 
 def is_json(data: bytes) -> bool:
     """Say whether this is JSON, without making values of it."""
-    try:
-        _any.decode(data)
-    except _NOT_JSON:
-        return False
-    return True
+    return json.read_or(json.ANY, data, None) is not None
 
 
 def holds_object(raw: msgspec.Raw | None) -> bool:
@@ -258,8 +250,8 @@ def holds_object(raw: msgspec.Raw | None) -> bool:
     data = b"" if raw is None else bytes(raw).strip()
     try:
         if data[:1] == b'"':
-            data = _text.decode(data).strip().encode(errors="replace")
-    except _NOT_JSON:
+            data = json.read(json.STRING, data).strip().encode(errors="replace")
+    except json.UnreadableJson:
         return False
     return data[:1] == b"{" and is_json(data)
 
@@ -274,9 +266,9 @@ def plain(raw: msgspec.Raw | None) -> Any:
     data = bytes(raw).strip()
     try:
         if data[:1] == b'"':
-            return _text.decode(data)
-        return msgspec.json.decode(data) if len(data) <= MAX_PLAIN_BYTES else None
-    except _NOT_JSON:
+            return json.read(json.STRING, data)
+        return json.read(json.VALUE, data) if len(data) <= MAX_PLAIN_BYTES else None
+    except json.UnreadableJson:
         return _endless(data)
 
 

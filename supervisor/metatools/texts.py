@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from actors.protocol.wire import json
+
 _ANSI = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|(?:\x1b\[|\x9b)[0-9;:?]*[ -/]*[@-~]?|\x1b[ -/]*[0-~]?")
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\ufe00-\ufe0d\U000e0100-\U000e01ef]"
@@ -76,8 +78,8 @@ def clean_json(raw: msgspec.Raw) -> Any:
     if is_plain(data):
         return raw
     try:
-        return cleaned(msgspec.json.decode(data))
-    except (msgspec.MsgspecError, RecursionError):
+        return cleaned(json.read(json.VALUE, data))
+    except (json.UnreadableJson, RecursionError):
         return {}
 
 

@@ -32,7 +32,7 @@ from actors.protocol.asking.question_progress import with_token
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.listing import METHODS
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from supervisor.service.client import Client
 from supervisor.service.questions.allowance import CallAllowance
 from supervisor.service.questions.elicitations import CallElicitations
@@ -65,7 +65,6 @@ class _Meta(msgspec.Struct):
 
 _meta = msgspec.json.Decoder(_Meta)
 _level = msgspec.json.Decoder(LogLevel)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class SessionState(msgspec.Struct):
@@ -170,9 +169,7 @@ class Exchange:
             return NOTHING
         token, level = b"", self.log_level
         if len(meta) > 2:
-            try:
-                wanted = _meta.decode(meta)
-            except _UNREADABLE:
+            if (wanted := json.read_or(_meta, meta, None)) is None:
                 return NOTHING
             token = bytes(wanted.token)
             if token[:1] and (token[0] not in _TOKEN_STARTS or len(token) > MAX_TOKEN_BYTES):
@@ -270,7 +267,4 @@ class Exchange:
 
 
 def _level_of(raw: msgspec.Raw) -> LogLevel | None:
-    try:
-        return _level.decode(raw) if len(raw) else None
-    except _UNREADABLE:
-        return None
+    return json.read_or(_level, raw, None) if len(raw) else None

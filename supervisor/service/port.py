@@ -17,8 +17,8 @@ from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
 from actors.protocol.wire import jsonrpc
+from actors.protocol.wire.codes import NAMED_BY
 from actors.protocol.wire.mirrors import Mirror
-from actors.protocol.wire.outgoing import NAMED_BY
 from supervisor.host.loop.workbench import beside
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import MISSING_CAPABILITY

@@ -18,6 +18,7 @@ import trio
 from actors.catalogue.names.naming import resource_path, resource_uri
 from actors.errors import InvalidArguments, ProtocolViolation
 from actors.protocol.agreement.versions import Era
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.native_lists import rewrite_meta
@@ -33,9 +34,6 @@ NO_META = msgspec.Raw(b"")
 MAX_COMPLETED_BYTES = 65_536
 READ_COST = 64
 """So many bytes of contents cost as much as one that a model wrote."""
-
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class _Read(msgspec.Struct):
@@ -180,8 +178,8 @@ def _object(members: Mapping[str, Any]) -> _Parts:
 
 def _contents(server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
     try:
-        return [_members.decode(item) for item in msgspec.json.decode(body, type=_Contents).contents]
-    except (msgspec.MsgspecError, RecursionError):
+        return [json.read(json.MEMBERS, item) for item in json.read(msgspec.json.Decoder(_Contents), body).contents]
+    except json.UnreadableJson:
         text = f"server {server!r} answered resources/read with something that is no resource"
         raise ProtocolViolation(text, server=server, outcome="completed") from None
 
@@ -196,7 +194,7 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
 
 def with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
     """Return a server's answer with other contents; everything else of it stays as and where it is."""
-    members: dict[str, Any] = {**_members.decode(body), "contents": contents}
+    members: dict[str, Any] = {**json.MEMBERS.decode(body), "contents": contents}
     if era == "modern":  # nothing is known about who else may see it
         members = {"ttlMs": 0, **members, "cacheScope": "private"}
     return b"".join(_object(members))
@@ -211,14 +209,14 @@ def _with_own_name(server: str, item: Mapping[str, msgspec.Raw], name: Callable[
 
 def _text(raw: msgspec.Raw) -> str:
     try:
-        return str(msgspec.json.decode(raw))
-    except msgspec.MsgspecError:
+        return str(json.read(json.VALUE, raw))
+    except json.UnreadableJson:
         return ""
 
 
 def decoded(params: msgspec.Raw, type_: type[Any], wrong: str) -> Any:
     """Return the params of a method as a struct. Raises `InvalidArguments` with what is expected."""
     try:
-        return msgspec.json.decode(params, type=type_)
-    except (msgspec.MsgspecError, RecursionError):
+        return json.read(msgspec.json.Decoder(type_), params)
+    except json.UnreadableJson:
         raise InvalidArguments(wrong) from None

@@ -22,6 +22,7 @@ from actors.messages import CallServer
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
@@ -60,8 +61,8 @@ class Subscriptions:
         `subscribe` begins a subscription to what has that name. Raises what it raises, and `InvalidArguments`.
         """
         try:
-            name = _params.decode(exchange.params).uri
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            name = json.read(_params, exchange.params).uri
+        except json.UnreadableJson:
             raise InvalidArguments(f"{exchange.method}: params need a 'uri'") from None
         updates = _updates_of(exchange)
         if exchange.method == UNSUBSCRIBE:

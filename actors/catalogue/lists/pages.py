@@ -18,7 +18,7 @@ from actors.catalogue.lists.validation import MAX_DEFINITION_BYTES, Unusable
 from actors.catalogue.offer import Item, Offer, key_of
 from actors.errors import ProtocolViolation
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import MARK
 from actors.protocol.wire.outline import MalformedJson, Outline, Span
 
@@ -142,8 +142,8 @@ def _cursor(outline: Outline, span: Span | None) -> str | None:
     if span.end - span.start > MAX_CURSOR_BYTES:
         raise MalformedJson
     try:
-        cursor = msgspec.json.decode(outline.take(span))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        cursor = json.read(json.VALUE, outline.take(span))
+    except json.UnreadableJson:
         raise MalformedJson from None
     return cursor if isinstance(cursor, str) else None
 

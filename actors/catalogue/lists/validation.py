@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from actors.catalogue.offer import NO_RAW, Prompt, Resource, Tool
+from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import MARK, Mirror, MisplacedMirror, mirrors_in
 from actors.protocol.wire.outline import MalformedJson, extent
 
@@ -116,12 +117,12 @@ def _decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> tuple[dict[st
     data = bytes(raw)
     _check_extent(data)
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        value = json.read(json.VALUE, data)
+    except json.UnreadableJson as error:
         raise Unusable(f"its definition is not JSON that we can read: {str(error)[:150]}") from None
     try:
-        return value, decoder.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        return value, json.read(decoder, raw)
+    except json.UnreadableJson as error:
         raise Unusable(str(error)[:200]) from None
 
 

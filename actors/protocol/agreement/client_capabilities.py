@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 ELICIT: Final = "elicitation/create"
@@ -31,9 +32,6 @@ MAX_BYTES: Final = 16_384
 _HOP_ONLY: Final = frozenset({"tasks"})
 _HOP_ONLY_EXTENSIONS: Final = frozenset({"io.modelcontextprotocol/tasks"})
 """What servers are told of tasks is not up to clients: see `actors/protocol/task_calls.py`."""
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Asked(msgspec.Struct):
@@ -89,8 +87,8 @@ def with_elicitation(capabilities: bytes) -> bytes:
 def mode_of(params: msgspec.Raw) -> str | None:
     """Return the mode of an elicitation; None if it cannot be read."""
     try:
-        return _asked.decode(params).mode
-    except _UNREADABLE:
+        return json.read(_asked, params).mode
+    except json.UnreadableJson:
         return None
 
 
@@ -113,15 +111,10 @@ def _required_part(method: str, params: msgspec.Raw) -> str:
         return mode_of(params) or FORM
     if method != SAMPLE:
         return ""
-    try:
-        asked = _asked.decode(params)
-    except _UNREADABLE:
+    if (asked := json.read_or(_asked, params, None)) is None:
         return ""
     return "tools" if any(bytes(part) != b"null" for part in (asked.tools, asked.choice)) else ""
 
 
 def _object(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    try:
-        return _members.decode(raw)
-    except _UNREADABLE:
-        return {}
+    return json.read_or(json.MEMBERS, raw, {})

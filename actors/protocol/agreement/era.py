@@ -24,7 +24,7 @@ from actors.protocol.agreement.versions import (
     MODERN_VERSIONS,
     Era,
 )
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.outline import extent
 
 UNSUPPORTED_VERSION = -32022
@@ -117,6 +117,10 @@ class _Initialized(msgspec.Struct):
     instructions: str | None = None
 
 
+_discovered = msgspec.json.Decoder(_Discovered)
+_initialized = msgspec.json.Decoder(_Initialized)
+
+
 class _Phase(enum.Enum):
     PROBING = enum.auto()
     REPROBING = enum.auto()
@@ -138,7 +142,6 @@ class Negotiation:
         return self._phase is _Phase.PROBING and self.terms.only is None
 
     def start(self) -> Send:
-        """Return the first request."""
         return self._probe(MODERN_VERSIONS[-1]) if self._phase is _Phase.PROBING else self._begin()
 
     def on_result(self, result: msgspec.Raw) -> Action:
@@ -200,9 +203,7 @@ class Negotiation:
     def _on_discover_result(self, result: msgspec.Raw) -> Action:
         if (excess := _excess(result)) is not None:
             return excess
-        try:
-            discovered = msgspec.json.decode(result, type=_Discovered)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if (discovered := json.read_or(_discovered, result, None)) is None:
             return self._initialize()
         version = _newest(MODERN_VERSIONS, discovered.supported)
         if version is None:
@@ -223,9 +224,7 @@ class Negotiation:
     def _on_initialize_result(self, result: msgspec.Raw) -> Action:
         if (excess := _excess(result)) is not None:
             return excess
-        try:
-            initialized = msgspec.json.decode(result, type=_Initialized)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        if (initialized := json.read_or(_initialized, result, None)) is None:
             return NoAgreement("the server answered initialize with something that is no initialize result")
         if initialized.version not in LEGACY_VERSIONS:
             return NoAgreement(f"the server wants protocol version {initialized.version[:40]!r}, which we do not speak")
@@ -262,10 +261,7 @@ def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
 
 def _versions_in(error: jsonrpc.ErrorObject) -> list[str]:
     """The versions an UnsupportedProtocolVersion error names; empty if it names none, or something else."""
-    try:
-        data = msgspec.json.decode(error.data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return []
+    data = json.read_or(json.VALUE, error.data, None)
     versions = data.get("supported") if isinstance(data, dict) else None
     if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
         return []

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from actors.protocol.agreement.client_capabilities import URL, mode_of
+from actors.protocol.wire import json
 
 FieldKind = Literal["text", "file", "number", "integer", "boolean", "select", "multiselect", "json"]
 FormKind = Literal["confirmation", "text", "secret", "file", "number", "select", "multiselect", "form", "url"]
@@ -34,7 +35,6 @@ _SECRETS: Final = (
 _SHORT_SECRETS: Final = ("pin", "otp", "cvv", "cvc")
 _SHORT_SECRET = re.compile(r"(?<![a-z])(?:pin|otp|cv[vc])(?:code|number)?(?![a-z])")
 """Words of their own."""
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NAMED: Final[dict[FieldKind, FormKind]] = {
     "boolean": "confirmation",
     "text": "text",
@@ -138,13 +138,13 @@ class Form(msgspec.Struct, frozen=True):
 def read(params: msgspec.Raw) -> Form | None:
     """Return the form of an elicitation; None if it cannot be read, or is too large to be shown."""
     try:
-        given = _params.decode(params)
+        given = json.read(_params, params)
         properties = given.schema.properties
         if len(properties) > MAX_FIELDS:
             return None
         required = frozenset(given.schema.required)
         fields = tuple(_field(name, raw, name in required) for name, raw in properties.items())
-    except _UNREADABLE:
+    except json.UnreadableJson:
         return None
     if sum(len(field.choices) for field in fields) > MAX_CHOICES:
         return None
@@ -159,9 +159,7 @@ def is_secret(params: msgspec.Raw) -> bool:
 
 
 def _field(name: str, raw: msgspec.Raw, required: bool) -> FormField:
-    try:
-        given = _property.decode(raw)
-    except _UNREADABLE:  # who knows what it is
+    if (given := json.read_or(_property, raw, None)) is None:  # who knows what it is
         return FormField(name, "json", secret=True, required=required)
     kind = _kind(given)
     least: float | None = given.minimum
@@ -186,7 +184,7 @@ def _field(name: str, raw: msgspec.Raw, required: bool) -> FormField:
 
 
 def _default(given: _Property) -> Any:
-    return msgspec.json.decode(given.default) if len(given.default) <= MAX_DEFAULT_BYTES else None
+    return json.read(json.VALUE, given.default) if len(given.default) <= MAX_DEFAULT_BYTES else None
 
 
 def _is_secret(name: str, given: _Property) -> bool:

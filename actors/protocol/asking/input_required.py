@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from actors.errors import MalformedRequest, ProtocolViolation
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 METHODS: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
@@ -24,7 +25,6 @@ RESPONSES: Final = "inputResponses"
 STATE: Final = "requestState"
 
 NONE: Final = msgspec.Raw(b"")
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class InputRequest(msgspec.Struct, frozen=True):
@@ -64,18 +64,15 @@ class _Kind(msgspec.Struct):
 _MARK: Final = KIND.encode()
 _kind = msgspec.json.Decoder(_Kind)
 _required = msgspec.json.Decoder(InputRequired)
-_answers = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_text = msgspec.json.Decoder(str)
 
 
 def is_incomplete(result: msgspec.Raw) -> bool:
-    """Say whether a result of a modern server asks for something."""
     body = bytes(result)
     if _MARK not in body:
         return False
     try:
-        return _kind.decode(body).kind == KIND
-    except _UNREADABLE:
+        return json.read(_kind, body).kind == KIND
+    except json.UnreadableJson:
         return False
 
 
@@ -84,8 +81,8 @@ def read(result: msgspec.Raw) -> InputRequired:
     if len(result) > MAX_BYTES:
         raise ProtocolViolation(f"asked for input with {len(result)} bytes, {MAX_BYTES} are the most")
     try:
-        required = _required.decode(result)
-    except _UNREADABLE:
+        required = json.read(_required, result)
+    except json.UnreadableJson:
         raise ProtocolViolation("asked for input in a way that cannot be read") from None
     if len(required.requests) > MAX_REQUESTS:
         raise ProtocolViolation(f"asked for {len(required.requests)} inputs at once, {MAX_REQUESTS} are the most")
@@ -95,7 +92,6 @@ def read(result: msgspec.Raw) -> InputRequired:
 
 
 def incomplete_result(requests: Mapping[str, InputRequest], state: str) -> bytes:
-    """Return a result that asks for something."""
     return encode({"resultType": KIND, "inputRequests": requests, STATE: state})
 
 
@@ -106,8 +102,8 @@ def answers(retry: Retry) -> dict[str, msgspec.Raw]:
     if len(retry.responses) > MAX_BYTES:
         raise MalformedRequest(f"{RESPONSES!r} has {len(retry.responses)} bytes, {MAX_BYTES} are the most")
     try:
-        given = _answers.decode(retry.responses)
-    except _UNREADABLE:
+        given = json.read(json.MEMBERS, retry.responses)
+    except json.UnreadableJson:
         raise MalformedRequest(f"{RESPONSES!r} must be an object") from None
     wrong = next((key for key, answer in given.items() if bytes(answer)[:1] != b"{"), None)
     if wrong is not None:
@@ -120,6 +116,6 @@ def state_of(retry: Retry) -> str:
     if not bytes(retry.state):
         return ""
     try:
-        return _text.decode(retry.state)
-    except _UNREADABLE:
+        return json.read(json.STRING, retry.state)
+    except json.UnreadableJson:
         raise MalformedRequest(f"{STATE!r} must be a string") from None

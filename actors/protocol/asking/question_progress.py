@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 MAX_TOKEN_BYTES: Final = 512
@@ -26,8 +27,6 @@ class _Advance(msgspec.Struct):
 
 _advance = msgspec.json.Decoder(_Advance)
 _token = msgspec.json.Decoder(str | int)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def token_of(params: msgspec.Raw) -> bytes:
@@ -35,9 +34,9 @@ def token_of(params: msgspec.Raw) -> bytes:
     if _TOKEN not in bytes(params):
         return b""
     try:
-        token = bytes(_members.decode(_members.decode(params)[_META])[_TOKEN.decode()])
-        _token.decode(token)
-    except (*_UNREADABLE, KeyError):
+        token = bytes(json.read(json.MEMBERS, json.read(json.MEMBERS, params)[_META])[_TOKEN.decode()])
+        json.read(_token, token)
+    except (json.UnreadableJson, KeyError):
         return b""
     return token if len(token) <= MAX_TOKEN_BYTES else b""
 
@@ -47,9 +46,9 @@ def with_token(params: msgspec.Raw, token: bytes) -> msgspec.Raw:
     if _TOKEN not in bytes(params):
         return params
     try:
-        members = _members.decode(params)
-        meta = _members.decode(members[_META])
-    except (*_UNREADABLE, KeyError):
+        members = json.read(json.MEMBERS, params)
+        meta = json.read(json.MEMBERS, members[_META])
+    except (json.UnreadableJson, KeyError):
         return params
     if meta.pop(_TOKEN.decode(), None) is None:
         return params
@@ -63,13 +62,11 @@ def advance(params: msgspec.Raw) -> tuple[str, float] | None:
     """Return the token and the progress that a client tells of; None if that cannot be read."""
     if len(params) > MAX_BYTES:
         return None
-    try:
-        told = _advance.decode(params)
-    except _UNREADABLE:
+    if (told := json.read_or(_advance, params, None)) is None:
         return None
     return (told.token, told.progress) if math.isfinite(told.progress) else None
 
 
 def told_with(params: bytes, token: bytes) -> bytes:
     """Return what a client tells, which `advance` could read, with the server's own token (JSON text)."""
-    return encode({**_members.decode(params), _TOKEN.decode(): msgspec.Raw(token)})
+    return encode({**json.MEMBERS.decode(params), _TOKEN.decode(): msgspec.Raw(token)})

@@ -14,6 +14,7 @@ import msgspec
 from actors.errors import CannotAsk
 from actors.protocol.agreement.client_capabilities import ELICIT, FORM, URL, mode_of
 from actors.protocol.asking.forms import defaults
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 
 Fallback = Literal["cancel", "default", "error"]
@@ -54,8 +55,8 @@ _cancelled = msgspec.json.Decoder(_Cancelled)
 def cancelled_id(params: msgspec.Raw) -> bytes:
     """Return the JSON text of the id that a `notifications/cancelled` is about; empty if it has none."""
     try:
-        return bytes(_cancelled.decode(params).request_id)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return bytes(json.read(_cancelled, params).request_id)
+    except json.UnreadableJson:
         return b""
 
 
@@ -88,9 +89,9 @@ def timeout_answer(method: str, params: msgspec.Raw, fallback: Fallback) -> byte
 def _may_be_opened(params: msgspec.Raw) -> bool:
     """Say whether a person can see where an address leads: it has no user name and nothing that cannot be seen."""
     try:
-        url = _address.decode(params).url
+        url = json.read(_address, params).url
         address = urlsplit(url)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+    except (json.UnreadableJson, ValueError):
         return False
     if address.scheme.lower() not in SCHEMES or not address.hostname or "@" in address.netloc:
         return False

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject
 
 COMPLETE: Final = "notifications/elicitation/complete"
@@ -39,14 +40,13 @@ class _Elicitations(msgspec.Struct):
 
 _visit = msgspec.json.Decoder(_Visit)
 _elicitations = msgspec.json.Decoder(_Elicitations)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def id_of(params: msgspec.Raw) -> str:
     """Return the id that a question, or the note of its end, gives a visit; empty if none that can be kept."""
     try:
-        id_ = _visit.decode(params).id
-    except _UNREADABLE:
+        id_ = json.read(_visit, params).id
+    except json.UnreadableJson:
         return ""
     return id_ if len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES else ""
 
@@ -56,8 +56,8 @@ def ids_in(error: ErrorObject) -> tuple[str, ...]:
     if error.code != WANTED or len(error.data) > MAX_ERROR_BYTES:
         return ()
     try:
-        wanted = _elicitations.decode(error.data).elicitations
-    except _UNREADABLE:
+        wanted = json.read(_elicitations, error.data).elicitations
+    except json.UnreadableJson:
         return ()
     ids = dict.fromkeys(each.id for each in wanted)
     return tuple(id_ for id_ in ids if 0 < len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES)

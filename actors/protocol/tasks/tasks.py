@@ -15,6 +15,7 @@ import msgspec
 from actors.errors import InvalidArguments
 from actors.protocol.agreement.versions import META_PREFIX, Era
 from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 SINCE: Final = "2025-11-25"
@@ -45,7 +46,6 @@ PACE_S: Final = (0.1, 10.0)
 DEFAULT_PACE_S: Final = 1.0
 
 _Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class UnknownTask(InvalidArguments):
@@ -128,16 +128,13 @@ _created = msgspec.json.Decoder(_Created)
 _kind = msgspec.json.Decoder(_Kind)
 _about = msgspec.json.Decoder(_About)
 _capabilities = msgspec.json.Decoder(_Capabilities)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MARK: Final = b'"task"'
 _RELATED_MARK: Final = RELATED.encode()
 
 
 def speaks(capabilities: msgspec.Raw, era: Era) -> bool:
     """Say whether who declares these capabilities can work on calls of tools as tasks, in the way of an era."""
-    try:
-        said = _capabilities.decode(capabilities)
-    except _UNREADABLE:
+    if (said := json.read_or(_capabilities, capabilities, None)) is None:
         return False
     if era == "modern":
         return _is_there((said.extensions or {}).get(EXTENSION))
@@ -147,9 +144,7 @@ def speaks(capabilities: msgspec.Raw, era: Era) -> bool:
 
 def _cancels(capabilities: msgspec.Raw) -> bool:
     """Say whether a legacy server whose tasks are spoken can cancel them."""
-    try:
-        said = _capabilities.decode(capabilities)
-    except _UNREADABLE:
+    if (said := json.read_or(_capabilities, capabilities, None)) is None:
         return False
     return said.tasks is not None and _is_there(said.tasks.cancel)
 
@@ -161,17 +156,17 @@ def read_created(result: msgspec.Raw, era: Era) -> Task | None:
         return None
     try:
         if era == "legacy":
-            return _usable(_created.decode(body).task)
-        return _usable(_task.decode(body)) if bytes(_kind.decode(body).kind) == _MARK else None
-    except _UNREADABLE:
+            return _usable(json.read(_created, body).task)
+        return _usable(json.read(_task, body)) if bytes(json.read(_kind, body).kind) == _MARK else None
+    except json.UnreadableJson:
         return None
 
 
 def read_task(said: msgspec.Raw) -> Task | None:
     """Return what a result, or the params of a notification, tells of a task; None if that cannot be read."""
     try:
-        return _usable(_task.decode(said))
-    except _UNREADABLE:
+        return _usable(json.read(_task, said))
+    except json.UnreadableJson:
         return None
 
 
@@ -179,9 +174,7 @@ def related_task(said: msgspec.Raw) -> str:
     """Return which task something is about, by its `_meta`; empty if it is about none."""
     if _RELATED_MARK not in bytes(said):
         return ""
-    try:
-        about = _about.decode(said)
-    except _UNREADABLE:
+    if (about := json.read_or(_about, said, None)) is None:
         return ""
     return about.meta.related.id if about.meta is not None and about.meta.related is not None else ""
 
@@ -191,9 +184,9 @@ def with_related(said: bytes, id_: str) -> bytes:
     if _RELATED_MARK not in said:
         return said
     try:
-        members = _members.decode(said)
-        meta = _members.decode(members["_meta"])
-    except (*_UNREADABLE, KeyError):
+        members = json.read(json.MEMBERS, said)
+        meta = json.read(json.MEMBERS, members["_meta"])
+    except (json.UnreadableJson, KeyError):
         return said
     if meta.pop(RELATED, None) is None:
         return said
@@ -208,11 +201,11 @@ def with_related(said: bytes, id_: str) -> bytes:
 def with_id(said: bytes, id_: str) -> bytes:
     """Return what tells of a task, or that it was made, under another id; as it is if it tells of none."""
     try:
-        members = _members.decode(said)
+        members = json.read(json.MEMBERS, said)
         if "taskId" in members:
             return encode({**members, "taskId": id_})
-        inner = _members.decode(members["task"])
-    except (*_UNREADABLE, KeyError):
+        inner = json.read(json.MEMBERS, members["task"])
+    except (json.UnreadableJson, KeyError):
         return said
     return encode({**members, "task": {**inner, "taskId": id_}})
 
@@ -229,8 +222,8 @@ def legacy_capability(capabilities: msgspec.Raw) -> dict[str, Any]:
 @lru_cache(maxsize=128)
 def with_extension(capabilities: bytes) -> bytes:
     """Return the capabilities of a client, a JSON object, with that for tasks of the modern era."""
-    members = _members.decode(capabilities)
-    extensions = _members.decode(members.get("extensions", b"{}"))
+    members = json.MEMBERS.decode(capabilities)
+    extensions = json.MEMBERS.decode(members.get("extensions", b"{}"))
     return encode({**members, "extensions": {**extensions, EXTENSION: {}}})
 
 

@@ -1,4 +1,4 @@
-"""What is certain of a message that cannot be decoded: whether it is an answer, and to which request.
+"""A line of a server, decoded, or what is certain of one that cannot be: whether it is an answer, and to which request.
 
 The caller of a call must not wait for its deadline because an answer holds `NaN`, is too long or too deep. But no call
 may be failed by text that merely looks like its answer: a tool's result can quote anything. Hence the rules:
@@ -18,7 +18,10 @@ import re
 
 import msgspec
 
+from actors.errors import ProtocolViolation
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.framing import HEAD_BYTES, TAIL_BYTES, Line, Oversized
+from actors.protocol.wire.weight import TooHeavy
 
 # Every place is matched by something, so that no text is searched for the next token.
 _TOKEN = re.compile(
@@ -126,3 +129,43 @@ class _Outermost:
             case _:
                 return False
         return True
+
+
+class DecodedLine(msgspec.Struct, frozen=True):
+    """A large line, decoded in a thread, so that it holds up nobody: its `envelope`, or the `members` of a batch.
+
+    `trouble`: why it cannot be used.
+
+    `too_heavy`: that is why. Then `fragment` is what is certain of it all the same.
+    """
+
+    text: bytes
+    envelope: jsonrpc.JsonRpcMessage | None = None
+    members: tuple[DecodedLine, ...] = ()
+    trouble: str = ""
+    too_heavy: bool = False
+    fragment: Fragment | None = None
+
+
+Message = Line | DecodedLine
+
+
+def text_of(message: bytes | DecodedLine) -> bytes:
+    """Return the line as it came."""
+    return message.text if isinstance(message, DecodedLine) else message
+
+
+def decode_line(line: bytes) -> DecodedLine:
+    """Return what a line is. Raises nothing."""
+    try:
+        return DecodedLine(line, jsonrpc.decode(line))
+    except TooHeavy as error:
+        return DecodedLine(line, trouble=error.message, too_heavy=True, fragment=read_fragment(line))
+    except ProtocolViolation as error:
+        trouble = error.message
+    if line.lstrip()[:1] == b"[":
+        try:
+            return DecodedLine(line, members=tuple(decode_line(member) for member in jsonrpc.members(line)))
+        except ProtocolViolation:  # it is no batch either
+            pass
+    return DecodedLine(line, trouble=trouble, fragment=read_fragment(line))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import msgspec
 
 from actors.errors import ProtocolViolation, TruncatedMessage
+from actors.protocol.wire import json
 
 HEAD_BYTES = 16 * 1024
 """What is kept of the beginning of a line over the limit. Most servers write the id before the result."""
@@ -182,8 +183,8 @@ def _is_half(line: Line) -> bool:
         return may_be_message(line)
     try:
         if len(line) < LONG_BYTES:
-            msgspec.json.decode(line, type=msgspec.Raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            json.read(json.ANY, line)
+    except json.UnreadableJson:
         return True
     return not line.rstrip().endswith((b"}", b"]"))
 

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from actors.errors import ProtocolViolation
+from actors.protocol.wire import json
 from actors.protocol.wire.weight import LARGE_BYTES, examine
 
 NO_RAW = msgspec.Raw(b"")
@@ -75,11 +76,9 @@ class _AnyError(msgspec.Struct, frozen=True):
     message: msgspec.Raw = NO_RAW
 
 
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _envelope = msgspec.json.Decoder(JsonRpcMessage)
 _error = msgspec.json.Decoder(ErrorObject)
 _any_error = msgspec.json.Decoder(_AnyError)
-_text = msgspec.json.Decoder(str)
 _batch = msgspec.json.Decoder(
     msgspec.defstruct(
         "_Batch",
@@ -143,8 +142,8 @@ def without_lone_surrogates(message: bytes) -> bytes | None:
 def members(batch: bytes) -> list[bytes]:
     """Return the messages of a batch. Raises `ProtocolViolation` for no batch, and for one of more than `MAX_BATCH`."""
     try:
-        messages = msgspec.structs.astuple(_batch.decode(batch))
-    except _UNREADABLE as error:
+        messages = msgspec.structs.astuple(json.read(_batch, batch))
+    except json.UnreadableJson as error:
         raise ProtocolViolation(f"a batch that cannot be read: {error}") from None
     return [bytes(message) for message in messages if bytes(message)]
 
@@ -152,8 +151,8 @@ def members(batch: bytes) -> list[bytes]:
 def decode_error(raw: msgspec.Raw) -> ErrorObject:
     """Decode an `error` member. Raises `ProtocolViolation` for what is not one, with what it says all the same."""
     try:
-        error = _error.decode(raw)
-    except _UNREADABLE:
+        error = json.read(_error, raw)
+    except json.UnreadableJson:
         raise ProtocolViolation(f"an error without a proper code or message{_words_of(raw)}") from None
     if abs(error.code) > MAX_CODE:
         raise ProtocolViolation(f"an error whose code is out of range{_words_of(raw)}")
@@ -162,12 +161,11 @@ def decode_error(raw: msgspec.Raw) -> ErrorObject:
 
 def _words_of(error: msgspec.Raw) -> str:
     """Return what a malformed error says, as far as it says it in words."""
-    words, texts = [bytes(error)], []
-    with suppress(*_UNREADABLE):
-        malformed = _any_error.decode(error)
-        words = [bytes(malformed.code), bytes(malformed.message)]
-    with suppress(*_UNREADABLE):
-        texts = [_text.decode(word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
+    malformed = json.read_or(_any_error, error, None)
+    words = [bytes(error)] if malformed is None else [bytes(malformed.code), bytes(malformed.message)]
+    texts: list[str] = []
+    with suppress(json.UnreadableJson):
+        texts = [json.read(json.STRING, word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
     return f": {' '.join(texts)}" if texts else ""
 
 

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.protocol.wire import json
+
 ANNOTATION: Final = "x-mcp-header"
 MARK: Final = ANNOTATION.encode()
 """A definition without these bytes has no annotation."""
@@ -108,9 +110,7 @@ class _Request(msgspec.Struct):
 _request = msgspec.json.Decoder(_Request)
 _params = msgspec.json.Decoder(_Params)
 _INTEGER: Final = re.compile(r"(-?\d{1,16})(?:\.0{1,16})?")
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _scalar = msgspec.json.Decoder(bool | int | float | str | None)
-_UNREAD = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, str]:
@@ -119,8 +119,8 @@ def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, st
     What is not there, null, or of another kind has none. Nothing of the arguments is read but what lies on the way.
     """
     try:
-        arguments = _select(mirrors, _request.decode(request).params)
-    except _UNREAD:
+        arguments = _select(mirrors, json.read(_request, request).params)
+    except json.UnreadableJson:
         return {}
     texts = {field: _text(argument) for field, argument in arguments.items()}
     return {field: text for field, text in texts.items() if text is not None}
@@ -129,8 +129,8 @@ def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, st
 def arguments_in(mirrors: tuple[Mirror, ...], params: msgspec.Raw) -> Arguments:
     """Return the arguments that are to be mirrored; empty if the params of a call cannot be read."""
     try:
-        return _select(mirrors, _params.decode(params))
-    except _UNREAD:
+        return _select(mirrors, json.read(_params, params))
+    except json.UnreadableJson:
         return {}
 
 
@@ -159,8 +159,8 @@ def _at(objects: dict[tuple[str, ...], dict[str, msgspec.Raw]], path: tuple[str,
         if path[:length] not in objects:
             inner = objects[path[: length - 1]].get(path[length - 1], b"{}")
             try:
-                objects[path[:length]] = _members.decode(inner)
-            except _UNREAD:
+                objects[path[:length]] = json.read(json.MEMBERS, inner)
+            except json.UnreadableJson:
                 objects[path[:length]] = {}
     return objects[path[:-1]].get(path[-1])
 
@@ -168,9 +168,7 @@ def _at(objects: dict[tuple[str, ...], dict[str, msgspec.Raw]], path: tuple[str,
 def _text(raw: msgspec.Raw | None) -> str | None:
     if raw is None:
         return None
-    try:
-        value = _scalar.decode(raw)
-    except _UNREAD:
+    if (value := json.read_or(_scalar, raw, None)) is None:
         return None
     match value:
         case bool():

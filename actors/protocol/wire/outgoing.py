@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from actors.protocol.wire.mirrors import Mirror
-
-NAMED_BY: Final = {
-    "tools/call": "name",
-    "prompts/get": "name",
-    "resources/read": "uri",
-    "tasks/get": "taskId",
-    "tasks/update": "taskId",
-    "tasks/cancel": "taskId",
-}
-"""By method, which parameter says what a request is about; `Mcp-Name` repeats it (MCP 2026-07-28, streamable-http,
-"Request Metadata"; SEP-2663 for tasks)."""
 
 
 class Outgoing(msgspec.Struct, frozen=True, kw_only=True):

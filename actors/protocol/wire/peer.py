@@ -20,9 +20,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from actors.errors import ProtocolViolation
-from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.decoded_line import DecodedLine, Message
-from actors.protocol.wire.fragment import read_fragment
+from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.fragment import DecodedLine, Message, read_fragment
 from actors.protocol.wire.framing import Oversized
 from actors.protocol.wire.weight import limit
 
@@ -232,7 +231,7 @@ def _canonical(id_: bytes) -> bytes:
     if b"\\" not in id_ or len(id_) > _MAX_ID_BYTES:
         return id_
     try:
-        value: Any = msgspec.json.decode(id_)
-    except (msgspec.MsgspecError, RecursionError):
+        value: Any = json.read(json.VALUE, id_)
+    except json.UnreadableJson:
         raise ProtocolViolation("an id that is not JSON") from None
     return jsonrpc.encode(value)

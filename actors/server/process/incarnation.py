@@ -18,7 +18,7 @@ from actors.kit import Address, Outbox, Starts, Turn
 from actors.kit.decoding import decoded
 from actors.kit.want import first_of
 from actors.life.events import Spawned, SpawnRefused, Violated
-from actors.protocol.wire.decoded_line import Message, decode_line
+from actors.protocol.wire.fragment import Message, decode_line
 from actors.protocol.wire.framing import Oversized
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES

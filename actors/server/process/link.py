@@ -11,8 +11,8 @@ from actors.errors import ProtocolViolation
 from actors.kit import Mark
 from actors.protocol.conversation import Conversation
 from actors.protocol.facts import Fact
-from actors.protocol.wire.decoded_line import DecodedLine, text_of
-from actors.protocol.wire.decoded_line import Message as Said
+from actors.protocol.wire.fragment import DecodedLine, text_of
+from actors.protocol.wire.fragment import Message as Said
 from actors.protocol.wire.jsonrpc import members
 from actors.server.process.incarnation import Incarnation
 from actors.transport.stdio.installer import Installer

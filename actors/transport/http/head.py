@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol.agreement.versions import MODERN_VERSIONS
+from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import header_texts
 from actors.protocol.wire.outgoing import Outgoing
 
@@ -87,9 +88,7 @@ def answers(text: bytes, id_: bytes) -> bool:
     """Say whether a message is the answer to a request; `id_` is the JSON text of its id."""
     if id_ not in text:
         return False
-    try:
-        message = _message.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    if (message := json.read_or(_message, text, None)) is None:
         return False
     return message.method is None and bytes(message.id) == id_
 

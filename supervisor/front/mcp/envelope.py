@@ -14,8 +14,9 @@ import msgspec
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
 from actors.protocol.asking.input_required import METHODS, RESPONSES, STATE, Retry
 from actors.protocol.exchanges import LogLevel
+from actors.protocol.wire import json
+from actors.protocol.wire.codes import NAMED_BY
 from actors.protocol.wire.jsonrpc import NO_RAW, encode
-from actors.protocol.wire.outgoing import NAMED_BY
 
 MAX_BATCH: Final = 50
 MAX_ID_BYTES: Final = 512
@@ -69,8 +70,7 @@ _key: msgspec.json.Decoder[Key] = msgspec.json.Decoder(Key)
 _meta = msgspec.json.Decoder(Meta)
 _enveloped = msgspec.json.Decoder(Enveloped)
 _client_info = msgspec.json.Decoder(_ClientInfo)
-_text = msgspec.json.Decoder(str)
-_log_level: msgspec.json.Decoder[LogLevel] = msgspec.json.Decoder(LogLevel)
+_log_level: msgspec.json.Decoder[LogLevel | None] = msgspec.json.Decoder(LogLevel)
 # An array of any length would be read to its end: two million elements, each made an object, take 150 ms.
 _batch = msgspec.json.Decoder(
     msgspec.defstruct(
@@ -79,7 +79,6 @@ _batch = msgspec.json.Decoder(
 )
 _MOST_BYTES_PER_CHAR: Final = 6
 """An ASCII character takes at most so many in JSON."""
-BROKEN: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def envelope_of(params: msgspec.Raw) -> tuple[Meta, Enveloped] | None:
@@ -89,18 +88,16 @@ def envelope_of(params: msgspec.Raw) -> tuple[Meta, Enveloped] | None:
     if b"io.modelcontextprotocol/" not in text and not (b"\\" in text and (b"\\u" in text or b"\\/" in text)):
         return None
     try:
-        enveloped = _enveloped.decode(text)
-        meta = _meta.decode(enveloped.meta)
-    except BROKEN:
+        enveloped = json.read(_enveloped, text)
+        meta = json.read(_meta, enveloped.meta)
+    except json.UnreadableJson:
         return None
     return (meta, enveloped) if bytes(meta.version) else None
 
 
 def batch_elements(text: msgspec.Raw | bytes) -> tuple[msgspec.Raw, ...] | None:
     """Return the elements of a JSON array, of a longer one `MAX_BATCH` and one more; None if it is not an array."""
-    try:
-        batch = _batch.decode(text)
-    except BROKEN:
+    if (batch := json.read_or(_batch, text, None)) is None:
         return None
     return tuple(element for element in msgspec.structs.astuple(batch) if bytes(element))
 
@@ -111,17 +108,11 @@ def first_byte(raw: msgspec.Raw) -> bytes:
 
 def key_of(id_: bytes) -> Key | None:
     """Return the value of an id, None if the JSON text is no id. A string and an integer are never equal."""
-    try:
-        return _key.decode(id_) if len(id_) <= MAX_ID_BYTES else None
-    except msgspec.MsgspecError:
-        return None
+    return json.read_or(_key, id_, None) if len(id_) <= MAX_ID_BYTES else None
 
 
 def text_of(raw: msgspec.Raw) -> str | None:
-    try:
-        return _text.decode(raw)
-    except BROKEN:
-        return None
+    return json.read_or(json.STRING, raw, None)
 
 
 def subject_of(method: str, params: Enveloped) -> str | None:
@@ -145,10 +136,7 @@ def retry_of(method: str, params: Enveloped) -> Retry | None:
 
 def log_level(raw: msgspec.Raw) -> LogLevel | None:
     """Return the level of a JSON text, None if it is no level."""
-    try:
-        return _log_level.decode(raw) if raw else None
-    except BROKEN:
-        return None
+    return json.read_or(_log_level, raw, None) if raw else None
 
 
 def client_name(raw: msgspec.Raw) -> str:
@@ -156,8 +144,8 @@ def client_name(raw: msgspec.Raw) -> str:
     if not raw:
         return ""
     try:
-        return fit_text(_client_info.decode(raw).name, MAX_NAME_BYTES)
-    except BROKEN:
+        return fit_text(json.read(_client_info, raw).name, MAX_NAME_BYTES)
+    except json.UnreadableJson:
         return ""
 
 

@@ -26,7 +26,7 @@ from actors.principal import Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.asking.visits import COMPLETE
 from actors.protocol.changes import MAX_URI_CHARS, UPDATED
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from supervisor.host.loop.wakes import Bell
 from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions, Service
@@ -233,8 +233,8 @@ def read_subscription(id_: bytes, params: msgspec.Raw) -> Subscription:
     Raises `InvalidArguments`, and `TooManyCalls` for too many resources.
     """
     try:
-        wishes = _listen_params.decode(params).notifications
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        wishes = json.read(_listen_params, params).notifications
+    except json.UnreadableJson:
         raise InvalidArguments('"params.notifications" must be an object of booleans, and a list of URIs') from None
     uris = tuple(dict.fromkeys(wishes.resource_subscriptions or ()))
     if len(uris) > MAX_SUBSCRIBED:

@@ -22,13 +22,12 @@ from actors.errors import CallTooLarge, InvalidArguments, ProtocolViolation
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSIONS, Era
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.exchanges import LogLevel
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.fragment import request_id
 from actors.protocol.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR, JsonRpcMessage
 from actors.protocol.wire.repeated_keys import check_keys
 from actors.protocol.wire.weight import LARGE_BYTES, TooHeavy, examine
 from supervisor.front.mcp.envelope import (
-    BROKEN,
     MAX_BATCH,
     MAX_ID_BYTES,
     Enveloped,
@@ -134,8 +133,6 @@ _BAD_ID: Final = Invalid(
 )
 _BAD_COUNT: Final = Invalid(code=INVALID_REQUEST, message=f"a batch must have 1 to {MAX_BATCH} messages")
 
-_any = msgspec.json.Decoder(msgspec.Raw)
-
 
 def read(text: bytes) -> Message:
     """Return what one message is, or the answer it gets. A large one takes up to 0.5 s, in steps as a decoder does."""
@@ -170,8 +167,8 @@ def _too_heavy(text: bytes, error: TooHeavy) -> Invalid:
 def _no_message(text: bytes) -> Invalid:
     try:
         text.decode()
-        _any.decode(text)
-    except BROKEN:
+        json.read(json.ANY, text)
+    except (json.UnreadableJson, UnicodeDecodeError):
         return _NOT_JSON
     return _NO_MESSAGE
 

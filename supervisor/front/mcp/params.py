@@ -11,7 +11,8 @@ from actors.errors import InvalidArguments
 from actors.principal import Principal
 from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from actors.protocol.exchanges import LOG_LEVELS, LogLevel
-from supervisor.front.mcp.envelope import BROKEN, MAX_NAME_BYTES, Key, fit_text, log_level
+from actors.protocol.wire import json
+from supervisor.front.mcp.envelope import MAX_NAME_BYTES, Key, fit_text, log_level
 from supervisor.service.client import EMPTY_OBJECT, Client
 
 
@@ -59,16 +60,16 @@ _set_level = msgspec.json.Decoder(_SetLevel)
 def read_initialize(params: msgspec.Raw) -> Initialize:
     """Return the parameters of `initialize`. Raises `InvalidArguments`."""
     try:
-        return _initialize.decode(params)
-    except BROKEN:
+        return json.read(_initialize, params)
+    except json.UnreadableJson:
         raise InvalidArguments('"params.protocolVersion" must be a string, "clientInfo" an object') from None
 
 
 def read_cancelled(params: msgspec.Raw) -> Key | None:
     """Return the id of the request that `notifications/cancelled` names; None if it names none."""
     try:
-        return _cancelled.decode(params).request_id
-    except BROKEN:
+        return json.read(_cancelled, params).request_id
+    except json.UnreadableJson:
         return None
 
 
@@ -78,8 +79,8 @@ def read_level(params: msgspec.Raw) -> LogLevel:
     Raises `InvalidArguments`.
     """
     try:
-        level = log_level(_set_level.decode(params).level)
-    except BROKEN:
+        level = log_level(json.read(_set_level, params).level)
+    except json.UnreadableJson:
         level = None
     if level is None:
         raise InvalidArguments(f'"params.level" must be one of {", ".join(LOG_LEVELS)}')

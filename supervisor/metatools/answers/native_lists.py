@@ -18,6 +18,7 @@ from actors.catalogue.names.naming import resource_path, resource_uri
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
@@ -56,8 +57,8 @@ def cursor_of(params: msgspec.Raw) -> str | None:
     Raises `InvalidArguments`.
     """
     try:
-        return _paged.decode(params).cursor if bytes(params) else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return json.read(_paged, params).cursor if bytes(params) else None
+    except json.UnreadableJson:
         raise InvalidArguments("'cursor' must be a string") from None
 
 
@@ -143,8 +144,8 @@ def resource_row(entry: Entry, resource: Resource) -> dict[str, Any]:
 def _size(resource: Resource) -> int | None:
     """Return the bytes that a server declares."""
     try:
-        return _sized.decode(resource.definition).size
-    except (msgspec.MsgspecError, RecursionError):
+        return json.read(_sized, resource.definition).size
+    except json.UnreadableJson:
         return None
 
 
@@ -198,8 +199,8 @@ def _decode_cursor(kind: Listed, text: str) -> _Cursor:
     if len(text) > MAX_CURSOR_CHARS:
         raise InvalidArguments("'cursor' is not one that this list gave")
     try:
-        cursor = msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=_Cursor)
-    except (msgspec.MsgspecError, binascii.Error, ValueError):
+        cursor = json.read(msgspec.json.Decoder(_Cursor), base64.b64decode(text, altchars=b"-_", validate=True))
+    except (json.UnreadableJson, binascii.Error, ValueError):
         cursor = None
     if cursor is None or cursor.kind != kind or cursor.position < 0:
         raise InvalidArguments("'cursor' is not one that this list gave") from None

@@ -13,11 +13,10 @@ import msgspec
 
 from actors.protocol.asking.forms import MAX_MESSAGE_CHARS
 from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.texts import clean
-
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ToldQuestion(msgspec.Struct, frozen=True):
@@ -67,10 +66,7 @@ def _answers(questions: Mapping[str, ToldQuestion]) -> str:
 
 
 def _shown(question: ToldQuestion) -> dict[str, Any]:
-    try:
-        form = _form.decode(question.request.params)
-    except _UNREADABLE:
-        form = _Form()
+    form = json.read_or(_form, question.request.params, _Form())
     said: dict[str, Any] = {"message": clean(form.message[:MAX_MESSAGE_CHARS])}
     if question.page:
         said["page"] = question.page

@@ -15,6 +15,7 @@ import msgspec
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Hit
 from supervisor.metatools.answers.native_lists import shown_meta, ui_meta
@@ -185,9 +186,7 @@ def declared_hints(tool: Tool) -> dict[str, bool]:
     """Return the hints a tool declares (MCP 2025-03-26 server/tools), nothing else: the rest could say anything."""
     if not bytes(tool.annotations):
         return {}
-    try:
-        given = _hints.decode(tool.annotations)
-    except (msgspec.MsgspecError, RecursionError):
+    if (given := json.read_or(_hints, tool.annotations, None)) is None:
         return {}
     said = {name: getattr(given, name) for name in given.__struct_fields__}
     return {name: bytes(value) == b"true" for name, value in said.items() if bytes(value) in (b"true", b"false")}

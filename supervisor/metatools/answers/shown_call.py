@@ -13,16 +13,17 @@ The text is made from the bytes that are sent to the server, value by value, so 
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable
 from itertools import islice
+from json import dumps
 from typing import Final, NamedTuple
 
 import msgspec
 
 from actors.errors import InvalidArguments
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.metatools.texts import clean
@@ -47,10 +48,6 @@ LIMITS: Final = tuple(_Limits(*each) for each in ((1000, 100), (300, 40), (100, 
 """Tried in this order, until all keys fit."""
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_./:-]+")
 _BLANKS = re.compile(rf"( {{{MAX_BLANKS + 1},}})")
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_elements = msgspec.json.Decoder(list[msgspec.Raw])
-_text = msgspec.json.Decoder(str)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _NoRoom(Exception):
@@ -65,15 +62,15 @@ def question(server: str, members: bytes) -> str:
     params = b"{" + members + b"}"
     check_keys(params)
     try:
-        beside = _members.decode(params)
-        name, arguments = _text.decode(beside.pop("name", b'""')), beside.pop("arguments", b"{}")
+        beside = json.read(json.MEMBERS, params)
+        name, arguments = json.read(json.STRING, beside.pop("name", b'""')), beside.pop("arguments", b"{}")
         for limits in LIMITS:
             text = _Text(limits)
             try:
                 return text.whole(f"{server}:{name}", arguments, beside)
             except _NoRoom:
                 continue
-    except _UNREADABLE:
+    except json.UnreadableJson:
         raise _refusal(server, "a text in them is no Unicode") from None
     why = f"even with each value cut they have over {MAX_CALL_CHARS} characters, or {MAX_DEPTH} levels"
     raise _refusal(server, f"{why}; send fewer at once")
@@ -116,12 +113,12 @@ class _Text:
             raise _NoRoom
         match value[:1]:
             case b"{":
-                self._object(_members.decode(value), depth)
+                self._object(json.read(json.MEMBERS, value), depth)
             case b"[":
-                self._array(_elements.decode(value), depth)
+                self._array(json.read(json.ELEMENTS, value), depth)
             case b'"':
                 self._values += 1
-                self._string(_text.decode(value))
+                self._string(json.read(json.STRING, value))
             case _:
                 self._values += 1
                 self._number(value.decode())
@@ -192,4 +189,4 @@ def _is_seen(character: str, *, composed: bool) -> bool:
 
 def encode_ascii(text: str) -> str:
     """Return a text as it stands in a JSON string of ASCII alone."""
-    return json.dumps(text)[1:-1]
+    return dumps(text)[1:-1]

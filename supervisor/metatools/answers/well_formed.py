@@ -18,17 +18,14 @@ import msgspec
 
 from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import MEMBERS, Kind
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 OBJECT: Final = b'{"type":"object"'
 _KEYS: Final[dict[Kind, str]] = {"tools": "name", "resources": "uri", "templates": "uriTemplate", "prompts": "name"}
 _NULL: Final = msgspec.Raw(b"null")
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 Members = dict[str, msgspec.Raw]
-_members = msgspec.json.Decoder(Members)
-_entries = msgspec.json.Decoder(list[msgspec.Raw])
-_listed = msgspec.json.Decoder(list[Members])
 
 
 def definition(members: Members, kind: Kind, era: Era) -> Members:
@@ -45,10 +42,10 @@ def definition(members: Members, kind: Kind, era: Era) -> Members:
 def page(body: bytes, kind: Kind, era: Era) -> bytes:
     """Return the result of a list for clients of an era; what cannot be read is the server's mistake, and stays it."""
     try:
-        result = _members.decode(body)
-        entries = _entries.decode(result[MEMBERS[kind]])
-        written = [_members.decode(entry) for entry in entries]
-    except (*_UNREADABLE, KeyError):
+        result = json.read(json.MEMBERS, body)
+        entries = json.read(json.ELEMENTS, result[MEMBERS[kind]])
+        written = [json.read(json.MEMBERS, entry) for entry in entries]
+    except (json.UnreadableJson, KeyError):
         return body
     proper: dict[bytes | int, Members] = {}
     for number, each in enumerate(written):
@@ -78,9 +75,7 @@ def _tool(members: Members, era: Era) -> Members:
 
 def _typed(schema: msgspec.Raw) -> msgspec.Raw:
     """Return a schema with a type; the same one if it has one, or is no object."""
-    try:
-        members = _members.decode(schema)
-    except _UNREADABLE:
+    if (members := json.read_or(json.MEMBERS, schema, None)) is None:
         return schema
     if "type" in members:
         return schema
@@ -89,13 +84,13 @@ def _typed(schema: msgspec.Raw) -> msgspec.Raw:
 
 def _object(raw: msgspec.Raw) -> msgspec.Raw:
     try:
-        return msgspec.Raw(encode(_without_nulls(_members.decode(raw))))
-    except _UNREADABLE:
+        return msgspec.Raw(encode(_without_nulls(json.read(json.MEMBERS, raw))))
+    except json.UnreadableJson:
         return raw
 
 
 def _array(raw: msgspec.Raw) -> msgspec.Raw:
     try:
-        return msgspec.Raw(encode([_without_nulls(each) for each in _listed.decode(raw)]))
-    except _UNREADABLE:
+        return msgspec.Raw(encode([_without_nulls(each) for each in json.read(json.OBJECTS, raw)]))
+    except json.UnreadableJson:
         return raw

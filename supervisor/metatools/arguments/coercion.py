@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.offer import Tool
+from actors.protocol.wire.json import Members
 from actors.protocol.wire.repeated_keys import check_keys
-from supervisor.metatools.lenient_json import Members, NotAnObject, Object, is_json, members, plain
+from supervisor.metatools.lenient_json import NotAnObject, Object, is_json, members, plain
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "integer": int,

@@ -11,9 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from actors.errors import InvalidArguments
+from actors.protocol.wire.json import Members
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import lenient_json
-from supervisor.metatools.lenient_json import Members, plain, without
+from supervisor.metatools.lenient_json import plain, without
 
 PREFIX: Final = "mcpvisor-"
 """What every state begins with that is ours, so that a tool may have an argument of that name."""

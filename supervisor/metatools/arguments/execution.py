@@ -9,6 +9,8 @@ import msgspec
 
 from actors.catalogue.names.resolution import clip
 from actors.errors import AmbiguousName
+from actors.protocol.wire import json
+from actors.protocol.wire.json import Members
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.continuation import MARK, Continuation, taken_out
@@ -67,9 +69,7 @@ def _call(arguments: msgspec.Raw) -> Execute:
 
 def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
     """Return a call that is written as the schema wants it, its arguments untouched; None for any other."""
-    try:
-        call = _exact.decode(arguments)
-    except (msgspec.MsgspecError, RecursionError):
+    if (call := json.read_or(_exact, arguments, None)) is None:
         return None
     path = call.tool_path.strip()
     given = bytes(call.arguments)
@@ -112,7 +112,7 @@ class _Beside(NamedTuple):
 _NOWHERE = _Beside("")
 
 
-def _take_server(path: Any, rest: lenient_json.Members) -> tuple[_Beside, lenient_json.Members]:
+def _take_server(path: Any, rest: Members) -> tuple[_Beside, Members]:
     """Take out the server where it came apart from its tool. Raises `AmbiguousName` if several stand there."""
     flat = isinstance(path, str) and ":" in path and not _says_something(rest.get("arguments", EMPTY))
     given = {key: plain(rest.get(key)) for key in SERVER_KEYS}
@@ -133,7 +133,7 @@ def _agreed(path: Any, outer: _Beside, inner: _Beside) -> _Beside:
     return outer if outer.name else inner
 
 
-def _together(outer: lenient_json.Members, inner: lenient_json.Members) -> lenient_json.Members:
+def _together(outer: Members, inner: Members) -> Members:
     """Return the members of both. Raises `InvalidArguments` for a key that they have with different values."""
     for key in outer.keys() & inner.keys():
         if _says_something(outer[key]) and _says_something(inner[key]) and plain(outer[key]) != plain(inner[key]):
@@ -151,7 +151,7 @@ def _two_tools(paths: list[str]) -> AmbiguousName:
     return AmbiguousName(text, details={"readings": readings})
 
 
-def _take_path(given: lenient_json.Members) -> tuple[Any, lenient_json.Members]:
+def _take_path(given: Members) -> tuple[Any, Members]:
     """Take the tool's path out: a string, the members of an object, or None if there is none at this level.
 
     A word like `name` counts as the path only where it cannot be an argument: nothing else is called `tool_path`.
@@ -169,7 +169,7 @@ def _take_path(given: lenient_json.Members) -> tuple[Any, lenient_json.Members]:
     return None, without(given, PATH_KEYS[0]) if empty else given
 
 
-def _without_path(given: lenient_json.Members, key: str, path: str) -> lenient_json.Members:
+def _without_path(given: Members, key: str, path: str) -> Members:
     """Return the other members. Raises `AmbiguousName` where one beside `arguments` is the path of another tool."""
     if "arguments" in given:
         others = [plain(given.get(other)) for other in PATH_KEYS if other != key]
@@ -179,11 +179,11 @@ def _without_path(given: lenient_json.Members, key: str, path: str) -> lenient_j
     return without(given, key)
 
 
-def _mentions_path(given: lenient_json.Members) -> bool:
+def _mentions_path(given: Members) -> bool:
     return PATH_KEYS[0] in given or any(b'"tool_path"' in bytes(given.get(key, b"")) for key in ARGUMENT_KEYS)
 
 
-def _take_arguments(rest: lenient_json.Members) -> tuple[msgspec.Raw, str]:
+def _take_arguments(rest: Members) -> tuple[msgspec.Raw, str]:
     """Return the tool's arguments, and the key they were under if that key could be a parameter itself."""
     given = object_text(rest.get("arguments", EMPTY))
     beside = without(rest, "arguments")

@@ -17,9 +17,11 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.offer import NO_RAW, Tool
+from actors.protocol.wire import json
+from actors.protocol.wire.json import Members
 from supervisor.metatools.arguments.coercion import properties_of
 from supervisor.metatools.arguments.synonyms import MAX_NAME_CHARS, OTHER, SPELLED, SYNONYM, likeness, words
-from supervisor.metatools.lenient_json import Members, Object, plain
+from supervisor.metatools.lenient_json import Object, plain
 from supervisor.metatools.texts import clean
 
 MAX_NAMED = 20
@@ -89,9 +91,7 @@ def stray(tool: Tool, arguments: Object) -> Slip | None:
 
 def takes_no_others(tool: Tool) -> bool:
     """Say whether a schema says that an object has none but its properties (JSON Schema `additionalProperties`)."""
-    try:
-        closing = _closing.decode(tool.input_schema)
-    except (msgspec.MsgspecError, RecursionError):
+    if (closing := json.read_or(_closing, tool.input_schema, None)) is None:
         return False
     return bytes(closing.additionalProperties).strip() == b"false" and not bytes(closing.patternProperties)
 

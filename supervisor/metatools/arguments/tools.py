@@ -16,6 +16,8 @@ import msgspec
 
 from actors.catalogue.names.resolution import MAX_PATH_CHARS
 from actors.errors import InvalidArguments
+from actors.protocol.wire import json
+from actors.protocol.wire.json import Members
 from supervisor.metatools import lenient_json
 from supervisor.metatools.definitions import DISCOVER, EXECUTE, KINDS, SCHEMAS
 from supervisor.metatools.inventory import Position, decode_cursor
@@ -67,7 +69,7 @@ class Discover(msgspec.Struct, frozen=True, kw_only=True):
     servers: frozenset[str] = frozenset()
 
 
-def invalid(tool: str, what: str, given: lenient_json.Members | None = None) -> InvalidArguments:
+def invalid(tool: str, what: str, given: Members | None = None) -> InvalidArguments:
     """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
     received = [key[:40] for key in list(given or ())[:_MAX_KEYS_SHOWN]]
     got = f"; received {', '.join(map(repr, received))}" if received else ""
@@ -75,7 +77,7 @@ def invalid(tool: str, what: str, given: lenient_json.Members | None = None) -> 
     return InvalidArguments(f"{tool}: {what}{got}", details=details)
 
 
-def members(tool: str, arguments: msgspec.Raw) -> lenient_json.Members:
+def members(tool: str, arguments: msgspec.Raw) -> Members:
     """Return the members of a meta-tool's arguments, read loosely. Raises `InvalidArguments`."""
     try:
         return lenient_json.members(arguments)
@@ -119,9 +121,7 @@ def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
 
 def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
     """Return a search that is written as the schema wants it; None for any other."""
-    try:
-        asked = _exact.decode(arguments)
-    except (msgspec.MsgspecError, RecursionError):
+    if (asked := json.read_or(_exact, arguments, None)) is None:
         return None
     if asked.query.lstrip()[:1] == "{":
         return None
@@ -152,7 +152,7 @@ def _understood(arguments: msgspec.Raw, max_limit: int) -> Discover:
     )
 
 
-def cursor(tool: str, given: lenient_json.Members) -> Position | None:
+def cursor(tool: str, given: Members) -> Position | None:
     """Return where a list goes on; None for its beginning. Raises `InvalidArguments`."""
     text = first(given, CURSOR_KEYS)
     if text is None or text == "":
@@ -162,7 +162,7 @@ def cursor(tool: str, given: lenient_json.Members) -> Position | None:
     return decode_cursor(text.strip())
 
 
-def said_once(tool: str, keys: Sequence[str], *places: lenient_json.Members) -> Any:
+def said_once(tool: str, keys: Sequence[str], *places: Members) -> Any:
     """Return a value that may stand under several keys, in several objects; None if it stands nowhere.
 
     Raises `InvalidArguments` where they differ: none is chosen.
@@ -174,7 +174,7 @@ def said_once(tool: str, keys: Sequence[str], *places: lenient_json.Members) -> 
 
 
 def listed(
-    given: lenient_json.Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
+    given: Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
 ) -> list[str]:
     """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
     named = texts(said_once(tool, keys, given) if keys is SERVER_KEYS else first(given, keys))
@@ -185,7 +185,7 @@ def listed(
     return named
 
 
-def _asked(arguments: msgspec.Raw) -> lenient_json.Members:
+def _asked(arguments: msgspec.Raw) -> Members:
     """Return what a discover asks with, out of what it was wrapped in; a text alone is the query."""
     if is_prose(arguments):
         return {QUERY_KEYS[0]: arguments}
@@ -198,7 +198,7 @@ def _asked(arguments: msgspec.Raw) -> lenient_json.Members:
     return given
 
 
-def _limit(given: lenient_json.Members, maximum: int) -> int:
+def _limit(given: Members, maximum: int) -> int:
     """Return a number within 1 and `maximum`; fractions are cut, what is too large or too small is clamped."""
     value = first(given, LIMIT_KEYS)
     if value is None:
@@ -209,7 +209,7 @@ def _limit(given: lenient_json.Members, maximum: int) -> int:
     return int(max(1, min(number, maximum)))
 
 
-def _kinds(given: lenient_json.Members) -> frozenset[str]:
+def _kinds(given: Members) -> frozenset[str]:
     value = first(given, KIND_KEYS)
     if value is None or value in ([], ""):
         return frozenset({"tool"})

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from actors.catalogue.offer import Tool
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.language.text import squash
 from supervisor.metatools.lenient_json import EMPTY, NotAnObject, lacking, read
@@ -46,8 +47,8 @@ _propertied = msgspec.json.Decoder(_Propertied)
 def has_parameter(tool: Tool, name: str) -> bool:
     """Say whether a tool has a top-level parameter of that name, however large its schema is."""
     try:
-        return not lacking(read(_propertied.decode(tool.input_schema).properties), [name])
-    except (msgspec.MsgspecError, RecursionError, NotAnObject):
+        return not lacking(read(json.read(_propertied, tool.input_schema).properties), [name])
+    except (json.UnreadableJson, NotAnObject):
         return False
 
 
@@ -77,10 +78,7 @@ def quiet(schema: Any) -> Any:
     if isinstance(schema, msgspec.Raw):
         if not _NOISE.search(bytes(schema)):
             return schema
-        try:
-            schema = msgspec.json.decode(schema)
-        except (msgspec.MsgspecError, RecursionError):
-            return schema
+        schema = json.read_or(json.VALUE, schema, schema)
     if not isinstance(schema, dict):
         return schema
     told = _untitled(schema, "")
@@ -116,10 +114,7 @@ def _too_large(tool: Tool) -> dict[str, Any]:
 def slim(schema: Any) -> Any:
     """Return a schema that accepts exactly the same, with short descriptions, without titles, comments, examples."""
     if isinstance(schema, msgspec.Raw):
-        try:
-            schema = msgspec.json.decode(schema)
-        except (msgspec.MsgspecError, RecursionError):
-            return schema
+        schema = json.read_or(json.VALUE, schema, schema)
     return _slim(schema)
 
 
@@ -150,12 +145,12 @@ def inlined(raw: msgspec.Raw) -> Any:
     if b"$ref" not in data:
         return raw
     try:
-        schema = msgspec.json.decode(data)
+        schema = json.read(json.VALUE, data)
         if not isinstance(schema, dict):
             return raw
         root = {key: value for key, value in schema.items() if key not in DEFINITIONS}
         return _Inliner(schema, _GROWTH * len(data) + _SPARE_BYTES).inline(root, ())
-    except (msgspec.MsgspecError, RecursionError, _Endless):
+    except (json.UnreadableJson, RecursionError, _Endless):
         return raw
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from actors.protocol.wire import json
 from supervisor.metatools.lenient_json import texts
 from supervisor.metatools.schemas.keywords import DATA, NAMED
 
@@ -32,8 +33,8 @@ def mended(raw: msgspec.Raw) -> msgspec.Raw:
     if not _SUSPECT.search(bytes(raw)):
         return raw
     try:
-        return msgspec.Raw(msgspec.json.encode(_mended(msgspec.json.decode(raw))))
-    except (msgspec.MsgspecError, RecursionError):
+        return msgspec.Raw(msgspec.json.encode(_mended(json.read(json.VALUE, raw))))
+    except (json.UnreadableJson, RecursionError):
         return raw
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.offer import NO_RAW, Tool
-from supervisor.metatools.lenient_json import EMPTY, Members, NotAnObject, TooManyMembers, members, plain
+from actors.protocol.wire import json
+from actors.protocol.wire.json import Members
+from supervisor.metatools.lenient_json import EMPTY, NotAnObject, TooManyMembers, members, plain
 from supervisor.metatools.texts import clean
 
 MAX_SHOWN_PARAMETERS = 20
@@ -48,8 +50,6 @@ class _Object(msgspec.Struct):
 _propertied = msgspec.json.Decoder(_Propertied)
 _object = msgspec.json.Decoder(_Object)
 _typed = msgspec.json.Decoder(_Typed)
-_raws = msgspec.json.Decoder(list[msgspec.Raw])
-_BROKEN = (msgspec.MsgspecError, RecursionError)
 
 
 def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
@@ -80,10 +80,10 @@ def requirements(tool: Tool, most: int) -> str:
 def _properties(tool: Tool) -> Members:
     """Return the top-level parameters in the order of the schema. Raises `NotAnObject` if there are too many."""
     try:
-        return members(_propertied.decode(tool.input_schema).properties)
+        return members(json.read(_propertied, tool.input_schema).properties)
     except TooManyMembers:
         raise
-    except (*_BROKEN, NotAnObject):
+    except (json.UnreadableJson, NotAnObject):
         return {}
 
 
@@ -97,9 +97,7 @@ def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
 
     `written`: of an object, what it needs.
     """
-    try:
-        typed = _typed.decode(schema)
-    except _BROKEN:
+    if (typed := json.read_or(_typed, schema, None)) is None:
         return ""
     if 2 < len(typed.enum) <= MAX_ENUM_BYTES and (choice := _choice(typed.enum)):
         return choice
@@ -119,9 +117,9 @@ def _members_of(schema: msgspec.Raw) -> str:
     if len(schema) > _MAX_OBJECT_BYTES:
         return ""
     try:
-        declared = _object.decode(schema)
+        declared = json.read(_object, schema)
         known = members(declared.properties)
-    except (*_BROKEN, NotAnObject):
+    except (json.UnreadableJson, NotAnObject):
         return ""
     needed = [name for name in dict.fromkeys(declared.required) if name in known]
     if not 0 < len(needed) <= MAX_MEMBERS:
@@ -153,9 +151,7 @@ def _types(raw: msgspec.Raw) -> list[str]:
 
 def _alternatives(raw: msgspec.Raw) -> list[str]:
     """Return the types of `anyOf`, nothing if one of them is not plain."""
-    try:
-        parts = _raws.decode(raw)
-    except _BROKEN:
+    if (parts := json.read_or(json.ELEMENTS, raw, None)) is None:
         return []
     if len(parts) > MAX_CHOICES:
         return []

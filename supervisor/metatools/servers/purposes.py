@@ -14,6 +14,7 @@ import msgspec
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.messages import ServerStatus
+from actors.protocol.wire import json
 from supervisor.metatools.servers.availability import is_coming
 from supervisor.metatools.servers.phrases import LOOKED_AT, brief, of_tools, sentence
 from supervisor.metatools.texts import clean, estimate_tokens
@@ -45,7 +46,6 @@ class _Info(msgspec.Struct):
 
 
 _info = msgspec.json.Decoder(_Info)
-_text = msgspec.json.Decoder(str)
 
 
 def purpose(entry: Entry, described: str = "") -> str:
@@ -73,9 +73,7 @@ class Purposes:
 
 
 def _of_itself(entry: Entry) -> tuple[str, str]:
-    try:
-        info = _info.decode(entry.offer.server_info)
-    except (msgspec.MsgspecError, RecursionError):
+    if (info := json.read_or(_info, entry.offer.server_info, None)) is None:
         return "", ""
     title = _decoded(info.title)
     repeats = title.casefold() in (entry.server.casefold(), "")
@@ -84,8 +82,8 @@ def _of_itself(entry: Entry) -> tuple[str, str]:
 
 def _decoded(raw: msgspec.Raw) -> str:
     try:
-        return _text.decode(raw)[:LOOKED_AT]
-    except (msgspec.MsgspecError, RecursionError):
+        return json.read(json.STRING, raw)[:LOOKED_AT]
+    except json.UnreadableJson:
         return ""
 
 

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 
+from actors.protocol.wire import json
 from supervisor.oauth.issuers.challenge import Challenge
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 
@@ -84,10 +85,7 @@ def issuer_addresses(issuer: str) -> tuple[str, ...]:
 
 
 def read(body: bytes, kind: type[Document]) -> Document | None:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    return json.read_or(msgspec.json.Decoder(kind), body, None)
 
 
 def covers(resource: str, server: str) -> bool:

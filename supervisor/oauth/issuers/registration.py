@@ -9,6 +9,7 @@ from typing import Annotated, Final, get_args
 
 import msgspec
 
+from actors.protocol.wire import json
 from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.grant import AuthMethod, Grant, OAuthClient
 from supervisor.oauth.issuers.metadata import IssuerMetadata
@@ -94,8 +95,8 @@ def wanted_method(issuer: IssuerMetadata) -> AuthMethod:
 def read_registration(body: bytes, asked: AuthMethod, redirect_uri: str) -> OAuthClient:
     """Return the client of an answer to a registration (RFC 7591 3.2.1). Raises `OAuthTrouble` for what is none."""
     try:
-        answer = msgspec.json.decode(body, type=_RegistrationAnswer)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        answer = json.read(msgspec.json.Decoder(_RegistrationAnswer), body)
+    except json.UnreadableJson:
         raise OAuthTrouble("its authorization server gave an answer that is no registration") from None
     secret = answer.client_secret or ""
     named = answer.token_endpoint_auth_method

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from actors.errors import MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
@@ -48,8 +49,6 @@ _NO_WAY_OUT = (
     "; the server could not reach its service; retrying will not help until its network or credentials are right; "
     "tell the user"
 )
-
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def is_for_client(error: SupervisorError | RemoteError) -> bool:
@@ -125,10 +124,7 @@ def _way_out(message: str, unset: Sequence[str]) -> str:
 
 
 def _members(data: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    try:
-        return _object.decode(data)
-    except (msgspec.MsgspecError, RecursionError):
-        return {}
+    return json.read_or(json.MEMBERS, data, {})
 
 
 def advice(error: SupervisorError) -> str:

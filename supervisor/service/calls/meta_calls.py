@@ -19,6 +19,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, MalformedRequest, SupervisorError
 from actors.kit import Latest
 from actors.messages import ServerStatus
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.search.language.text import squash
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
@@ -181,8 +182,8 @@ class MetaCalls:
 
 def _open(params: msgspec.Raw) -> _Call:
     try:
-        return _call.decode(params)
-    except (msgspec.MsgspecError, RecursionError):
+        return json.read(_call, params)
+    except json.UnreadableJson:
         text = "tools/call: params need a 'name' and may have 'arguments'"
         raise MalformedRequest(text, details={"tools": list(definitions.SCHEMAS)}) from None
 

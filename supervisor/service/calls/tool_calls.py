@@ -12,6 +12,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import Retry
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
@@ -28,9 +29,6 @@ from supervisor.service.fitting.relay import has_failed
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_raws = msgspec.json.Decoder(list[msgspec.Raw])
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
@@ -131,9 +129,9 @@ def with_remark(body: bytes, remark: str, anyway: bool = False) -> bytes:
     if not anyway and not has_failed(msgspec.Raw(body)):
         return body
     try:
-        members = _members.decode(body)
-        blocks = _raws.decode(members["content"])
-    except (msgspec.MsgspecError, RecursionError, KeyError):
+        members = json.read(json.MEMBERS, body)
+        blocks = json.read(json.ELEMENTS, members["content"])
+    except (json.UnreadableJson, KeyError):
         return body
     return encode({**members, "content": [*blocks, {"type": "text", "text": remark}]})
 

@@ -11,6 +11,7 @@ from actors.catalogue.names.naming import resource_uri
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Entry
 from actors.protocol.listing import Kind
+from actors.protocol.wire import json
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.service.doors.namespaced import Namespace, Uris
 from supervisor.service.fitting.tool_definitions import fit
@@ -18,8 +19,6 @@ from supervisor.service.fitting.tool_definitions import fit
 SERVER_KEY: Final = "mcpvisor/server"
 NAME_KEY: Final = "mcpvisor/name"
 """Members of `_meta`: the server, and what it calls this itself (a tool, a prompt, a URI)."""
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def names_of(entries: Mapping[str, Entry]) -> Names:
@@ -55,7 +54,7 @@ class Names(msgspec.Struct, frozen=True):
             member, name, own = "uriTemplate", resource_uri(server, item.uri), item.uri
         else:
             member, name, own = "uri", self.uris.name_of(server, item.uri), item.uri
-        definition: dict[str, Any] = dict(fit(_members.decode(item.definition), kind, version))
+        definition: dict[str, Any] = dict(fit(json.MEMBERS.decode(item.definition), kind, version))
         definition[member] = name
         definition["_meta"] = self._meta(server, own, definition.get("_meta"))
         return definition
@@ -66,7 +65,7 @@ class Names(msgspec.Struct, frozen=True):
             return ours
         rewritten = rewrite_meta(server, meta, self.uris.name_of)
         try:
-            members = rewritten if isinstance(rewritten, dict) else _members.decode(meta)
-        except (msgspec.MsgspecError, RecursionError):  # no object: it is the server's mistake, and stays it
+            members = rewritten if isinstance(rewritten, dict) else json.read(json.MEMBERS, meta)
+        except json.UnreadableJson:  # no object: it is the server's mistake, and stays it
             return meta
         return {**members, **ours}

@@ -14,11 +14,10 @@ from actors.catalogue.offer import Offer
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import SINCE as TASKS_SINCE
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 OWN_TTL_MS: Final = 60_000
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def initialized(server: str, offer: Offer, version: str) -> bytes:
@@ -78,7 +77,4 @@ def _info(server: str, offer: Offer) -> Any:
 
 def _object(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
     """Return the members of an object; none of what is no object."""
-    try:
-        return _members.decode(raw) if raw is not None else {}
-    except _UNREADABLE:
-        return {}
+    return json.read_or(json.MEMBERS, raw, {}) if raw is not None else {}

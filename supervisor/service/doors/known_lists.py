@@ -13,6 +13,7 @@ import msgspec
 
 from actors.catalogue.offer import Offer
 from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, capability_names
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting.tool_definitions import fit
 
@@ -30,14 +31,13 @@ class _Paged(msgspec.Struct):
 
 
 _paged = msgspec.json.Decoder(_Paged)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def position_of(params: msgspec.Raw) -> int | None:
     """Return with which entry a page begins; None if only the server knows, or may say what is wrong."""
     try:
-        cursor = _paged.decode(params).cursor if bytes(params) else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        cursor = json.read(_paged, params).cursor if bytes(params) else None
+    except json.UnreadableJson:
         return None
     if cursor is None:
         return 0
@@ -66,7 +66,7 @@ def page(offer: Offer, kind: Kind, position: int, version: str) -> bytes:
     parts: list[bytes] = []
     size = 0
     for entry in islice(entries, position, position + PAGE_SIZE):
-        written = _members.decode(entry.definition)
+        written = json.MEMBERS.decode(entry.definition)
         proper = fit(written, kind, version)
         parts.append(bytes(entry.definition) if proper is written else encode(proper))
         size += len(parts[-1])

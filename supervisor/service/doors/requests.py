@@ -9,18 +9,15 @@ import msgspec
 
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
+from actors.protocol.wire import json
+from actors.protocol.wire.codes import NAMED_BY
 from actors.protocol.wire.jsonrpc import encode
-from actors.protocol.wire.outgoing import NAMED_BY
 
 NO_META: Final = msgspec.Raw(b"")
 MAX_NAME_CHARS: Final = 8192
 
 METHOD: Final = re.compile(r"[A-Za-z0-9_$.-]+(?:/[A-Za-z0-9_$.-]+)*")
 MAX_METHOD_CHARS: Final = 128
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_string = msgspec.json.Decoder(str)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Parts(NamedTuple):
@@ -59,16 +56,16 @@ def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Pa
 def members_of(params: msgspec.Raw, what: str = "'params'") -> dict[str, msgspec.Raw]:
     """Return the members of params, or of `what` is in them, each as it was written. Raises `InvalidArguments`."""
     try:
-        return _members.decode(params) if bytes(params) else {}
-    except _UNREADABLE:
+        return json.read(json.MEMBERS, params) if bytes(params) else {}
+    except json.UnreadableJson:
         raise InvalidArguments(f"{what} must be an object") from None
 
 
 def text_of(value: msgspec.Raw | None) -> str:
     """Return the value of a JSON string, cut; empty for anything else: the server may judge it."""
     try:
-        return _string.decode(value)[:MAX_NAME_CHARS] if value is not None else ""
-    except _UNREADABLE:
+        return json.read(json.STRING, value)[:MAX_NAME_CHARS] if value is not None else ""
+    except json.UnreadableJson:
         return ""
 
 

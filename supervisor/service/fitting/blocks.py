@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 SINCE: Final = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
@@ -23,8 +24,6 @@ MARKS: Final = {
 """What a text has, by revision, that holds a block which clients of it do not know."""
 LARGE_BYTES: Final = 65_536
 MAX_QUOTES: Final = 4096
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_string = msgspec.json.Decoder(str)
 
 
 class _Kind(msgspec.Struct):
@@ -70,7 +69,7 @@ def fit(block: msgspec.Raw, version: str) -> msgspec.Raw:
     kind = kind_of(block)
     if kind not in SINCE or version >= SINCE[kind]:
         return block
-    members = _members.decode(block)
+    members = json.MEMBERS.decode(block)
     said = _audio(members) if kind == "audio" else _link(members)
     beside = {name: members[name] for name in ("annotations", "_meta") if name in members}
     return msgspec.Raw(encode({"type": "text", "text": said, **beside}))
@@ -90,6 +89,6 @@ def _link(members: dict[str, msgspec.Raw]) -> str:
 
 def _text(members: dict[str, Any], name: str) -> str:
     try:
-        return _string.decode(members[name])
+        return json.STRING.decode(members[name])
     except (KeyError, msgspec.MsgspecError):
         return ""

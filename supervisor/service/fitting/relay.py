@@ -15,6 +15,7 @@ from actors.errors import ProtocolViolation, ServerError
 from actors.messages import Result
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
 from actors.protocol.asking.visits import WANTED as VISIT_WANTED
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -41,8 +42,6 @@ nothing."""
 HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 """Those of them that a modern server means so: to an older client they mean nothing."""
 _AT_ONCE = b'"ttlMs":0,"cacheScope":"private"'
-_UNREADABLE = (msgspec.MsgspecError, RecursionError)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _HOP_ONLY = ("progressToken",)
 _NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
 _RESERVED_PREFIX = re.compile(r"[^./]+\.(?:modelcontextprotocol|mcp)(?:\.[^/]*)?/")
@@ -98,8 +97,8 @@ def fit(result: Result, era: Era, server: str) -> bytes:
     if result.era == "legacy":
         return body if era == "legacy" else with_member(without(body, "resultType"), b'"resultType":"complete"')
     try:
-        kind = bytes(_kind.decode(body).kind)
-    except (msgspec.MsgspecError, RecursionError):
+        kind = bytes(json.read(_kind, body).kind)
+    except json.UnreadableJson:
         kind = b"?"
     if kind not in (b'"complete"', b"null"):
         shown = kind[:40].decode(errors="replace")
@@ -121,9 +120,7 @@ def with_lifetime(body: bytes, written: Era) -> bytes:
 
     (2026-07-28 server/utilities/caching: `ttlMs` and `cacheScope` are required.) `written`: the era of the server.
     """
-    try:
-        said = _lifetime.decode(body)
-    except _UNREADABLE:  # it is too deep to be looked into
+    if (said := json.read_or(_lifetime, body, None)) is None:  # it is too deep to be looked into
         return with_member(body, _AT_ONCE)
     if bytes(said.kind) != b'"complete"':
         return body
@@ -136,7 +133,7 @@ def without(body: bytes, *names: str) -> bytes:
     """Return a JSON object without some members; the same bytes where it has none of them."""
     if not any(encode(name) in body for name in names):
         return body
-    members = _members.decode(body)
+    members = json.MEMBERS.decode(body)
     kept = {name: value for name, value in members.items() if name not in names}
     return body if len(kept) == len(members) else encode(kept)
 
@@ -148,9 +145,7 @@ def _without_nulls(body: bytes, *, valued: bool) -> bytes:
     """
     if b"null" not in body:
         return body
-    try:
-        said = _nullable.decode(body)
-    except _UNREADABLE:  # it is too deep to be looked into
+    if (said := json.read_or(_nullable, body, None)) is None:  # it is too deep to be looked into
         return body
     members = {"_meta": said.meta, "isError": said.failed, "structuredContent": b"" if valued else said.structured}
     return without(body, *(name for name, value in members.items() if bytes(value) == b"null"))
@@ -160,12 +155,9 @@ def _without_modern_members(body: bytes) -> bytes:
     plain = without(body, "resultType", "ttlMs", "cacheScope")
     if encode(META_SERVER_INFO) not in plain:
         return plain
-    members = _members.decode(plain)
-    try:
-        meta = _members.decode(members.get("_meta", b"{}"))
-    except msgspec.MsgspecError:  # not an object: whoever reads it may judge
-        return plain
-    if META_SERVER_INFO not in meta:
+    members = json.MEMBERS.decode(plain)
+    meta = json.read_or(json.MEMBERS, members.get("_meta", b"{}"), None)
+    if meta is None or META_SERVER_INFO not in meta:  # what is no object, whoever reads it may judge
         return plain
     del meta[META_SERVER_INFO]
     if meta:
@@ -181,9 +173,7 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
     data = bytes(meta)
     if len(data) <= 2:
         return b""
-    try:
-        members = _members.decode(data)
-    except (msgspec.MsgspecError, RecursionError):
+    if (members := json.read_or(json.MEMBERS, data, None)) is None:
         return b""
     kept = {key: value for key, value in members.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
     return encode(kept)[1:-1] if kept else b""
@@ -230,9 +220,9 @@ def passes(said: ErrorObject, era: Era, written: Era, capabilities: msgspec.Raw)
 def lacks(capabilities: msgspec.Raw, data: msgspec.Raw) -> bool:
     """Say whether a client does not declare what the data of a -32021 requires; False if that names nothing."""
     try:
-        required = _required.decode(data).capabilities
-        return bool(required.keys() - _members.decode(capabilities).keys())
-    except (msgspec.MsgspecError, RecursionError):
+        required = json.read(_required, data).capabilities
+        return bool(required.keys() - json.read(json.MEMBERS, capabilities).keys())
+    except json.UnreadableJson:
         return False
 
 
@@ -240,8 +230,8 @@ def _says_not_found(said: ErrorObject) -> bool:
     """Whether a resource is missing: -32002 by older revisions, -32602 with the URI by the newest, 0 by some SDKs."""
     if said.code == INVALID_PARAMS:
         try:
-            return bool(_data.decode(said.data).uri)
-        except (msgspec.MsgspecError, RecursionError):
+            return bool(json.read(_data, said.data).uri)
+        except json.UnreadableJson:
             return bool(_NOT_FOUND.search(said.message))
     return said.code == NOT_FOUND_LEGACY or (said.code == NO_CODE and bool(_NOT_FOUND.search(said.message)))
 
@@ -252,8 +242,8 @@ def has_failed(body: msgspec.Raw) -> bool:
     if b'"isError"' not in text:
         return False
     try:
-        return _failed.decode(text).isError
-    except (msgspec.MsgspecError, RecursionError):
+        return json.read(_failed, text).isError
+    except json.UnreadableJson:
         return False
 
 

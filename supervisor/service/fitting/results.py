@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting import blocks, structured, tool_definitions
 
@@ -21,8 +22,6 @@ NO_DEFINITION: Final = msgspec.Raw(b"")
 
 Members = dict[str, msgspec.Raw]
 Known = Callable[[msgspec.Raw, str], msgspec.Raw]
-_members = msgspec.json.Decoder(Members)
-_list = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -60,7 +59,7 @@ def fit_result(body: bytes, to: Shown) -> bytes:
     if not may_not_fit(body, to):
         return body
     try:
-        members = _members.decode(body)
+        members = json.MEMBERS.decode(body)
     except msgspec.ValidationError:  # no object: whoever reads it may judge
         return body
     if to.method == "prompts/get":
@@ -76,7 +75,7 @@ def _fit_list(members: Members, name: str, known: Known, version: str) -> Member
     if name not in members or not blocks.mentions_unknown(bytes(members[name]), version):
         return members
     try:
-        listed = _list.decode(members[name])
+        listed = json.ELEMENTS.decode(members[name])
     except msgspec.ValidationError:
         return members
     fitted_list = [known(item, version) for item in listed]
@@ -88,7 +87,7 @@ def _fit_list(members: Members, name: str, known: Known, version: str) -> Member
 def _known_message(message: msgspec.Raw, version: str) -> msgspec.Raw:
     """Return a message of a prompt whose content a client knows."""
     try:
-        members = _members.decode(message)
+        members = json.MEMBERS.decode(message)
     except msgspec.ValidationError:
         return message
     content = members.get("content")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.schemas.keywords import DATA, NAMED
 
@@ -26,9 +27,6 @@ _MAY_REFER: Final = re.compile(rb'[Rr]ef"|\\')
 """What a text has that holds a reference; a key may be spelled with escapes."""
 _MEANT: Final = {b"true": msgspec.Raw(b"{}"), b"false": msgspec.Raw(b'{"not":{}}')}
 _MAY_BE_BOOLEAN: Final = re.compile(rb":\s*(?:true|false)\b")
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_items = msgspec.json.Decoder(list[msgspec.Raw])
-_string = msgspec.json.Decoder(str)
 
 
 class _Typed(msgspec.Struct):
@@ -64,7 +62,7 @@ def wrap(schema: msgspec.Raw) -> msgspec.Raw | None:
     if not is_movable(schema):
         return None
     try:
-        members = _members.decode(schema)
+        members = json.MEMBERS.decode(schema)
         dialect = {"$schema": members["$schema"]} if _text(members.get("$schema")) else {}
         if _has_base(members):  # a document of its own, which says its dialect itself, too
             inner = schema
@@ -84,8 +82,8 @@ def _move(schema: msgspec.Raw, depth: int) -> msgspec.Raw:
     if not depth:
         raise _TooDeepError
     if text[:1] == b"[":
-        return msgspec.Raw(encode([_move(item, depth - 1) for item in _items.decode(schema)]))
-    members = _members.decode(schema)
+        return msgspec.Raw(encode([_move(item, depth - 1) for item in json.ELEMENTS.decode(schema)]))
+    members = json.MEMBERS.decode(schema)
     if _has_base(members):
         return schema
     return msgspec.Raw(encode({name: _value(name, value, depth - 1) for name, value in members.items()}))
@@ -98,7 +96,7 @@ def _value(keyword: str, value: msgspec.Raw, depth: int) -> Any:
         reference = _text(value)
         return f"{_HERE}{reference[1:]}" if reference == "#" or reference.startswith("#/") else value
     if keyword in _NAMED and bytes(value)[:1] == b"{":
-        return {name: _move(each, depth) for name, each in _members.decode(value).items()}
+        return {name: _move(each, depth) for name, each in json.MEMBERS.decode(value).items()}
     return _move(value, depth)
 
 
@@ -109,7 +107,7 @@ def _has_base(members: dict[str, msgspec.Raw]) -> bool:
 
 def _text(value: msgspec.Raw | None) -> str:
     try:
-        return _string.decode(value) if value is not None else ""
+        return json.STRING.decode(value) if value is not None else ""
     except msgspec.MsgspecError:
         return ""
 
@@ -123,8 +121,8 @@ def without_booleans(schema: msgspec.Raw) -> msgspec.Raw | None:
     if not _MAY_BE_BOOLEAN.search(bytes(schema)):
         return None
     try:
-        members = _members.decode(schema)
-        properties = _members.decode(members.get("properties", b"{}"))
+        members = json.MEMBERS.decode(schema)
+        properties = json.MEMBERS.decode(members.get("properties", b"{}"))
     except msgspec.ValidationError:
         return None
     booleans = {name: _MEANT[bytes(value)] for name, value in properties.items() if bytes(value) in _MEANT}

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from actors.protocol.agreement.versions import LATEST_LEGACY
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.fitting.blocks import kind_of
 
@@ -22,7 +23,6 @@ MARK: Final = b'"structuredContent"'
 _NAME: Final = "structuredContent"
 _PIECE_CHARS: Final = 1024 * 1024
 _NO_OBJECT: Final = re.compile(rb'"structuredContent"\s*:\s*(?![\s{])')
-_blocks = msgspec.json.Decoder(list[msgspec.Raw])
 
 Members = dict[str, msgspec.Raw]
 
@@ -59,7 +59,7 @@ def fit(members: Members, version: str, *, wrapped: bool) -> Members:
 def _with_text(members: Members, value: msgspec.Raw) -> Members:
     """Return the members of a result with a value as a text, unless it has a text, or no list of blocks."""
     try:
-        blocks = _blocks.decode(members.get("content", b"[]"))
+        blocks = json.ELEMENTS.decode(members.get("content", b"[]"))
     except msgspec.ValidationError:
         return members
     if any(kind_of(block) == "text" for block in blocks):

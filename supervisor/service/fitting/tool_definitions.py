@@ -13,6 +13,7 @@ import msgspec
 
 from actors.protocol.agreement.versions import LATEST_LEGACY, Era
 from actors.protocol.listing import MEMBERS, Kind
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
 from supervisor.service.fitting import schemas, structured
@@ -26,9 +27,6 @@ _INPUT: Final = "inputSchema"
 _OUTPUT_MARK: Final = encode(_OUTPUT)
 
 Members = dict[str, msgspec.Raw]
-_members = msgspec.json.Decoder(Members)
-_listed = msgspec.json.Decoder(list[Members])
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Output(msgspec.Struct):
@@ -75,8 +73,8 @@ def is_projected(definition: msgspec.Raw, version: str) -> bool:
     if _OUTPUT_MARK not in bytes(definition):
         return False
     try:
-        schema = _output.decode(definition).schema
-    except (msgspec.MsgspecError, RecursionError):
+        schema = json.read(_output, definition).schema
+    except json.UnreadableJson:
         return False
     return _lacks_object(schema, version) and schemas.is_movable(schema)
 
@@ -87,9 +85,9 @@ def fit_page(body: bytes, kind: Kind, version: str) -> bytes:
     if kind != "tools":
         return proper
     try:
-        members = _members.decode(proper)
-        written = _listed.decode(members.get(MEMBERS[kind], b"[]"))
-    except _UNREADABLE:  # whoever reads it may judge
+        members = json.read(json.MEMBERS, proper)
+        written = json.read(json.OBJECTS, members.get(MEMBERS[kind], b"[]"))
+    except json.UnreadableJson:  # whoever reads it may judge
         return proper
     fitted = [_fit_tool(tool, version) for tool in written]
     if all(new is old for new, old in zip(fitted, written, strict=True)):

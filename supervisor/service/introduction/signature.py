@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 KEY: Final = "mcpvisor/daemon"
 HANDSHAKES: Final = frozenset({"initialize", "server/discover"})
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def signed(result: bytes, mark: str) -> bytes:
     """Return the result of a handshake, a JSON object, with the mark in its `_meta` beside what is there."""
-    members = _members.decode(result)
-    try:
-        meta = _members.decode(members.get("_meta", b"{}"))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    members = json.MEMBERS.decode(result)
+    if (meta := json.read_or(json.MEMBERS, members.get("_meta", b"{}"), None)) is None:
         return result  # a server wrote it so, and its clients shall see it so
     return encode({**members, "_meta": {**meta, KEY: mark}})

@@ -22,6 +22,7 @@ from actors.principal import Principal
 from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.asking.forms import Form, read, wrong
 from actors.protocol.asking.questions import refusal
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.registry.actor import Happening
 from supervisor.service.client import Client
@@ -46,7 +47,6 @@ class _Answer(msgspec.Struct):
 
 
 _answer = msgspec.json.Decoder(_Answer)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -181,7 +181,7 @@ def _action_of(answer: msgspec.Raw | None) -> str:
     if answer is None:
         return "none"
     try:
-        action = _answer.decode(answer).action
-    except _UNREADABLE:
+        action = json.read(_answer, answer).action
+    except json.UnreadableJson:
         return "unreadable"
     return action if action in ("accept", "decline", "cancel") else "unreadable"

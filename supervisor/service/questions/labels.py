@@ -12,12 +12,9 @@ import msgspec
 
 from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.texts import clean
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_text = msgspec.json.Decoder(str)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def label(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
@@ -25,9 +22,9 @@ def label(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
     if method != ELICIT or not server:
         return params
     try:
-        members = _members.decode(params)
-        message = _text.decode(members["message"])
-    except (*_UNREADABLE, KeyError):
+        members = json.read(json.MEMBERS, params)
+        message = json.read(json.STRING, members["message"])
+    except (json.UnreadableJson, KeyError):
         return params
     return msgspec.Raw(encode({**members, "message": f"[{clean(server)}] {message}"}))
 
@@ -35,4 +32,4 @@ def label(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
 def label_result(server: str, body: bytes, requests: Mapping[str, InputRequest]) -> bytes:
     """Return an incomplete result whose questions have the server's name before their messages."""
     shown = {key: InputRequest(each.method, label(server, each.method, each.params)) for key, each in requests.items()}
-    return encode({**_members.decode(body), "inputRequests": shown})
+    return encode({**json.MEMBERS.decode(body), "inputRequests": shown})

@@ -11,7 +11,7 @@ import msgspec
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.protocol.asking.question_progress import advance
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import RemoteError
 
 MAX_OPEN: Final = 32
@@ -19,7 +19,6 @@ MAX_OPEN: Final = 32
 _UNSAID: Final = msgspec.Raw(b"")
 _REFUSED: Final = msgspec.Raw(b'{"code":-1,"message":"the client has cancelled this"}')
 _error = msgspec.json.Decoder(jsonrpc.ErrorObject)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class QuestionTable:
@@ -65,10 +64,11 @@ class QuestionTable:
         if bytes(memoryview(result)[:1]) == b"{":
             reply.answer(result)
         else:
-            try:
-                said = _error.decode(error)
-            except _UNREADABLE:
-                said = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable")
+            said = json.read_or(
+                _error,
+                error,
+                jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable"),
+            )
             reply.fail(RemoteError(said))
         return True
 

@@ -21,6 +21,7 @@ from actors.messages import CallServer, Question
 from actors.principal import Principal
 from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.asking.input_required import InputRequest, incomplete_result
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers import shown_call
@@ -52,7 +53,6 @@ class _Answer(msgspec.Struct):
 
 
 _answer = msgspec.json.Decoder(_Answer)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Confirmations:
@@ -132,10 +132,7 @@ def check(answer: msgspec.Raw | None, message: CallServer) -> None:
     """Raise `Declined` for every answer, or none, but a yes."""
     said = "nobody answered in time"
     if answer is not None:
-        try:
-            given = _answer.decode(answer)
-        except _UNREADABLE:
-            given = _Answer()
+        given = json.read_or(_answer, answer, _Answer())
         if given.action == "accept" and given.content.run:
             return
         said = "the user did not say yes"

@@ -14,11 +14,10 @@ from actors.messages import Question
 from actors.protocol.agreement.client_capabilities import ELICIT, mode_of
 from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.asking.questions import CANCELLED, Fallback, refusal, timeout_answer
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.servers.deployment import Deployment
 from supervisor.service.exchange import Exchange
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Questionnaire:
@@ -78,7 +77,7 @@ def _for_legacy(request: InputRequest) -> msgspec.Raw:
     """Return the params of a question for a client of 2025-11-25, where whoever asks for a visit gives it an id."""
     if request.method != ELICIT or mode_of(request.params) != "url":
         return request.params
-    members = _members.decode(request.params)
+    members = json.MEMBERS.decode(request.params)
     if "elicitationId" in members:
         return request.params
     return msgspec.Raw(encode({**members, "elicitationId": secrets.token_urlsafe(16)}))

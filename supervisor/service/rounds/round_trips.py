@@ -25,6 +25,7 @@ from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
 from actors.protocol.asking.questions import refusal
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
@@ -57,7 +58,6 @@ class _Elicitations(msgspec.Struct):
 
 
 _elicitations = msgspec.json.Decoder(_Elicitations)
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class RoundTrips:
@@ -287,8 +287,8 @@ def _addresses(error: RemoteError) -> dict[str, InputRequest]:
     if len(error.error.data) > MAX_ADDRESSES_BYTES:
         return {}
     try:
-        wanted = _elicitations.decode(error.error.data).elicitations[: input_required.MAX_REQUESTS]
-    except _UNREADABLE:
+        wanted = json.read(_elicitations, error.error.data).elicitations[: input_required.MAX_REQUESTS]
+    except json.UnreadableJson:
         return {}
     requests = {}
     for number, members in enumerate(wanted, 1):

@@ -22,6 +22,7 @@ from actors.protocol.asking.question_progress import with_token
 from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import PROGRESS
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.exchange import Exchange
@@ -30,8 +31,6 @@ from supervisor.service.questions.labels import label
 MAX_OPEN: Final = 32
 TOGETHER_S: Final = 0.04
 """For the questions that a server asks at the same time."""
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class InputNeeded(Exception):
@@ -137,7 +136,7 @@ class Rounds:
         token = exchange.wish.progress  # each request has a token of its own
         if not token:
             return False
-        members = {**_members.decode(note.params), "progressToken": msgspec.Raw(token)}
+        members = {**json.MEMBERS.decode(note.params), "progressToken": msgspec.Raw(token)}
         return exchange.note(Note(note.method, encode(members)))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:

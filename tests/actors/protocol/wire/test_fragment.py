@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from actors.protocol.wire.fragment import Fragment, read_fragment
+from actors.protocol.wire.fragment import Fragment, decode_line, read_fragment, text_of
 from actors.protocol.wire.framing import HEAD_BYTES, LineSplitter, Oversized
 
 OURS = b'"s1-1"'
@@ -143,3 +143,30 @@ def test_the_worst_text_costs_milliseconds(part: bytes) -> None:
         read_fragment(line)
     # 4 MB read to the end would take a second each; some 5 ms are usual, and this is generous.
     assert time.process_time() - start < 1.0
+
+
+PING = b'{"jsonrpc":"2.0","method":"ping"}'
+
+
+def test_a_message_is_opened_with_its_text() -> None:
+    found = decode_line(PING)
+    assert found.envelope is not None
+    assert (found.envelope.method, found.members, found.trouble, text_of(found)) == ("ping", (), "", PING)
+
+
+def test_the_members_of_a_batch_are_opened_each_for_itself() -> None:
+    found = decode_line(b" [" + PING + b",7]")
+    assert [member.envelope is not None for member in found.members] == [True, False]
+    assert "no JSON-RPC" in found.members[1].trouble
+
+
+def test_what_only_begins_like_a_batch_has_the_trouble_of_a_message() -> None:
+    for line in (b"[nonsense", b"[" + b",".join([PING] * 10_000) + b"]"):
+        found = decode_line(line)
+        assert (found.envelope, found.members) == (None, ())
+        assert "no JSON-RPC" in found.trouble
+
+
+def test_of_a_broken_answer_its_id_is_read() -> None:
+    found = decode_line(b'{"jsonrpc":"2.0","id":"s1-1","result":NaN}')
+    assert found.fragment == Fragment(b'"s1-1"', result=True)
