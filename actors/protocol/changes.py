@@ -15,7 +15,7 @@ import msgspec
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.facts import ListsChanged, ResourceUpdated
 from actors.protocol.outbound import Tag
-from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire import codes, json, jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 
@@ -109,7 +109,7 @@ def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
 def is_supported(end: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure | None) -> bool:
     """Say of the end of a subscription whether the server knows such a thing, so that it may be asked for again."""
     match end:
-        case Refused(error=error) if error.code in (jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS):
+        case Refused(error=error) if error.code in (codes.METHOD_NOT_FOUND, codes.INVALID_PARAMS):
             return False
         case Failure(cause="refused"):
             return False

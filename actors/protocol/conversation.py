@@ -36,7 +36,7 @@ from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound
 from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from actors.protocol.wire.failure import GONE, OUTAGES, Failure
 from actors.protocol.wire.fragment import DecodedLine, Message
 from actors.protocol.wire.framing import Oversized
@@ -266,7 +266,7 @@ class Conversation:
             case Refused(tag="negotiation", error=error):
                 return self._follow(self._negotiation.on_error(error))
             case Malformed(tag="negotiation", reason=reason):
-                error = jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, f"it answered with {reason}")
+                error = jsonrpc.ErrorObject(codes.INTERNAL_ERROR, f"it answered with {reason}")
                 return self._follow(self._negotiation.on_error(error))
             case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in _UNHEEDED:
                 return None

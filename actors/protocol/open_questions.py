@@ -18,16 +18,8 @@ from actors.protocol.exchanges import PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked
 from actors.protocol.outbound import Outbound
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import (
-    INVALID_PARAMS,
-    INVALID_REQUEST,
-    METHOD_NOT_FOUND,
-    ErrorObject,
-    encode,
-    failure,
-    notification,
-    success,
-)
+from actors.protocol.wire.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+from actors.protocol.wire.jsonrpc import ErrorObject, encode, failure, notification, success
 from actors.protocol.wire.peer import Asked
 
 MAX_OPEN: Final = 64

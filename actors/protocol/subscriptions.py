@@ -16,7 +16,7 @@ from actors.protocol import changes
 from actors.protocol.agreement.versions import Era
 from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
 from actors.protocol.outbound import LISTEN, LISTENS, ListenTag, Outbound, Tag
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 
@@ -121,7 +121,7 @@ class ServerSubscription:
 
     def _refuse(self, call: int, wish: Wish, why: str) -> CallRefused:
         self._forget(wish)
-        return CallRefused(call, jsonrpc.ErrorObject(jsonrpc.INVALID_PARAMS, why))
+        return CallRefused(call, jsonrpc.ErrorObject(codes.INVALID_PARAMS, why))
 
     def _fail(self, call: int, wish: Wish, end: End | None) -> CallLost | CallRefused:
         self._forget(wish)
@@ -131,7 +131,7 @@ class ServerSubscription:
             case Refused(error=error):
                 return CallRefused(call, error)
             case _:
-                return CallRefused(call, jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, _ENDED))
+                return CallRefused(call, jsonrpc.ErrorObject(codes.INTERNAL_ERROR, _ENDED))
 
     def _forget(self, wish: Wish) -> None:
         """What the server does not tell of is not asked for with the next one."""

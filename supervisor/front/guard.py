@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import msgspec
 
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from supervisor.config.syntax.address import Authority, allowed_host, allowed_origin, authority, origin_of
 from supervisor.front.edge.fields import Fields
 
@@ -44,7 +44,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
         data = {"type": self.reason}
         if self.setting:
             data["setting"] = self.setting
-        return jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, self.message, data)
+        return jsonrpc.failure(b"null", codes.INVALID_REQUEST, self.message, data)
 
 
 class Guard:

@@ -16,6 +16,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
+from actors.protocol.wire.codes import ADDED, REMOVED
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools import definitions
@@ -25,7 +26,7 @@ from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.exchange import Exchange
 from supervisor.service.introduction.instructions import Introduction
-from supervisor.service.introduction.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
+from supervisor.service.introduction.self_description import SelfDescription
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions
@@ -84,8 +85,7 @@ class Gateway:
         await trio.lowlevel.checkpoint_if_cancelled()
         client, method = exchange.client, exchange.method
         handler = self._methods.get(method)
-        modern = client.era == "modern"
-        if handler is None or method in (LEGACY_ONLY if modern else MODERN_ONLY):
+        if handler is None or method in (REMOVED if client.era == "modern" else ADDED):
             raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
         return await handler(exchange)
 

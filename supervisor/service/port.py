@@ -16,13 +16,12 @@ from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
-from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.codes import NAMED_BY
+from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire.codes import HANDSHAKES, MISSING_CAPABILITY, NAMED_BY
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.service.exchange import Exchange
-from supervisor.service.fitting.relay import MISSING_CAPABILITY
-from supervisor.service.introduction.signature import HANDSHAKES, signed
+from supervisor.service.introduction.signature import signed
 from supervisor.service.rounds.rounds import InputNeeded
 
 log = logging.getLogger(__name__)
@@ -136,7 +135,7 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
             return failure(id_, Starved(text, outcome=outcome, idempotent=exchange.idempotent))
         log.exception("a bug while performing %s", method)
         text = "internal error; the daemon's log says more"
-        return Answer(jsonrpc.failure(id_, jsonrpc.INTERNAL_ERROR, text), good=False)
+        return Answer(jsonrpc.failure(id_, codes.INTERNAL_ERROR, text), good=False)
     finally:
         if exchange.asking:
             exchange.close()
@@ -146,7 +145,7 @@ def _status(method: str, code: int) -> int:
     """Return the status of a server's error: it is an answer that arrived, but where the specification says which."""
     if code == MISSING_CAPABILITY:
         return 400
-    return 404 if code == jsonrpc.METHOD_NOT_FOUND and method not in KNOWN_METHODS else 200
+    return 404 if code == codes.METHOD_NOT_FOUND and method not in KNOWN_METHODS else 200
 
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:

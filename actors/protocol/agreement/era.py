@@ -25,9 +25,9 @@ from actors.protocol.agreement.versions import (
     Era,
 )
 from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.codes import UNSUPPORTED_VERSION
 from actors.protocol.wire.outline import extent
 
-UNSUPPORTED_VERSION = -32022
 MAX_ANSWER_BYTES = 256 * 1024
 """What the answer to a handshake may have: capabilities, the server's own data, instructions. It is kept as long as the
 server is known, and written with its catalogue."""

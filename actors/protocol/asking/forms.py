@@ -218,7 +218,7 @@ def _kind(given: _Property) -> FieldKind:
 def _choices(given: _Property) -> tuple[Choice, ...]:
     titled = given.one_of or given.items.any_of
     if max(len(titled), len(given.enum), len(given.items.enum)) > MAX_CHOICES:
-        raise msgspec.ValidationError("too many choices")
+        raise json.UnreadableJson("too many choices")
     if titled:
         return tuple(titled)
     names = dict(zip(given.enum, given.enum_names, strict=False))

@@ -13,11 +13,10 @@ from typing import Final
 import msgspec
 
 from actors.protocol.wire import json
+from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import ErrorObject
 
 COMPLETE: Final = "notifications/elicitation/complete"
-WANTED: Final = -32042
-"""The code of an error that wants addresses opened before the call is made again ("URL Elicitation Required Error")."""
 MAX_VISITS: Final = 1024
 """Of one server; the oldest is forgotten first."""
 MAX_ID_BYTES: Final = 512
@@ -53,7 +52,7 @@ def id_of(params: msgspec.Raw) -> str:
 
 def ids_in(error: ErrorObject) -> tuple[str, ...]:
     """Return the ids of the visits that an error asks for."""
-    if error.code != WANTED or len(error.data) > MAX_ERROR_BYTES:
+    if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
         return ()
     try:
         wanted = json.read(_elicitations, error.data).elicitations

@@ -24,8 +24,9 @@ from actors.protocol.asking.questions import CANCELLED, refusal
 from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallRefused, Fact
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import CANCEL, DEFAULT_PACE_S, GET, MAX_ID_CHARS, OVER, RESULT, UPDATE, Task
+from actors.protocol.wire.codes import INTERNAL_ERROR
 from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.jsonrpc import INTERNAL_ERROR, ErrorObject, decode_error, encode
+from actors.protocol.wire.jsonrpc import ErrorObject, decode_error, encode
 
 Request = Literal["tasks/result", "tasks/get", "tasks/update", "tasks/cancel"]
 Step = Request | Literal["make", "wait", "ask"]

@@ -1,8 +1,36 @@
-"""Which parameter of a request says what it is about. Pure."""
+"""What MCP calls things on the wire: codes of errors, methods of one era only, what names a request. Pure.
+
+Codes that mean one failure of ours stand beside its class (`actors/errors.py`).
+"""
 
 from __future__ import annotations
 
 from typing import Final
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+"""The five of JSON-RPC 2.0, section 5.1."""
+REQUEST_CANCELLED: Final = -32800
+"""What the official SDK answers to a request that its client has cancelled; nobody waits for it."""
+RESOURCE_NOT_FOUND: Final = -32002
+"""Up to 2025-11-25; the newest revision says `INVALID_PARAMS`."""
+HEADER_MISMATCH: Final = -32020
+MISSING_CAPABILITY: Final = -32021
+UNSUPPORTED_VERSION: Final = -32022
+"""These three since 2026-07-28 (basic/index, "Error Codes")."""
+URL_ELICITATION_REQUIRED: Final = -32042
+"""Of 2025-11-25: addresses are to be opened before the call is made again."""
+NO_CODE: Final = 0
+"""What the Python SDK 1.x writes for any exception."""
+
+REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""Methods of the legacy era only (MCP 2026-07-28, changelog)."""
+ADDED: Final = frozenset({"server/discover"})
+"""Methods of the modern era only, of those that a service performs."""
+HANDSHAKES: Final = frozenset({"initialize", "server/discover"})
 
 NAMED_BY: Final = {
     "tools/call": "name",
@@ -12,4 +40,5 @@ NAMED_BY: Final = {
     "tasks/update": "taskId",
     "tasks/cancel": "taskId",
 }
-"""By method; `Mcp-Name` repeats it (MCP 2026-07-28, streamable-http, "Request Metadata"; SEP-2663 for tasks)."""
+"""By method, which parameter says what a request is about; `Mcp-Name` repeats it (MCP 2026-07-28, streamable-http,
+"Request Metadata"; SEP-2663 for tasks)."""

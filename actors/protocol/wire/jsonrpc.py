@@ -19,12 +19,6 @@ from actors.protocol.wire.weight import LARGE_BYTES, examine
 
 NO_RAW = msgspec.Raw(b"")
 
-PARSE_ERROR = -32700
-INVALID_REQUEST = -32600
-METHOD_NOT_FOUND = -32601
-INVALID_PARAMS = -32602
-INTERNAL_ERROR = -32603
-HEADER_MISMATCH = -32020
 
 MAX_BATCH = 64
 """How many messages a batch may have."""

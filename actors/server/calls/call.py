@@ -9,8 +9,9 @@ import msgspec
 from actors.kit import Mark, Reply
 from actors.messages import CallServer, Result
 from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.codes import HEADER_MISMATCH
 from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.jsonrpc import HEADER_MISMATCH, ErrorObject, RemoteError
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.wire.mirrors import Mirror
 
 MAX_UNREACHED: Final = 3

@@ -18,7 +18,7 @@ import trio
 
 from actors.errors import MailboxFull, SupervisorError, UnknownDoor
 from actors.kit.decoding import decoded
-from actors.protocol.wire.jsonrpc import INVALID_REQUEST
+from actors.protocol.wire.codes import INVALID_REQUEST
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import RETRY_S

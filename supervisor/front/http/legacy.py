@@ -21,7 +21,7 @@ from actors.principal import Principal
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.jsonrpc import INVALID_REQUEST
+from actors.protocol.wire.codes import INVALID_REQUEST, REQUEST_CANCELLED
 from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream
@@ -50,9 +50,6 @@ from supervisor.service.exchange import NO_SESSION, Exchange, Voice
 from supervisor.service.port import Answer, failure
 
 SESSION_HEADER: Final = b"mcp-session-id"
-
-CANCELLED: Final = -32800
-"""What the official SDK answers to a request that its client has cancelled; nobody waits for it."""
 
 _HERE: Final = frozenset({"ping", "subscriptions/listen", "initialize", "logging/setLevel"})
 
@@ -186,7 +183,7 @@ class LegacyFront:
                     if session.in_flight.get(key) is scope:
                         del session.in_flight[key]
                     self._sessions.touch(session)
-        cancelled = Answer(jsonrpc.failure(exchange.id, CANCELLED, "the request was cancelled"), good=False)
+        cancelled = Answer(jsonrpc.failure(exchange.id, REQUEST_CANCELLED, "the request was cancelled"), good=False)
         return self._drain.last_answer(scope, exchange) or cancelled
 
     async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, http: HttpRequest) -> None:

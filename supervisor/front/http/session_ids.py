@@ -19,6 +19,7 @@ import msgspec
 
 from actors.errors import SupervisorError
 from actors.principal import Principal
+from actors.protocol.wire.codes import INVALID_REQUEST
 from supervisor.front.mcp.envelope import MAX_NAME_BYTES, fit_text, json_bytes
 
 LABEL: Final = b"mcp-session"
@@ -50,7 +51,7 @@ _KNOWN_CAPABILITIES: Final[dict[str, Any]] = {
 class SealBroken(SupervisorError):
     """The token is forged, malformed or expired; which of them is not told."""
 
-    code = -32600
+    code = INVALID_REQUEST
     http_status = 404
     kind = "not_found"
 

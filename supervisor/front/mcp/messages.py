@@ -23,8 +23,9 @@ from actors.protocol.agreement.versions import META_CAPABILITIES, META_LOG_LEVEL
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION
 from actors.protocol.wire.fragment import request_id
-from actors.protocol.wire.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, NO_RAW, PARSE_ERROR, JsonRpcMessage
+from actors.protocol.wire.jsonrpc import NO_RAW, JsonRpcMessage
 from actors.protocol.wire.repeated_keys import check_keys
 from actors.protocol.wire.weight import LARGE_BYTES, TooHeavy, examine
 from supervisor.front.mcp.envelope import (
@@ -45,7 +46,6 @@ from supervisor.front.mcp.envelope import (
 )
 
 NULL: Final = b"null"
-UNSUPPORTED_VERSION: Final = -32022
 MAX_SHOWN_CHARS: Final = 200
 """Of what a client sent, in what it is told about it."""
 

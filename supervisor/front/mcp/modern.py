@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from actors.errors import UnknownMethod
 from actors.principal import Principal
+from actors.protocol.wire.codes import REMOVED
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.service.client import Client
-
-REMOVED: Final = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
-"""Methods of the legacy era only (MCP 2026-07-28, changelog)."""
 
 
 def refusal_of_removed(request: ModernRequest) -> UnknownMethod | None:

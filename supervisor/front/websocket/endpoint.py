@@ -20,7 +20,7 @@ import trio
 
 from actors.errors import UnknownDoor
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.websocket.outgoing import OutgoingQueue
@@ -72,7 +72,7 @@ class McpWebSocket:
         chosen = choose_subprotocol(offered)
         if offered and chosen is None:
             text = f'none of the offered subprotocols is spoken here; offer "{SUBPROTOCOL}" or none'
-            await request.refuse(400, jsonrpc.failure(b"null", jsonrpc.INVALID_REQUEST, text))
+            await request.refuse(400, jsonrpc.failure(b"null", codes.INVALID_REQUEST, text))
             return
         socket = await handshake.accept(chosen)
         await McpSocket(self._drain.behind(door.service), self._settings, socket).run()

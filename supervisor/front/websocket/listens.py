@@ -10,7 +10,7 @@ import trio
 
 from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import Principal
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import (
     KINDS,
@@ -60,7 +60,7 @@ class Listens:
         except (InvalidArguments, TooManyCalls) as error:
             return failure(request.id, error).body
         if request.key in self._open:
-            return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "a listen with this id is open")
+            return jsonrpc.failure(request.id, codes.INVALID_REQUEST, "a listen with this id is open")
         if len(self._open) >= self._settings.max_listens:
             text = f"the limit of {self._settings.max_listens} open subscriptions on one connection is reached"
             return failure(request.id, TooManyCalls(text)).body

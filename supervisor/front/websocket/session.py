@@ -23,7 +23,7 @@ from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decoded
 from actors.protocol.agreement.versions import BATCH_VERSION, META_VERSION
 from actors.protocol.exchanges import PROGRESS
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
 from supervisor.front.mcp.envelope import Key
@@ -175,12 +175,12 @@ class SocketSession:
                 return jsonrpc.success(request.id, b"{}")
         if self._client is None:
             text = f"no session: send initialize first, or put {META_VERSION} into _meta"
-            return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, text)
+            return jsonrpc.failure(request.id, codes.INVALID_REQUEST, text)
         match request.method:
             case "logging/setLevel":
                 return self._set_log_level(request)
             case "subscriptions/listen":
-                return jsonrpc.failure(request.id, jsonrpc.METHOD_NOT_FOUND, "not a method of this session's version")
+                return jsonrpc.failure(request.id, codes.METHOD_NOT_FOUND, "not a method of this session's version")
         return self._register(request, self._client)
 
     def _set_log_level(self, request: Request) -> bytes:
@@ -211,7 +211,7 @@ class SocketSession:
 
     def _initialize(self, request: Request) -> _Unanswered | bytes:
         if self._client is not None:
-            return jsonrpc.failure(request.id, jsonrpc.INVALID_REQUEST, "this connection's session is initialized")
+            return jsonrpc.failure(request.id, codes.INVALID_REQUEST, "this connection's session is initialized")
         try:
             asked = read_initialize(request.params)
         except InvalidArguments as error:

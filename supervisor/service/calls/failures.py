@@ -15,10 +15,10 @@ import msgspec
 
 from actors.errors import MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
 from actors.protocol.wire import json
+from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
-from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED
 from supervisor.service.rounds.rounds import CapabilityRequired
 
 _OF_THE_DAEMON = (MailboxFull, Starved, ShuttingDown)

@@ -24,6 +24,7 @@ from actors.protocol.asking.input_required import RESPONSES, STATE
 from actors.protocol.changes import subscribable
 from actors.protocol.listing import MEMBERS
 from actors.protocol.tasks.tasks import OF_ONE
+from actors.protocol.wire.codes import ADDED, REMOVED
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
@@ -41,7 +42,7 @@ from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import not_found
-from supervisor.service.introduction.self_description import LEGACY_ONLY, MODERN_ONLY, SelfDescription
+from supervisor.service.introduction.self_description import SelfDescription
 from supervisor.service.lookup.lookup import ambiguous
 from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions
@@ -86,7 +87,7 @@ class Everything:
         """Perform one request; see `Service.perform`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         client, method = exchange.client, exchange.method
-        if method not in (LEGACY_ONLY if client.era == "modern" else MODERN_ONLY):
+        if method not in (REMOVED if client.era == "modern" else ADDED):
             match method:
                 case "initialize":
                     return self._of_ours.initialized(client)
@@ -94,7 +95,7 @@ class Everything:
                     return self._of_ours.discovered(client)
                 case "ping":
                     return b"{}"
-                case "resources/subscribe" | "resources/unsubscribe" if client.era == "legacy":
+                case "resources/subscribe" | "resources/unsubscribe":
                     return await self._parts.subscriptions.perform(exchange, self.subscribe)
             if (handler := self._methods.get(method)) is not None:
                 return await handler(exchange)

@@ -15,6 +15,7 @@ from actors.catalogue.offer import Offer
 from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
+from actors.protocol.wire.codes import MISSING_CAPABILITY
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of
@@ -31,7 +32,7 @@ _READ_COST: Final = 16
 class TasksNotDeclared(SupervisorError):
     """A modern client asks about a task, and did not declare that it speaks them (SEP-2663)."""
 
-    code = -32021
+    code = MISSING_CAPABILITY
     http_status = 400
     kind = "capability"
 

@@ -14,26 +14,22 @@ import msgspec
 from actors.errors import ProtocolViolation, ServerError
 from actors.messages import Result
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
-from actors.protocol.asking.visits import WANTED as VISIT_WANTED
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import (
+from actors.protocol.wire.codes import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    ErrorObject,
-    RemoteError,
-    encode,
+    MISSING_CAPABILITY,
+    NO_CODE,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    URL_ELICITATION_REQUIRED,
 )
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 
-NO_CODE = 0
-"""What the Python SDK 1.x writes for any exception."""
-NOT_FOUND_LEGACY = -32002
-MISSING_CAPABILITY = -32021
-UNSUPPORTED_VERSION = -32022
-URL_ELICITATION_REQUIRED = VISIT_WANTED
 MISLEADING = frozenset(
-    {NO_CODE, NOT_FOUND_LEGACY, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
+    {NO_CODE, RESOURCE_NOT_FOUND, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
 )
 """Codes on which a modern client acts, or that may not be sent to one. -32020 and -32022 are of the hop between us and
 the server: a client would send the call once more, or negotiate with us anew. -32021 is about capabilities of ours, not
@@ -181,7 +177,7 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
 
 def not_found(era: Era, message: str, uri: str) -> RemoteError:
     """Return the error for a resource that does not exist, in the codes of the client's era."""
-    code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
+    code = INVALID_PARAMS if era == "modern" else RESOURCE_NOT_FOUND
     data = {"type": "not_found", "outcome": "not_sent", "retryable": False, "uri": uri[:8192]}
     return RemoteError(ErrorObject(code, message, msgspec.Raw(encode(data))))
 
@@ -196,7 +192,7 @@ def translate_error(
     """
     said = error.error
     if method == "resources/read" and _says_not_found(said):
-        code = INVALID_PARAMS if era == "modern" else NOT_FOUND_LEGACY
+        code = INVALID_PARAMS if era == "modern" else RESOURCE_NOT_FOUND
         data = said.data if bytes(said.data) else msgspec.Raw(encode({"uri": uri}))
         return RemoteError(ErrorObject(code, said.message, data))
     if said.code in (MISLEADING if era == "modern" else HOP if written == "modern" else ()):
@@ -233,7 +229,7 @@ def _says_not_found(said: ErrorObject) -> bool:
             return bool(json.read(_data, said.data).uri)
         except json.UnreadableJson:
             return bool(_NOT_FOUND.search(said.message))
-    return said.code == NOT_FOUND_LEGACY or (said.code == NO_CODE and bool(_NOT_FOUND.search(said.message)))
+    return said.code == RESOURCE_NOT_FOUND or (said.code == NO_CODE and bool(_NOT_FOUND.search(said.message)))
 
 
 def has_failed(body: msgspec.Raw) -> bool:

@@ -19,8 +19,6 @@ from supervisor.service.lookup.visible import Visible
 LIST_TTL_MS = 60_000
 PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
 """What servers do that a client is told of if one of them does, since the revision that has a word for it."""
-LEGACY_ONLY = frozenset({"initialize", "ping"})
-MODERN_ONLY = frozenset({"server/discover"})
 
 
 class SelfDescription:

@@ -8,7 +8,6 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
 KEY: Final = "mcpvisor/daemon"
-HANDSHAKES: Final = frozenset({"initialize", "server/discover"})
 
 
 def signed(result: bytes, mark: str) -> bytes:

@@ -11,7 +11,7 @@ import msgspec
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.protocol.asking.question_progress import advance
-from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire import codes, json, jsonrpc
 from actors.protocol.wire.jsonrpc import RemoteError
 
 MAX_OPEN: Final = 32
@@ -67,7 +67,7 @@ class QuestionTable:
             said = json.read_or(
                 _error,
                 error,
-                jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "the client answered with something unreadable"),
+                jsonrpc.ErrorObject(codes.INTERNAL_ERROR, "the client answered with something unreadable"),
             )
             reply.fail(RemoteError(said))
         return True

@@ -26,12 +26,13 @@ from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
 from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
+from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import CallRules, Deployment
 from supervisor.service.exchange import OVER, Exchange
-from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED, has_failed
+from supervisor.service.fitting.relay import has_failed
 from supervisor.service.questions.allowance import Allowances, CallAllowance
 from supervisor.service.questions.labels import label_result
 from supervisor.service.rounds.confirmations import Confirmations

@@ -23,6 +23,7 @@ from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import json
+from actors.protocol.wire.codes import MISSING_CAPABILITY
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.exchange import Exchange
@@ -61,7 +62,7 @@ class CapabilityRequired(SupervisorError):
     `result` is what the server answered after it was told so.
     """
 
-    code = -32021
+    code = MISSING_CAPABILITY
     http_status = 400
     kind = "capability"
 

@@ -8,7 +8,7 @@ import pytest
 from actors.protocol import changes
 from actors.protocol.changes import Acknowledgement
 from actors.protocol.facts import ListsChanged, ResourceUpdated
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from actors.protocol.wire.failure import Cause, Failure
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 
@@ -61,7 +61,7 @@ def test_resources_are_wanted_only_where_there_are_some() -> None:
     }
 
 
-@pytest.mark.parametrize("code", [jsonrpc.METHOD_NOT_FOUND, jsonrpc.INVALID_PARAMS])
+@pytest.mark.parametrize("code", [codes.METHOD_NOT_FOUND, codes.INVALID_PARAMS])
 def test_who_does_not_know_subscriptions_is_not_asked_again(code: int) -> None:
     assert not changes.is_supported(Refused("listen", jsonrpc.ErrorObject(code, "no")))
     assert not changes.is_supported(Failure(id=b"1", cause="refused", reason="no"))
@@ -70,7 +70,7 @@ def test_who_does_not_know_subscriptions_is_not_asked_again(code: int) -> None:
 @pytest.mark.parametrize("cause", ["unavailable", "overloaded", "crashed", "protocol", "too_large", "unauthorized"])
 def test_one_that_ends_for_any_other_reason_is_asked_for_again(cause: Cause) -> None:
     assert changes.is_supported(Failure(id=b"1", cause=cause, reason="no"))
-    assert changes.is_supported(Refused("listen", jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "full")))
+    assert changes.is_supported(Refused("listen", jsonrpc.ErrorObject(codes.INTERNAL_ERROR, "full")))
     assert changes.is_supported(Answered("listen", NOTHING))
     assert changes.is_supported(Malformed("listen", "odd"))
     assert changes.is_supported(None)

@@ -11,7 +11,7 @@ from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
 from actors.protocol.outbound import Outbound
 from actors.protocol.subscriptions import ServerSubscription
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import codes, jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Refused
 
@@ -114,7 +114,7 @@ def test_what_is_not_told_of_is_refused_and_not_asked_for_again() -> None:
     assert told is not None
     (refused,) = told.calls
     assert isinstance(refused, CallRefused)
-    assert refused.error.code == jsonrpc.INVALID_PARAMS
+    assert refused.error.code == codes.INVALID_PARAMS
     rig.sent()
     rig.subscription.call(2, SUBSCRIBE, "b")
     assert rig.asked()[1] == ["b"]
@@ -153,8 +153,8 @@ def test_one_that_cannot_be_read_opens_it_and_promises_nothing() -> None:
     assert [type(call) for call in told.calls] == [CallRefused]
 
 
-FULL = Refused[Any]("listen", jsonrpc.ErrorObject(jsonrpc.INTERNAL_ERROR, "Subscription limit reached"))
-UNKNOWN = Refused[Any]("listen", jsonrpc.ErrorObject(jsonrpc.METHOD_NOT_FOUND, "unknown"))
+FULL = Refused[Any]("listen", jsonrpc.ErrorObject(codes.INTERNAL_ERROR, "Subscription limit reached"))
+UNKNOWN = Refused[Any]("listen", jsonrpc.ErrorObject(codes.METHOD_NOT_FOUND, "unknown"))
 AWAY = Failure(id=b"1", cause="unavailable", reason="no")
 
 

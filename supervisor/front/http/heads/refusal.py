@@ -8,8 +8,14 @@ import msgspec
 
 from actors.errors import CallTooLarge, MailboxFull, SupervisorError
 from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.jsonrpc import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
-from supervisor.front.mcp.messages import NULL, UNSUPPORTED_VERSION, Invalid, InvalidRequest
+from actors.protocol.wire.codes import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    UNSUPPORTED_VERSION,
+)
+from supervisor.front.mcp.messages import NULL, Invalid, InvalidRequest
 from supervisor.service.port import failure
 
 _STATUSES: Final = {

@@ -14,12 +14,12 @@ from actors.protocol.asking.visits import (
     MAX_ERROR_BYTES,
     MAX_ID_BYTES,
     MAX_VISITS,
-    WANTED,
     Visitor,
     Visits,
     id_of,
     ids_in,
 )
+from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import ErrorObject
 
 LONG = "x" * (MAX_ID_BYTES + 1)
@@ -47,13 +47,13 @@ def test_a_visit_is_known_by_an_id_of_bounded_length() -> None:
     ("code", "data", "ids"),
     [
         (
-            WANTED,
+            URL_ELICITATION_REQUIRED,
             {"elicitations": [{"elicitationId": "a"}, {}, {"elicitationId": "a"}, {"elicitationId": LONG}]},
             ("a",),
         ),
-        (WANTED, {"elicitations": [7]}, ()),
-        (WANTED, 7, ()),
-        (WANTED, {"elicitations": [{"elicitationId": "a"}], "x": "x" * MAX_ERROR_BYTES}, ()),
+        (URL_ELICITATION_REQUIRED, {"elicitations": [7]}, ()),
+        (URL_ELICITATION_REQUIRED, 7, ()),
+        (URL_ELICITATION_REQUIRED, {"elicitations": [{"elicitationId": "a"}], "x": "x" * MAX_ERROR_BYTES}, ()),
         (-32000, {"elicitations": [{"elicitationId": "a"}]}, ()),
     ],
 )

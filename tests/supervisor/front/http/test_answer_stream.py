@@ -15,11 +15,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CannotAsk
 from actors.messages import Note, Question
+from actors.protocol.wire.codes import REQUEST_CANCELLED
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import MAX_SAID, KeepAlive
-from supervisor.front.http.legacy import CANCELLED
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
 from supervisor.service.questions.question_table import MAX_OPEN
@@ -158,7 +158,7 @@ async def test_a_client_that_cancels_a_question_has_refused_it(autojump_clock: M
         await front.post(cancelled, token)
         if own:
             assert (await call.event())["method"] == "notifications/cancelled"
-            assert (await call.event())["error"]["code"] == CANCELLED
+            assert (await call.event())["error"]["code"] == REQUEST_CANCELLED
         else:
             assert (await call.event())["result"] == {"refused": -1}
 

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
+from actors.protocol.wire.codes import REMOVED
 from supervisor.front.mcp.envelope import MAX_BATCH, MAX_NAME_BYTES, key_of
 from supervisor.front.mcp.messages import (
     Batch,
@@ -26,7 +27,6 @@ from supervisor.front.mcp.messages import (
     Response,
     read,
 )
-from supervisor.front.mcp.modern import REMOVED
 from supervisor.service.client import Client
 from tests.fakes.doors import Everything, HttpDoor, websocket_door
 from tests.fakes.http_client import META, MODERN, legacy, modern

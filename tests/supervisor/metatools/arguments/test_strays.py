@@ -14,6 +14,7 @@ import trio
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
 from actors.errors import InvalidArguments
+from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.arguments.execution import Execute
@@ -21,7 +22,6 @@ from supervisor.metatools.arguments.names import stray, takes_no_others
 from supervisor.metatools.lenient_json import read
 from supervisor.service.calls.tool_calls import ToolCalls, check_arguments, with_remark
 from supervisor.service.client import Client
-from supervisor.service.fitting.relay import URL_ELICITATION_REQUIRED
 from tests.fakes.exchanges import exchange
 
 PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}
