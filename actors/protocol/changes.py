@@ -79,7 +79,6 @@ _capabilities = msgspec.json.Decoder(_Capabilities)
 
 
 def listen_params(uris: Collection[str]) -> bytes:
-    """Return the parameters of `subscriptions/listen` for all lists and these resources."""
     resources = {"resourceSubscriptions": list(uris)} if uris else {}
     return jsonrpc.encode({"notifications": {**_LISTS, **resources}})
 

@@ -81,7 +81,6 @@ class Conversation:
 
     @property
     def strays(self) -> int:
-        """Answers that matched nothing."""
         return self._out.peer.strays
 
     @property
@@ -154,7 +153,6 @@ class Conversation:
             self.exchanges.begin(call, self._out.call(call, asked), asked.interest, asked.method, asked.client)
 
     def cancel(self, call: int, reason: str) -> None:
-        """Tell the server that nobody waits for a call any more; its late answer is dropped."""
         self._subscription.drop(call)
         if call in self.tasks.ids:
             self.tasks.cancel(call, reason)

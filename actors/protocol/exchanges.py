@@ -62,7 +62,6 @@ UNSAID: Final = Interest(log_level="")
 
 
 def wants(interest: Interest, level: LogLevel) -> bool:
-    """Say whether a client wants log messages of this level."""
     least = interest.log_level
     return least is not None and LOG_LEVELS.index(level) >= (LOG_LEVELS.index(least) if least else UNASKED)
 
@@ -109,7 +108,6 @@ class Exchanges:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        """`clock` gives seconds."""
         self._clock = clock
         self._calls: dict[int, _InFlight] = {}
         self._by_id: dict[bytes, int] = {}
@@ -129,7 +127,6 @@ class Exchanges:
     def begin(
         self, call: int, id_: bytes, interest: Interest, method: str = "tools/call", client: Hashable = None
     ) -> None:
-        """A call was sent as the request with this id (JSON text)."""
         self._calls[call] = _InFlight(id_, interest, client, method in ASKING or method == RESULT)
         self._by_id[id_] = call
 

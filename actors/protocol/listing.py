@@ -52,7 +52,6 @@ class ListLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_s: float = 30.0
 
     def bytes_of(self, kind: Kind) -> int:
-        """Return how large one list may be."""
         return self.max_bytes // _SHARES[kind]
 
 
@@ -69,7 +68,6 @@ class PageArrived(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> bytes:
-        """The message as it came."""
         return text_of(self.message)
 
 
@@ -111,7 +109,6 @@ class ListWalk:
 
     @property
     def done(self) -> bool:
-        """True once nothing more will be asked."""
         return not self._open
 
     def first(self) -> list[tuple[Kind, bytes | None]]:
@@ -173,7 +170,6 @@ class ListWalk:
             self._problems.append(f"{METHODS[kind]}: {reason}")
 
     def waits_for(self, kind: Kind) -> bool:
-        """Return whether pages of that list are still to come."""
         return kind in self._open
 
     def give_up(self, seconds: float) -> None:
@@ -183,7 +179,6 @@ class ListWalk:
                 self.on_failure(kind, f"not answered within {seconds:g} s")
 
     def result(self) -> Listed:
-        """Return how it ended."""
         return Listed(
             missing=frozenset(self._missing), circular=frozenset(self._circular), problems=tuple(self._problems)
         )
@@ -201,5 +196,4 @@ def capability_names(capabilities: msgspec.Raw) -> frozenset[str]:
 
 
 def _has_id(text: bytes, id_: bytes) -> bool:
-    """Return whether `"id"` is followed by that id somewhere."""
     return any(part.lstrip(b" \t:").startswith(id_) for part in text.split(b'"id"')[1:])

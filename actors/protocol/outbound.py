@@ -89,7 +89,6 @@ class Outbound:
             self._meta = self._modern_meta(NOBODY)
 
     def write(self, message: bytes, *, method: str = "", id_: bytes = b"", cancels: bytes = b"") -> None:
-        """Say something; see `Outgoing`."""
         version = self._version
         self.messages.append(Outgoing(parts=(message,), method=method, id=id_, version=version, cancels=cancels))
 
@@ -161,7 +160,6 @@ class Outbound:
         self._send_cancelled(id_, reason)
 
     def take_back(self, tag: Tag, reason: str) -> None:
-        """Take back a request of our own that was made."""
         id_ = self._ids.pop(tag)
         self.peer.forget(id_)
         self._send_cancelled(id_, reason)
@@ -171,15 +169,12 @@ class Outbound:
         self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
     def id_of(self, tag: Tag) -> bytes:
-        """Return the JSON text of the id of a request of our own; empty if there is none."""
         return self._ids.get(tag, b"")
 
     def is_open(self, tag: Tag) -> bool:
-        """Say whether a request of our own waits for its answer."""
         return self.peer.expects(self.id_of(tag))
 
     def forget(self, tag: Tag) -> None:
-        """Drop a request: its answer will be a stray."""
         id_ = self._ids.pop(tag, None)
         if id_ is not None:
             self.peer.forget(id_)

@@ -108,7 +108,6 @@ class TaskCalls:
         return asked.method in tasks.OF_ONE
 
     def begin(self, call: int, asked: ClientRequest) -> None:
-        """Send a request of a client."""
         interest = self._with_extension(asked.interest)
         drives = asked.method == CALL and not asked.as_task
         members = asked.members
@@ -172,13 +171,11 @@ class TaskCalls:
             self._update(task)
 
     def on_failure(self, call: int, failure: Failure) -> Fact | None:
-        """Take that a request has no answer."""
         if call in self._driven:
             return self._drive(call, lambda driven: driven.on_failure(failure))
         return self._finish(CallLost(call, failure))
 
     def due(self, call: int) -> None:
-        """The pause of a driven call is over."""
         if call in self._driven:
             self._driven[call][0].due()
 

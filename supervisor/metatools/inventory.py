@@ -46,7 +46,6 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Return one of `KINDS`."""
         return KINDS[self.at.kind]
 
 
@@ -77,7 +76,6 @@ def total(
     kinds: Collection[str],
     wanted: Callable[[Thing], bool] | None = None,
 ) -> int:
-    """Return how many things these servers offer of these kinds."""
     lists = (
         _offered(seen.entries[server].offer, kind) for server in servers if server in seen.entries for kind in kinds
     )
@@ -124,7 +122,6 @@ def key_of(thing: Thing) -> str:
 
 
 def encode_cursor(at: Position) -> str:
-    """Return a position as a client may hand it back."""
     return base64.urlsafe_b64encode(encode(at)).decode().rstrip("=")
 
 

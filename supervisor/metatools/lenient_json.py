@@ -97,7 +97,6 @@ def read(raw: msgspec.Raw) -> Object:
 
 
 def _unfenced(text: str) -> str:
-    """Return what a fence of Markdown holds."""
     if not (text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE)):
         return text
     language, newline, rest = text.removesuffix(_FENCE).partition("\n")
@@ -218,7 +217,6 @@ def first(given: Members, keys: Sequence[str]) -> Any:
 
 
 def without(given: Members, key: str) -> Members:
-    """Return the other members."""
     return {name: value for name, value in given.items() if name != key}
 
 

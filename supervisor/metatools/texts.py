@@ -89,7 +89,6 @@ def is_plain(data: bytes) -> bool:
 
 
 def cleaned(value: Any) -> Any:
-    """Return a plain value with every text in it clean, keys too."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):

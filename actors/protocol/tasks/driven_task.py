@@ -61,7 +61,6 @@ class DrivenTask:
         return self._step not in ("wait", "ask")
 
     def on_result(self, result: msgspec.Raw) -> Fact | None:
-        """Take the result of the last request."""
         self._missed = False
         match self._step:
             case "make":
@@ -80,7 +79,6 @@ class DrivenTask:
         return self._ask(GET)
 
     def on_error(self, error: ErrorObject) -> Fact | None:
-        """Take an error as the answer to the last request."""
         match self._step:
             case "tasks/result" if not self._last:
                 self._refused = error
@@ -99,7 +97,6 @@ class DrivenTask:
         return self._pause(DEFAULT_PACE_S)
 
     def due(self) -> None:
-        """The pause is over."""
         if self._step == "wait":
             self._ask(GET)
 
@@ -123,7 +120,6 @@ class DrivenTask:
         return CallLasts(self._call)
 
     def _on_legacy_status(self, task: Task) -> Fact | None:
-        """Go on with a task of a legacy server."""
         refused, self._refused = self._refused, None
         if task.status in OVER:
             if refused is not None and task.status != "completed":
@@ -135,7 +131,6 @@ class DrivenTask:
         return self._pause(task.pause_s)
 
     def _on_modern_status(self, task: Task) -> Fact | None:
-        """Go on with a task of a modern server."""
         match task.status:
             case "completed" if bytes(task.result)[:1] == b"{":
                 return CallAnswered(self._call, task.result)

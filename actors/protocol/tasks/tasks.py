@@ -79,7 +79,6 @@ class Task(msgspec.Struct, frozen=True):
 
     @property
     def pause_s(self) -> float:
-        """How long to wait before it is asked for again."""
         given = self.poll_ms if self.poll is None else self.poll
         least, most = PACE_S
         return DEFAULT_PACE_S if given is None else min(max(given / 1000, least), most)
@@ -143,7 +142,6 @@ def speaks(capabilities: msgspec.Raw, era: Era) -> bool:
 
 
 def _cancels(capabilities: msgspec.Raw) -> bool:
-    """Say whether a legacy server whose tasks are spoken can cancel them."""
     if (said := json.read_or(_capabilities, capabilities, None)) is None:
         return False
     return said.tasks is not None and _is_there(said.tasks.cancel)

@@ -151,7 +151,6 @@ Message = Line | DecodedLine
 
 
 def text_of(message: bytes | DecodedLine) -> bytes:
-    """Return the line as it came."""
     return message.text if isinstance(message, DecodedLine) else message
 
 

@@ -92,7 +92,6 @@ class LineSplitter:
         self.endless = False
 
     def violation(self) -> ProtocolViolation:
-        """Return the error for a line that does not end."""
         return ProtocolViolation(f"a line of the output does not end: it is over {self._max_cut_bytes} bytes")
 
     def feed(self, data: bytes) -> list[Line | Pieces]:
@@ -157,7 +156,6 @@ class LineSplitter:
         return False
 
     def _finish(self) -> Line | Pieces | None:
-        """Return the line whose end was found, None if it is blank."""
         cut, self._cut = self._cut, None
         size, self._size = self._size, 0
         if cut is not None:

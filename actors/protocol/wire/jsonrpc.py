@@ -44,7 +44,6 @@ class JsonRpcMessage(msgspec.Struct, frozen=True):
 
     @property
     def is_request(self) -> bool:
-        """A method and an id: expects an answer."""
         return self.method is not None and bool(bytes(self.id))
 
 
@@ -174,7 +173,6 @@ def request_head(id_: bytes, method: str) -> bytes:
 
 
 def notification(method: str, params: bytes | None = None) -> bytes:
-    """Return the bytes of a notification."""
     head = b'{"jsonrpc":"2.0","method":' + encode(method)
     return head + (b"}" if params is None else b',"params":' + params + b"}")
 

@@ -44,7 +44,6 @@ class MisplacedMirror(Exception):
 
 
 def no_mirrors(tool: str) -> tuple[Mirror, ...]:
-    """Return those of a tool that has none."""
     del tool
     return ()
 

@@ -26,7 +26,6 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """How many bytes its text has."""
         return sum(map(len, self.parts))
 
     @property

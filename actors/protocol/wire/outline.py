@@ -60,11 +60,9 @@ class Outline:
         self._read(levels, max_marks)
 
     def root(self) -> Span:
-        """Return the whole text."""
         return self._trim(0, len(self._text))
 
     def take(self, span: Span) -> bytes:
-        """Return the text of a part."""
         return self._text[span.start : span.end]
 
     def members(self, of: Span) -> dict[bytes, Span]:

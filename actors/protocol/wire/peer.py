@@ -101,11 +101,9 @@ class Peer(Generic[T]):
         return id_, jsonrpc.request(id_, method, params)
 
     def expects(self, id_: bytes) -> bool:
-        """Say whether a request has no answer yet."""
         return id_ in self._pending
 
     def forget(self, id_: bytes) -> bool:
-        """Drop a request: its answer will be a stray. False if it is not pending."""
         return self._pending.pop(id_, None) is not None
 
     def leave(self, id_: bytes) -> None:

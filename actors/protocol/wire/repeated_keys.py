@@ -83,7 +83,6 @@ _decoder = json.JSONDecoder(object_pairs_hook=_member_by_member, parse_int=len, 
 
 
 def _walk(text: bytes) -> None:
-    """Raise `RepeatedKey` for an object that has a key twice."""
     open_: list[set[str]] = []
     for mark, key in _marks(text):
         if mark == _OPENING:
@@ -128,6 +127,5 @@ def _end_of_string(text: bytes, start: int) -> int:
 
 
 def _value(written: bytes) -> str:
-    """Return the key that is written so."""
     text = written.decode(errors="surrogateescape")
     return text if "\\" not in text else str(json.loads(f'"{text}"', strict=False))

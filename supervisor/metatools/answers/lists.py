@@ -135,7 +135,6 @@ def _with_cursor(answer: dict[str, Any], following: Position | None, said: str) 
 
 
 def _line(context: Context, item: Item) -> dict[str, Any]:
-    """Return a short row of a list."""
     server, thing = item.at.server, item.thing
     if isinstance(thing, Tool):
         return list_row(context.seen.entries[server], thing) | context.availability(server)

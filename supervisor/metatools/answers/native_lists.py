@@ -142,7 +142,6 @@ def resource_row(entry: Entry, resource: Resource) -> dict[str, Any]:
 
 
 def _size(resource: Resource) -> int | None:
-    """Return the bytes that a server declares."""
     try:
         return json.read(_sized, resource.definition).size
     except json.UnreadableJson:

@@ -94,7 +94,6 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return f"No tool can be used: {told}; tell the user." if told else ""
 
     def availability(self, server: str) -> dict[str, Any]:
-        """Return the members of a row whose server is down for the moment."""
         status = self.statuses.get(server)
         if status is None or status.state not in (State.RESPAWNING, State.FAILED):
             return {}
@@ -119,7 +118,6 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sentences(*parts: str) -> str:
-    """Return what there is to say, in one text."""
     return " ".join(filter(None, parts))
 
 
@@ -210,7 +208,6 @@ class Page:
         return rows
 
     def _more(self, hits: Sequence[Hit], shown: int) -> str:
-        """Say that rows are missing for want of tokens."""
         if not 0 < shown < len(hits):
             return ""
         return f"{shown} of {len(hits)} shown, to save tokens; say more precisely what a tool should do."
@@ -245,7 +242,6 @@ def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def _long_schema(hits: Sequence[Hit], rows: Sequence[Row]) -> str:
-    """Say how to get the schema of the best hit where it is too long for the page."""
     if not rows or not rows[0].is_signature or hits[0].distance >= FITS:
         return ""
     path = rows[0].value["tool_path"]

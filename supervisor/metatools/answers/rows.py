@@ -62,7 +62,6 @@ class Row:
         return "signature" in self.value
 
     def complete(self) -> None:
-        """Give the complete schema, whatever it costs."""
         if self._tool is not None:
             self._become(self._completed(complete(self._tool)))
 
@@ -84,7 +83,6 @@ class Row:
 
     @property
     def spare(self) -> int:
-        """How many tokens the row could do without."""
         return self.tokens - self._tersely()[1]
 
     def shrink(self) -> int:

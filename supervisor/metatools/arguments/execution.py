@@ -68,7 +68,6 @@ def _call(arguments: msgspec.Raw) -> Execute:
 
 
 def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
-    """Return a call that is written as the schema wants it, its arguments untouched; None for any other."""
     if (call := json.read_or(_exact, arguments, None)) is None:
         return None
     path = call.tool_path.strip()
@@ -81,7 +80,6 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
 
 
 def _understood(arguments: msgspec.Raw) -> Execute:
-    """Return a call that is written in another way."""
     given = members(EXECUTE, arguments)
     rest, outer, inner, wrapper = dict(given), _NOWHERE, EMPTY, ""
     for _ in range(MAX_NESTING):

@@ -66,7 +66,6 @@ class Slip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def slip_of(tool: Tool, arguments: Object, missing: Sequence[str]) -> Slip:
-    """Return what became of the `missing` arguments of a call."""
     lacking = tuple(_shown(name) for name in missing[:MAX_NAMED])
     properties, given = properties_of(tool), arguments.members or {}
     unknown = [name for name in given if name not in properties]
@@ -141,7 +140,6 @@ def _mended(
 
 
 def is_read_only(tool: Tool) -> bool:
-    """Say whether a tool's annotations say that it changes nothing."""
     annotations = plain(tool.annotations)
     return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
 

@@ -120,7 +120,6 @@ def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
 
 
 def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
-    """Return a search that is written as the schema wants it; None for any other."""
     if (asked := json.read_or(_exact, arguments, None)) is None:
         return None
     if asked.query.lstrip()[:1] == "{":
@@ -134,7 +133,6 @@ def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
 
 
 def _understood(arguments: msgspec.Raw, max_limit: int) -> Discover:
-    """Return a search that is written in another way, or goes on with a list."""
     given = _asked(arguments)
     servers = frozenset(filter(None, map(str.strip, listed(given, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
     words = listed(given, "queries", QUERY_KEYS)

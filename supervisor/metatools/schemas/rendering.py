@@ -105,7 +105,6 @@ def _untitled_value(key: str, value: Any) -> Any:
 
 
 def _too_large(tool: Tool) -> dict[str, Any]:
-    """Return a schema in place of one that cannot be shown."""
     required = [clean(name)[:MAX_PARAMETER_CHARS] for name in tool.required[:MAX_SHOWN_PARAMETERS]]
     said = f"The tool's own schema of {len(tool.input_schema)} bytes is too large to be shown."
     return {"type": "object", "required": required, "description": said}

@@ -54,7 +54,6 @@ def respawn_after_s(status: ServerStatus | None, now: float) -> float | None:
 
 
 def advice(server: str) -> str:
-    """Return what to do to learn more of a server."""
     return f"`mcpvisor logs {server}` shows what it says"
 
 
@@ -89,7 +88,6 @@ def standing(server: str, status: ServerStatus | None) -> str:
 
 
 def is_off(status: ServerStatus | None) -> bool:
-    """Say whether its operator switched a server off."""
     return status is not None and status.disabled
 
 

@@ -64,7 +64,6 @@ class Purposes:
         self._known: dict[str, tuple[Offer, str, str]] = {}
 
     def of(self, entry: Entry, described: str = "") -> str:
-        """Return what `purpose` does."""
         offer, of, known = self._known.get(entry.server, (None, "", ""))
         if offer is not entry.offer or of != described:
             known = purpose(entry, described)

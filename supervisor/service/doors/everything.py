@@ -79,12 +79,10 @@ class Everything:
         }
 
     def revisions(self, principal: Principal) -> Revisions:
-        """Return when the lists changed last."""
         seen = self._visible.now(principal)
         return Revisions(seen.tools_revision, seen.resources_revision, seen.prompts_revision)
 
     async def perform(self, exchange: Exchange) -> bytes:
-        """Perform one request; see `Service.perform`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         client, method = exchange.client, exchange.method
         if method not in (REMOVED if client.era == "modern" else ADDED):
@@ -102,7 +100,6 @@ class Everything:
         raise UnknownMethod(f"there is no method {method[:100]!r} here, in protocol version {client.version}")
 
     async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
-        """Return what the head of a call repeats; see `Service.mirrors_of`."""
         seen = self._visible.now(principal)
         server, own = (await self._names.of(seen)).tools.meaning_of(tool) or ("", "")
         entry = seen.entries.get(server)
@@ -110,7 +107,6 @@ class Everything:
         return known.mirrors if known is not None else ()
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
-        """Tell a client of changes of a resource; see `Service.subscribe`."""
         seen, (server, own) = await self._resource(exchange.client, name)
         entry = seen.entries.get(server)
         if entry is not None and not subscribable(entry.offer.capabilities):

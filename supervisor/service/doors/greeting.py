@@ -21,14 +21,12 @@ OWN_TTL_MS: Final = 60_000
 
 
 def initialized(server: str, offer: Offer, version: str) -> bytes:
-    """Return the result of `initialize` for a client with which `version` was agreed on."""
     said = _said(offer, "legacy") or {"capabilities": b"{}", "serverInfo": b"", **_rest(offer)}
     own = {"protocolVersion": version, "capabilities": capabilities(offer, version), "serverInfo": _info(server, offer)}
     return encode({**said, **own})
 
 
 def discovered(server: str, offer: Offer, version: str) -> bytes:
-    """Return the result of `server/discover`."""
     said = _said(offer, "modern")
     if not said:
         said = {**_rest(offer), "_meta": {META_SERVER_INFO: _info(server, offer)}}
@@ -76,5 +74,4 @@ def _info(server: str, offer: Offer) -> Any:
 
 
 def _object(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
-    """Return the members of an object; none of what is no object."""
     return json.read_or(json.MEMBERS, raw, {}) if raw is not None else {}

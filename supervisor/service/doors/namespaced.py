@@ -70,7 +70,6 @@ def name_for(server: str, own: str, digest: Digest = _digest) -> str:
 
 
 def marked(server: str, own: str, digest: Digest, digits: int) -> str:
-    """Return a name with a mark of so many digits."""
     mark = f"_{digest(f'{len(server)}:{server}{own}')[:digits]}"
     spelled = _FOREIGN.sub("-", f"{server[:MAX_SERVER_CHARS]}{SEPARATOR}{own[:MAX_CHARS]}")
     return spelled[: MAX_CHARS - len(mark)] + mark

@@ -58,14 +58,12 @@ class OneServer:
         self._visible = parts.visible
 
     def revisions(self, principal: Principal) -> Revisions:
-        """Return when the lists of this server changed last."""
         entry = self._visible.now(principal).entries.get(self._server)
         if entry is None:
             return Revisions()
         return Revisions(entry.tools_revision, entry.resources_revision, entry.prompts_revision)
 
     async def perform(self, exchange: Exchange) -> bytes:
-        """Perform one request; see `Service.perform`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         client, method = exchange.client, exchange.method
         match method, client.era:
@@ -87,13 +85,11 @@ class OneServer:
         return await self._passed_on(exchange) if known is None else known
 
     async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
-        """Return what the head of a call repeats; see `Service.mirrors_of`."""
         entry = self._visible.now(principal).entries.get(self._server)
         known = entry.tools.get(tool) if entry is not None else None
         return known.mirrors if known is not None else ()
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
-        """Tell a client of changes of a resource; see `Service.subscribe`."""
         offer = (await self._entry(exchange.client)).offer
         if not subscribable(offer.capabilities):
             raise UnknownMethod(f"server {self._server!r} does not offer subscriptions to resources")
@@ -143,7 +139,6 @@ class OneServer:
         return await shown(self._parts, exchange, partial(self._called, exchange, parts, since))
 
     async def _called(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
-        """Call a tool. Only tools that are known are counted: names are the clients' own choice."""
         entry = self._visible.now(exchange.client.principal).entries.get(self._server)
         refused = refuse_barred(self._server, entry.offer, parts.name) if entry is not None else None
         if refused is not None:

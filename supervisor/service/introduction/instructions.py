@@ -57,7 +57,6 @@ class Introduction:
         self._purposes = Purposes()
 
     def text(self, principal: Principal) -> str:
-        """Return what a client is told when it connects."""
         return self.made.value.get(principal, NOTHING).text
 
     def servers(self, principal: Principal) -> str:
@@ -65,7 +64,6 @@ class Introduction:
         return self.made.value.get(principal, NOTHING).servers or self._told(principal).servers
 
     async def run(self) -> None:
-        """Keep the texts up to date, for ever."""
         while True:
             seen, statuses = self._visible.versions
             await self.renew()

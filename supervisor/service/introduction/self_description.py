@@ -45,7 +45,6 @@ class SelfDescription:
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
 
     def initialized(self, client: Client) -> bytes:
-        """Return the result of `initialize`."""
         return encode(
             {
                 "protocolVersion": client.version,
@@ -56,7 +55,6 @@ class SelfDescription:
         )
 
     def discovered(self, client: Client) -> bytes:
-        """Return the result of `server/discover`."""
         capabilities = self._capabilities(client.version, client.principal)
         said = self._instructions(client.principal)
         result = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}

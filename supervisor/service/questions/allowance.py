@@ -52,7 +52,6 @@ class Allowances:
         asked.extend([now] * questions)
 
     def per_call(self, server: str) -> int:
-        """Return how many questions a server may ask during one call."""
         return self._deployment.value.rules_of(server).questions_per_call
 
     def keep(self, server: str, size: int, reply: Reply[msgspec.Raw]) -> None:

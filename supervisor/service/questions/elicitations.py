@@ -80,12 +80,10 @@ class Elicitations:
         return [each for each in self._open.values() if each.principal == principal]
 
     def find(self, id_: str, principal: Principal) -> Elicitation | None:
-        """Return the one that waits under an id."""
         elicitation = self._open.get(id_)
         return elicitation if elicitation is not None and elicitation.principal == principal else None
 
     def address(self, id_: str = "") -> str:
-        """Return where a person finds one, or all of them."""
         return f"{self._base}{PAGES}/{id_}" if id_ else f"{self._base}{PAGES}"
 
     def offer(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> str:
@@ -120,7 +118,6 @@ class Elicitations:
         return self.address(id_)
 
     def on_asked(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> None:
-        """The client of a call is asked."""
         if question.method == ELICIT and (form := read(question.params)) is not None:
             self._tell(call, form, reply, "client", "")
 
@@ -168,11 +165,9 @@ class CallElicitations(msgspec.Struct, frozen=True):
     client: Client = Client()
 
     def offer(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
-        """See `Elicitations.offer`."""
         return self.all.offer(self, question, reply)
 
     def on_asked(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
-        """See `Elicitations.on_asked`."""
         self.all.on_asked(self, question, reply)
 
 

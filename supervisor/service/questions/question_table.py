@@ -41,7 +41,6 @@ class QuestionTable:
         return id_
 
     def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
-        """Close a question; None if it is not open."""
         if not isinstance(id_, str):
             return None
         self._progress.pop(id_, None)
@@ -77,7 +76,6 @@ class QuestionTable:
         self.on_answer(id_, _UNSAID, _REFUSED)
 
     def close(self) -> None:
-        """The session is over."""
         for id_ in list(self._open):
             if (reply := self.take(id_)) is not None:
                 reply.fail(CannotAsk("the client has gone"))

@@ -129,7 +129,6 @@ def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Princip
 
 
 def check(answer: msgspec.Raw | None, message: CallServer) -> None:
-    """Raise `Declined` for every answer, or none, but a yes."""
     said = "nobody answered in time"
     if answer is not None:
         given = json.read_or(_answer, answer, _Answer())

@@ -107,7 +107,6 @@ class Rounds:
 
     @property
     def answers(self) -> dict[str, msgspec.Raw]:
-        """The answers to the questions of `require`, by their keys."""
         return {key: reply.value for key, reply in self._required.items() if reply.value is not None}
 
     @property
@@ -167,12 +166,10 @@ class Rounds:
 
     @property
     def program(self) -> Hashable:
-        """Whose call it is, over all sessions; see `Client.program`."""
         return self._last.client.program
 
     @property
     def identity(self) -> Hashable:
-        """Who made the call; see `Caller.identity`."""
         return self._last.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
@@ -276,7 +273,6 @@ class Rounds:
                 asked.reply.answer(answers[key])
 
     def close(self, why: str = "nobody came back with an answer") -> None:
-        """Nobody answers any more."""
         for reply in [*(asked.reply for asked in self._open.values()), *self._on_pages]:
             reply.fail(CannotAsk(why))
 
