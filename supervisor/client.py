@@ -130,7 +130,7 @@ class DaemonClient:
             raise RequestRefused(error.code, error.message, error.data)
         if needs is not None and needs not in members:
             raise DaemonUnreachable(self._url, NOT_OURS)
-        return {name: msgspec.json.decode(value) for name, value in members.items()}
+        return {name: json.VALUE.decode(value) for name, value in members.items()}
 
     async def call(
         self,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from actors.protocol.agreement.versions import Era
 from actors.protocol.listing import Kind
+from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import Mirror
 
 PACKED_FROM_BYTES = 1024 * 1024
@@ -152,12 +153,15 @@ def _compress(parts: Iterable[bytes]) -> bytes:
     return b"".join([*map(packing.compress, parts), packing.flush()])
 
 
+_offer = msgspec.json.Decoder(Offer)
+
+
 def decode_offer(data: bytes) -> Offer:
-    """Read what `encode_offer` wrote. Raises `msgspec.MsgspecError` for anything else (an older format, say)."""
+    """Read what `encode_offer` wrote. Raises `UnreadableJson` for anything else (an older format, say)."""
     try:
-        return msgspec.json.decode(_decompress(data), type=Offer)
-    except (TypeError, UnicodeDecodeError, RecursionError, zlib.error) as error:
-        raise msgspec.DecodeError(f"no saved offer: {type(error).__name__}") from None
+        return json.read(_offer, _decompress(data))
+    except (TypeError, zlib.error) as error:
+        raise json.UnreadableJson(f"no saved offer: {type(error).__name__}") from None
 
 
 def _decompress(data: bytes) -> bytes:
@@ -166,5 +170,5 @@ def _decompress(data: bytes) -> bytes:
     unpacking = zlib.decompressobj()
     text = unpacking.decompress(data, MAX_SAVED_BYTES)
     if not unpacking.eof:
-        raise msgspec.DecodeError("a saved offer is cut or too large")
+        raise json.UnreadableJson("a saved offer is cut or too large")
     return text

@@ -10,6 +10,7 @@ import msgspec
 
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import KIND, RESPONSES, STATE
+from actors.protocol.wire import json
 from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.client import RequestRefused
 from supervisor.commands import questions
@@ -86,8 +87,8 @@ def _object(text: str) -> dict[str, msgspec.Raw]:
     except InvalidArguments as error:
         raise click.UsageError(error.message) from None
     try:
-        return msgspec.json.decode(text.strip() or "{}", type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, RecursionError) as error:
+        return json.read(json.MEMBERS, text.strip() or "{}")
+    except json.UnreadableJson as error:
         raise click.UsageError(f'the arguments are no JSON object such as \'{{"path": "/tmp"}}\': {error}') from None
 
 

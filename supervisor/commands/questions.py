@@ -16,6 +16,7 @@ import msgspec
 
 from actors.protocol.asking import forms
 from actors.protocol.asking.forms import Form, FormField
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.commands.common import say
 from supervisor.metatools.texts import clean
@@ -96,10 +97,7 @@ def _value(field: FormField) -> Any:
             return _choice(field, line)
         case "multiselect":
             return [_choice(field, part.strip()) for part in line.split(",")]
-    try:
-        return msgspec.json.decode(line)
-    except (msgspec.MsgspecError, RecursionError):
-        return line
+    return json.read_or(json.VALUE, line, line)
 
 
 def _choice(field: FormField, line: str) -> str:

@@ -12,6 +12,7 @@ from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Address, Latest
 from actors.messages import CallServer, Result
 from actors.protocol.tasks.tasks import RESULT
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
@@ -141,7 +142,7 @@ class Forwarder:
             if small or (cost := fitting_cost(result.body, shown)) <= SMALL_BYTES:
                 return fit_result(fit(result, era, server), shown)
             return await self._bench.run(cost, lambda: fit_result(fit(result, era, server), shown))
-        except (msgspec.MsgspecError, RecursionError):
+        except json.UnreadableJson:
             text = f"server {server!r} answered with a result that is nested too deeply to be passed on"
             raise ProtocolViolation(text, server=server, outcome="completed") from None
 
@@ -191,7 +192,7 @@ def _masked_value(data: msgspec.Raw, hide: Callable[[str], str]) -> str:
     value = plain(data)
     try:
         return "" if value is None else msgspec.json.encode(masked_in(value)).decode()
-    except (RecursionError, msgspec.MsgspecError):
+    except RecursionError:
         return ""
 
 

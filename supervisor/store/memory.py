@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-import msgspec
 import trio
 
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.messages import EraLearned
 from actors.protocol.agreement.versions import Era
+from actors.protocol.wire import json
 from supervisor.store import Store
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class StoreMemory:
                 continue
             try:
                 offers[name] = decode_offer(row.payload)
-            except (msgspec.MsgspecError, ValueError, RecursionError):
+            except json.UnreadableJson:
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
         if changed:
             log.info("started another way than when they were read, so they are read again: %s", ", ".join(changed))

@@ -27,15 +27,21 @@ ANY: Final = msgspec.json.Decoder(msgspec.Raw)
 """Anything, without making values of it."""
 
 
-class UnreadableJson(Exception):
+class UnreadableJson(ValueError):
     """It is no JSON, not of the shape that was expected, not UTF-8, or nested too deeply; the text says which."""
 
 
+class OtherShape(UnreadableJson):
+    """It is JSON, but not of the shape that was expected."""
+
+
 def read(decoder: msgspec.json.Decoder[T], text: Text) -> T:
-    """Raises `UnreadableJson`."""
+    """Raises `UnreadableJson`, `OtherShape`."""
     try:
         return decoder.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except msgspec.ValidationError as error:
+        raise OtherShape(str(error)) from None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise UnreadableJson(str(error)) from None
 
 
@@ -43,5 +49,5 @@ def read_or(decoder: msgspec.json.Decoder[T], text: Text, otherwise: D) -> T | D
     """Return what is there, or `otherwise` where it is unreadable."""
     try:
         return decoder.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return otherwise

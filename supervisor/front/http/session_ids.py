@@ -127,7 +127,7 @@ class Sealer:
             raise SealBroken
         try:
             claims = _CLAIMS.decode(_decode(body))
-        except (msgspec.DecodeError, ValueError):  # sealed by a version with other claims
+        except ValueError:  # sealed by a version with other claims
             raise SealBroken from None
         if now >= claims.expires_at:
             raise SealBroken
@@ -159,7 +159,7 @@ def _fit_capabilities(raw: msgspec.Raw) -> msgspec.Raw:
     try:
         capabilities = msgspec.json.decode(raw, type=dict[str, Any])
         encoded = msgspec.json.encode(capabilities)
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
+    except (ValueError, OverflowError, RecursionError):
         return msgspec.Raw(b"{}")
     # The brackets bound the depth, so that no later reader runs into a recursion limit.
     if len(encoded) > MAX_CAPABILITIES_BYTES or encoded.count(b"{") + encoded.count(b"[") > MAX_CAPABILITY_BRACKETS:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
 from actors.protocol.asking.forms import Form, FormField
+from actors.protocol.wire import json
 from supervisor.front.pages import question_html
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_response, json_response
@@ -137,9 +137,9 @@ class QuestionPages:
 
 def _read(body: str | bytes) -> PersonsAnswer:
     try:
-        return _answer.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        said = str(error) if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+        return json.read(_answer, body)
+    except json.UnreadableJson as error:
+        said = str(error) if isinstance(error, json.OtherShape) else "it is no JSON"
         text = f'the body has to be like {{"action": "accept", "content": {{...}}}}: {said[:200]}'
         raise InvalidArguments(text) from None
 
@@ -166,9 +166,7 @@ def _value(field: FormField, text: str) -> Any:
     """Return what was typed into a field as JSON has it; the text itself if it is none."""
     if field.kind in ("text", "select"):
         return text
-    with suppress(msgspec.MsgspecError, RecursionError):
-        return msgspec.json.decode(text)
-    return text
+    return json.read_or(json.VALUE, text, text)
 
 
 def _left_s(elicitation: Elicitation) -> float:

@@ -6,7 +6,6 @@ No I/O. authlib writes the messages; what comes back is read by strict types, as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
@@ -18,6 +17,7 @@ from authlib.oauth2.rfc7523.assertion import private_key_jwt_sign
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc.jwk import import_key
 
+from actors.protocol.wire import json
 from supervisor.oauth.issuers.challenge import words_of
 from supervisor.oauth.issuers.grant import OAuthClient, Tokens
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
@@ -50,6 +50,10 @@ class _TokenAnswer(msgspec.Struct):
 
 class _ErrorAnswer(msgspec.Struct):
     error: str
+
+
+_token_answer = msgspec.json.Decoder(_TokenAnswer)
+_error_answer = msgspec.json.Decoder(_ErrorAnswer)
 
 
 class Assertion(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,9 +135,9 @@ def tokens_of(status: int, body: bytes, now: float, before: Tokens | None = None
     if status != 200:
         raise refusal_of(status, body)
     try:
-        answer = msgspec.json.decode(body, type=_TokenAnswer)
+        answer = json.read(_token_answer, body)
         life = None if answer.expires_in is None else float(answer.expires_in)
-    except (ValueError, RecursionError):
+    except ValueError:
         raise OAuthTrouble("its authorization server gave an answer that is no token") from None
     if answer.token_type.lower() != "bearer":
         raise OAuthTrouble("its authorization server gave a token of a type that is not Bearer")
@@ -148,9 +152,8 @@ def tokens_of(status: int, body: bytes, now: float, before: Tokens | None = None
 
 def refusal_of(status: int, body: bytes) -> IssuerRefused:
     """Return what an answer that is no success says. Its text is not repeated, only the standard's words for it."""
-    code = ""
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        code = code_of(msgspec.json.decode(body, type=_ErrorAnswer).error)
+    answer = json.read_or(_error_answer, body, None)
+    code = "" if answer is None else code_of(answer.error)
     said = f"{code}, HTTP {status}" if code else f"HTTP {status}"
     return IssuerRefused(f"its authorization server refused ({said})", code)
 

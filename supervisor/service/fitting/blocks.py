@@ -51,10 +51,7 @@ def holds(text: bytes, marks: tuple[bytes, ...]) -> bool:
 
 def kind_of(block: msgspec.Raw) -> str:
     """Return the `type` of a block; empty for what has none."""
-    try:
-        return _kind.decode(block).kind
-    except msgspec.MsgspecError:
-        return ""
+    return json.read_or(_kind, block, _Kind("")).kind
 
 
 def mentions_unknown(text: bytes, version: str) -> bool:
@@ -69,7 +66,7 @@ def fit(block: msgspec.Raw, version: str) -> msgspec.Raw:
     kind = kind_of(block)
     if kind not in SINCE or version >= SINCE[kind]:
         return block
-    members = json.MEMBERS.decode(block)
+    members = json.read(json.MEMBERS, block)
     said = _audio(members) if kind == "audio" else _link(members)
     beside = {name: members[name] for name in ("annotations", "_meta") if name in members}
     return msgspec.Raw(encode({"type": "text", "text": said, **beside}))
@@ -88,7 +85,4 @@ def _link(members: dict[str, msgspec.Raw]) -> str:
 
 
 def _text(members: dict[str, Any], name: str) -> str:
-    try:
-        return json.STRING.decode(members[name])
-    except (KeyError, msgspec.MsgspecError):
-        return ""
+    return json.read_or(json.STRING, members.get(name, b""), "")

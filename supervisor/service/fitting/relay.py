@@ -129,7 +129,7 @@ def without(body: bytes, *names: str) -> bytes:
     """Return a JSON object without some members; the same bytes where it has none of them."""
     if not any(encode(name) in body for name in names):
         return body
-    members = json.MEMBERS.decode(body)
+    members = json.read(json.MEMBERS, body)
     kept = {name: value for name, value in members.items() if name not in names}
     return body if len(kept) == len(members) else encode(kept)
 
@@ -151,7 +151,7 @@ def _without_modern_members(body: bytes) -> bytes:
     plain = without(body, "resultType", "ttlMs", "cacheScope")
     if encode(META_SERVER_INFO) not in plain:
         return plain
-    members = json.MEMBERS.decode(plain)
+    members = json.read(json.MEMBERS, plain)
     meta = json.read_or(json.MEMBERS, members.get("_meta", b"{}"), None)
     if meta is None or META_SERVER_INFO not in meta:  # what is no object, whoever reads it may judge
         return plain

@@ -54,13 +54,13 @@ def may_not_fit(body: bytes, to: Shown) -> bool:
 def fit_result(body: bytes, to: Shown) -> bytes:
     """Return a result as its client can take it: the same bytes if it can.
 
-    Raises `msgspec.MsgspecError` or RecursionError for what is nested too deeply to be read.
+    Raises `UnreadableJson` for what is nested too deeply to be read.
     """
     if not may_not_fit(body, to):
         return body
     try:
-        members = json.MEMBERS.decode(body)
-    except msgspec.ValidationError:  # no object: whoever reads it may judge
+        members = json.read(json.MEMBERS, body)
+    except json.OtherShape:  # no object: whoever reads it may judge
         return body
     if to.method == "prompts/get":
         changed = _fit_list(members, "messages", _known_message, to.version)
@@ -74,9 +74,7 @@ def _fit_list(members: Members, name: str, known: Known, version: str) -> Member
     """Return members with what is in the list `name` as a client knows it; the same object if nothing changes."""
     if name not in members or not blocks.mentions_unknown(bytes(members[name]), version):
         return members
-    try:
-        listed = json.ELEMENTS.decode(members[name])
-    except msgspec.ValidationError:
+    if (listed := json.read_or(json.ELEMENTS, members[name], None)) is None:
         return members
     fitted_list = [known(item, version) for item in listed]
     if all(new is old for new, old in zip(fitted_list, listed, strict=True)):
@@ -86,9 +84,7 @@ def _fit_list(members: Members, name: str, known: Known, version: str) -> Member
 
 def _known_message(message: msgspec.Raw, version: str) -> msgspec.Raw:
     """Return a message of a prompt whose content a client knows."""
-    try:
-        members = json.MEMBERS.decode(message)
-    except msgspec.ValidationError:
+    if (members := json.read_or(json.MEMBERS, message, None)) is None:
         return message
     content = members.get("content")
     block = blocks.fit(content, version) if content is not None else content

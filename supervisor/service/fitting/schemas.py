@@ -42,10 +42,7 @@ class _TooDeepError(Exception):
 
 def is_of_objects(schema: msgspec.Raw) -> bool:
     """Say whether a schema declares at its root that it is of objects; False for what is no schema."""
-    try:
-        return bytes(_typed.decode(schema).type) == b'"object"'
-    except msgspec.MsgspecError:
-        return False
+    return bytes(json.read_or(_typed, schema, _Typed()).type) == b'"object"'
 
 
 def is_movable(schema: msgspec.Raw) -> bool:
@@ -62,14 +59,14 @@ def wrap(schema: msgspec.Raw) -> msgspec.Raw | None:
     if not is_movable(schema):
         return None
     try:
-        members = json.MEMBERS.decode(schema)
+        members = json.read(json.MEMBERS, schema)
         dialect = {"$schema": members["$schema"]} if _text(members.get("$schema")) else {}
         if _has_base(members):  # a document of its own, which says its dialect itself, too
             inner = schema
         else:
             rest = {name: value for name, value in members.items() if name not in dialect}
             inner = _move(msgspec.Raw(encode(rest)) if dialect else schema, MAX_DEPTH)
-    except (_TooDeepError, msgspec.MsgspecError, RecursionError):
+    except (_TooDeepError, json.UnreadableJson):
         return None
     return msgspec.Raw(encode({**dialect, "type": "object", "properties": {"result": inner}, "required": ["result"]}))
 
@@ -82,8 +79,8 @@ def _move(schema: msgspec.Raw, depth: int) -> msgspec.Raw:
     if not depth:
         raise _TooDeepError
     if text[:1] == b"[":
-        return msgspec.Raw(encode([_move(item, depth - 1) for item in json.ELEMENTS.decode(schema)]))
-    members = json.MEMBERS.decode(schema)
+        return msgspec.Raw(encode([_move(item, depth - 1) for item in json.read(json.ELEMENTS, schema)]))
+    members = json.read(json.MEMBERS, schema)
     if _has_base(members):
         return schema
     return msgspec.Raw(encode({name: _value(name, value, depth - 1) for name, value in members.items()}))
@@ -96,7 +93,7 @@ def _value(keyword: str, value: msgspec.Raw, depth: int) -> Any:
         reference = _text(value)
         return f"{_HERE}{reference[1:]}" if reference == "#" or reference.startswith("#/") else value
     if keyword in _NAMED and bytes(value)[:1] == b"{":
-        return {name: _move(each, depth) for name, each in json.MEMBERS.decode(value).items()}
+        return {name: _move(each, depth) for name, each in json.read(json.MEMBERS, value).items()}
     return _move(value, depth)
 
 
@@ -106,10 +103,7 @@ def _has_base(members: dict[str, msgspec.Raw]) -> bool:
 
 
 def _text(value: msgspec.Raw | None) -> str:
-    try:
-        return json.STRING.decode(value) if value is not None else ""
-    except msgspec.MsgspecError:
-        return ""
+    return json.read_or(json.STRING, value, "") if value is not None else ""
 
 
 def without_booleans(schema: msgspec.Raw) -> msgspec.Raw | None:
@@ -121,9 +115,9 @@ def without_booleans(schema: msgspec.Raw) -> msgspec.Raw | None:
     if not _MAY_BE_BOOLEAN.search(bytes(schema)):
         return None
     try:
-        members = json.MEMBERS.decode(schema)
-        properties = json.MEMBERS.decode(members.get("properties", b"{}"))
-    except msgspec.ValidationError:
+        members = json.read(json.MEMBERS, schema)
+        properties = json.read(json.MEMBERS, members.get("properties", b"{}"))
+    except json.UnreadableJson:
         return None
     booleans = {name: _MEANT[bytes(value)] for name, value in properties.items() if bytes(value) in _MEANT}
     if not booleans:
