@@ -21,6 +21,7 @@ import trio_websocket
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from actors.transport.http.head import METHOD, NAME, VERSION
 
 PAGE_TIMEOUT_S = 10.0
 SEARCH_TIMEOUT_S = 40.0
@@ -150,9 +151,9 @@ class DaemonClient:
         params = {"name": name, "arguments": arguments, **(retry or {})}
         headers = {"content-type": "application/json", "accept": "application/json"}
         if asked is None:
-            headers["mcp-protocol-version"] = LATEST_LEGACY
+            headers[VERSION] = LATEST_LEGACY
         else:
-            headers |= {"mcp-protocol-version": LATEST_MODERN, "mcp-method": "tools/call", "mcp-name": name}
+            headers |= {VERSION: LATEST_MODERN, METHOD: "tools/call", NAME: name}
             params["_meta"] = {META_VERSION: LATEST_MODERN, META_CAPABILITIES: asked}
         body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)

@@ -15,6 +15,9 @@ from actors.protocol.wire.outgoing import Outgoing
 
 SESSION: Final = "mcp-session-id"
 VERSION: Final = "mcp-protocol-version"
+METHOD: Final = "mcp-method"
+NAME: Final = "mcp-name"
+LAST_EVENT: Final = "last-event-id"
 JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 ENCODING: Final = "gzip"
@@ -42,9 +45,9 @@ _message = msgspec.json.Decoder(_Message)
 def head_of(message: Outgoing, session: str) -> dict[str, str]:
     head = {"content-type": JSON, "accept": f"{JSON}, {EVENTS}", **head_of_session(message.version, session)}
     if message.version in MODERN_VERSIONS:
-        head["mcp-method"] = message.method
+        head[METHOD] = message.method
         if message.name:
-            head["mcp-name"] = field_value(message.name)
+            head[NAME] = field_value(message.name)
     return head
 
 

@@ -28,6 +28,7 @@ from actors.transport.http.client.verdict import expiry, is_expired
 from actors.transport.http.head import (
     EVENTS,
     JSON,
+    LAST_EVENT,
     MAX_MIRRORED_CHARS,
     SESSION,
     answers,
@@ -210,7 +211,7 @@ class StreamableHttp:
         """Open a stream, or read on in it, to its end; True if no more comes of it: it is answered, or not kept."""
         head = {"accept": EVENTS, **head_of_session(self._version, self._session)}
         if place.id:
-            head["last-event-id"] = place.id
+            head[LAST_EVENT] = place.id
         with suppress(httpx2.HTTPError):
             async with self._site.request("GET", head) as response:
                 if response.status_code != 200:

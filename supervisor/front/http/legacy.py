@@ -25,7 +25,7 @@ from actors.protocol.wire.codes import INVALID_REQUEST, REQUEST_CANCELLED
 from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream
-from supervisor.front.http.heads.head import Accepts, Head
+from supervisor.front.http.heads.head import SESSION, Accepts, Head
 from supervisor.front.http.heads.ladder import legacy_version
 from supervisor.front.http.heads.refusal import refuse, refuse_message
 from supervisor.front.http.redelivery import Redelivery
@@ -48,8 +48,6 @@ from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import NO_SESSION, Exchange, Voice
 from supervisor.service.port import Answer, failure
-
-SESSION_HEADER: Final = b"mcp-session-id"
 
 _HERE: Final = frozenset({"ping", "subscriptions/listen", "initialize", "logging/setLevel"})
 
@@ -145,7 +143,7 @@ class LegacyFront:
             told=self._service.revisions(principal),
             door=self._door,
         )
-        await _respond(http, accepts, answer.body, ((SESSION_HEADER, session.token),))
+        await _respond(http, accepts, answer.body, ((SESSION, session.token),))
 
     async def _request(
         self,

@@ -13,13 +13,11 @@ from functools import lru_cache
 
 import msgspec
 
+from actors.transport.http import head
 from supervisor.front.edge.fields import Fields
 
-VERSION = b"mcp-protocol-version"
-SESSION = b"mcp-session-id"
-METHOD = b"mcp-method"
-NAME = b"mcp-name"
-LAST_EVENT = b"last-event-id"
+VERSION, SESSION = head.VERSION.encode(), head.SESSION.encode()
+METHOD, NAME, LAST_EVENT = head.METHOD.encode(), head.NAME.encode(), head.LAST_EVENT.encode()
 
 _SENTINEL = "=?base64?"
 
