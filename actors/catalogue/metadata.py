@@ -146,10 +146,7 @@ def _decode(raw: msgspec.Raw) -> Any:
 
 def _schema(tool: Tool) -> Any:
     """Return the input schema as the server wrote it: ours has a `type` even where the server forgot it."""
-    try:
-        declared = json.read(_definition, tool.definition).input_schema
-    except json.UnreadableJson:
-        declared = tool.input_schema
+    declared = json.read_or(_definition, tool.definition, _Definition(tool.input_schema)).input_schema
     if bytes(declared) or bytes(tool.definition) not in (b"", b"{}"):
         return _decode(declared)
     return _decode(tool.input_schema)

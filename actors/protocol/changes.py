@@ -118,7 +118,4 @@ def is_supported(end: Answered[Tag] | Refused[Tag] | Malformed[Tag] | Failure | 
 
 def subscribable(capabilities: msgspec.Raw) -> bool:
     """Say whether a server with these capabilities tells of changes of resources (MCP, server/resources)."""
-    try:
-        return json.read(_capabilities, capabilities).resources.subscribe
-    except json.UnreadableJson:
-        return False
+    return json.read_or(_capabilities, capabilities, _Capabilities()).resources.subscribe

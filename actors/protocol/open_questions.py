@@ -110,10 +110,7 @@ class OpenQuestions:
         """Return the call whose progress token a question repeats (our id of it); None if it repeats none."""
         if b"progressToken" not in bytes(params):
             return None
-        try:
-            token = json.read(_params, params).meta.token
-        except json.UnreadableJson:
-            return None
+        token = json.read_or(_params, params, _Params()).meta.token
         return self._exchanges.of(encode(token)) if token else None
 
     def answer(self, id_: bytes, result: bytes | ErrorObject) -> None:

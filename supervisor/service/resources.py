@@ -208,10 +208,7 @@ def _with_own_name(server: str, item: Mapping[str, msgspec.Raw], name: Callable[
 
 
 def _text(raw: msgspec.Raw) -> str:
-    try:
-        return str(json.read(json.VALUE, raw))
-    except json.UnreadableJson:
-        return ""
+    return str(json.read_or(json.VALUE, raw, ""))
 
 
 def decoded(params: msgspec.Raw, type_: type[Any], wrong: str) -> Any:

@@ -70,10 +70,7 @@ def is_incomplete(result: msgspec.Raw) -> bool:
     body = bytes(result)
     if _MARK not in body:
         return False
-    try:
-        return json.read(_kind, body).kind == KIND
-    except json.UnreadableJson:
-        return False
+    return json.read_or(_kind, body, _Kind()).kind == KIND
 
 
 def read(result: msgspec.Raw) -> InputRequired:

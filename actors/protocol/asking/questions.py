@@ -54,10 +54,7 @@ _cancelled = msgspec.json.Decoder(_Cancelled)
 
 def cancelled_id(params: msgspec.Raw) -> bytes:
     """Return the JSON text of the id that a `notifications/cancelled` is about; empty if it has none."""
-    try:
-        return bytes(json.read(_cancelled, params).request_id)
-    except json.UnreadableJson:
-        return b""
+    return bytes(json.read_or(_cancelled, params, _Cancelled(msgspec.Raw(b""))).request_id)
 
 
 def refusal(method: str, params: msgspec.Raw) -> str | None:
@@ -91,7 +88,7 @@ def _may_be_opened(params: msgspec.Raw) -> bool:
     try:
         url = json.read(_address, params).url
         address = urlsplit(url)
-    except (json.UnreadableJson, ValueError):
+    except ValueError:
         return False
     if address.scheme.lower() not in SCHEMES or not address.hostname or "@" in address.netloc:
         return False

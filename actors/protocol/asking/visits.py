@@ -43,10 +43,7 @@ _elicitations = msgspec.json.Decoder(_Elicitations)
 
 def id_of(params: msgspec.Raw) -> str:
     """Return the id that a question, or the note of its end, gives a visit; empty if none that can be kept."""
-    try:
-        id_ = json.read(_visit, params).id
-    except json.UnreadableJson:
-        return ""
+    id_ = json.read_or(_visit, params, _Visit("")).id
     return id_ if len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES else ""
 
 
@@ -54,10 +51,7 @@ def ids_in(error: ErrorObject) -> tuple[str, ...]:
     """Return the ids of the visits that an error asks for."""
     if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
         return ()
-    try:
-        wanted = json.read(_elicitations, error.data).elicitations
-    except json.UnreadableJson:
-        return ()
+    wanted = json.read_or(_elicitations, error.data, _Elicitations([])).elicitations
     ids = dict.fromkeys(each.id for each in wanted)
     return tuple(id_ for id_ in ids if 0 < len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES)
 

@@ -152,20 +152,15 @@ def read_created(result: msgspec.Raw, era: Era) -> Task | None:
     body = bytes(result)
     if len(body) > MAX_CREATED_BYTES or _MARK not in body:
         return None
-    try:
-        if era == "legacy":
-            return _usable(json.read(_created, body).task)
-        return _usable(json.read(_task, body)) if bytes(json.read(_kind, body).kind) == _MARK else None
-    except json.UnreadableJson:
-        return None
+    if era == "legacy":
+        made = json.read_or(_created, body, None)
+        return None if made is None else _usable(made.task)
+    return read_task(result) if bytes(json.read_or(_kind, body, _Kind()).kind) == _MARK else None
 
 
 def read_task(said: msgspec.Raw) -> Task | None:
     """Return what a result, or the params of a notification, tells of a task; None if that cannot be read."""
-    try:
-        return _usable(json.read(_task, said))
-    except json.UnreadableJson:
-        return None
+    return _usable(json.read_or(_task, said, None))
 
 
 def related_task(said: msgspec.Raw) -> str:
@@ -225,8 +220,8 @@ def with_extension(capabilities: bytes) -> bytes:
     return encode({**members, "extensions": {**extensions, EXTENSION: {}}})
 
 
-def _usable(task: Task) -> Task | None:
-    return task if 0 < len(task.id) <= MAX_ID_CHARS else None
+def _usable(task: Task | None) -> Task | None:
+    return task if task is not None and 0 < len(task.id) <= MAX_ID_CHARS else None
 
 
 def _is_there(value: msgspec.Raw | None) -> bool:

@@ -117,10 +117,7 @@ def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, st
 
     What is not there, null, or of another kind has none. Nothing of the arguments is read but what lies on the way.
     """
-    try:
-        arguments = _select(mirrors, json.read(_request, request).params)
-    except json.UnreadableJson:
-        return {}
+    arguments = _select(mirrors, json.read_or(_request, request, _Request(_Params())).params)
     texts = {field: _text(argument) for field, argument in arguments.items()}
     return {field: text for field, text in texts.items() if text is not None}
 
@@ -157,10 +154,7 @@ def _at(objects: dict[tuple[str, ...], dict[str, msgspec.Raw]], path: tuple[str,
     for length in range(1, len(path)):
         if path[:length] not in objects:
             inner = objects[path[: length - 1]].get(path[length - 1], b"{}")
-            try:
-                objects[path[:length]] = json.read(json.MEMBERS, inner)
-            except json.UnreadableJson:
-                objects[path[:length]] = {}
+            objects[path[:length]] = json.read_or(json.MEMBERS, inner, {})
     return objects[path[:-1]].get(path[-1])
 
 

@@ -141,12 +141,7 @@ def log_level(raw: msgspec.Raw) -> LogLevel | None:
 
 def client_name(raw: msgspec.Raw) -> str:
     """Return what a client calls itself, cut; empty if it does not say."""
-    if not raw:
-        return ""
-    try:
-        return fit_text(json.read(_client_info, raw).name, MAX_NAME_BYTES)
-    except json.UnreadableJson:
-        return ""
+    return fit_text(json.read_or(_client_info, raw, _ClientInfo()).name, MAX_NAME_BYTES) if raw else ""
 
 
 def fit_text(text: str, limit_bytes: int) -> str:

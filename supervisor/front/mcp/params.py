@@ -45,11 +45,11 @@ class Initialize(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):
-    request_id: Key
+    request_id: Key | None
 
 
 class _SetLevel(msgspec.Struct, frozen=True):
-    level: msgspec.Raw
+    level: msgspec.Raw = msgspec.Raw(b"")
 
 
 _initialize = msgspec.json.Decoder(Initialize)
@@ -67,10 +67,7 @@ def read_initialize(params: msgspec.Raw) -> Initialize:
 
 def read_cancelled(params: msgspec.Raw) -> Key | None:
     """Return the id of the request that `notifications/cancelled` names; None if it names none."""
-    try:
-        return json.read(_cancelled, params).request_id
-    except json.UnreadableJson:
-        return None
+    return json.read_or(_cancelled, params, _Cancelled(None)).request_id
 
 
 def read_level(params: msgspec.Raw) -> LogLevel:
@@ -78,10 +75,7 @@ def read_level(params: msgspec.Raw) -> LogLevel:
 
     Raises `InvalidArguments`.
     """
-    try:
-        level = log_level(json.read(_set_level, params).level)
-    except json.UnreadableJson:
-        level = None
+    level = log_level(json.read_or(_set_level, params, _SetLevel()).level)
     if level is None:
         raise InvalidArguments(f'"params.level" must be one of {", ".join(LOG_LEVELS)}')
     return level

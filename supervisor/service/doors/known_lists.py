@@ -12,9 +12,11 @@ from typing import Final
 import msgspec
 
 from actors.catalogue.offer import Offer
+from actors.errors import InvalidArguments
 from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, capability_names
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.fitting.tool_definitions import fit
 
 KINDS: Final[dict[str, Kind]] = {method: kind for kind, method in METHODS.items()}
@@ -26,18 +28,11 @@ MAX_BYTES: Final = 512 * 1024
 """A page ends with the entry that exceeds it: some clients take no message of a MiB."""
 
 
-class _Paged(msgspec.Struct):
-    cursor: str | None = None
-
-
-_paged = msgspec.json.Decoder(_Paged)
-
-
 def position_of(params: msgspec.Raw) -> int | None:
     """Return with which entry a page begins; None if only the server knows, or may say what is wrong."""
     try:
-        cursor = json.read(_paged, params).cursor if bytes(params) else None
-    except json.UnreadableJson:
+        cursor = cursor_of(params)
+    except InvalidArguments:
         return None
     if cursor is None:
         return 0

@@ -63,10 +63,7 @@ def members_of(params: msgspec.Raw, what: str = "'params'") -> dict[str, msgspec
 
 def text_of(value: msgspec.Raw | None) -> str:
     """Return the value of a JSON string, cut; empty for anything else: the server may judge it."""
-    try:
-        return json.read(json.STRING, value)[:MAX_NAME_CHARS] if value is not None else ""
-    except json.UnreadableJson:
-        return ""
+    return json.read_or(json.STRING, b"" if value is None else value, "")[:MAX_NAME_CHARS]
 
 
 def is_method(method: str) -> bool:

@@ -92,10 +92,7 @@ def fit(result: Result, era: Era, server: str) -> bytes:
         raise ProtocolViolation(text, server=server, outcome="completed")
     if result.era == "legacy":
         return body if era == "legacy" else with_member(without(body, "resultType"), b'"resultType":"complete"')
-    try:
-        kind = bytes(json.read(_kind, body).kind)
-    except json.UnreadableJson:
-        kind = b"?"
+    kind = bytes(json.read_or(_kind, body, _Kind(msgspec.Raw(b"?"))).kind)
     if kind not in (b'"complete"', b"null"):
         shown = kind[:40].decode(errors="replace")
         text = f"server {server!r} answered with a result of type {shown}, which this client cannot take"
@@ -237,10 +234,7 @@ def has_failed(body: msgspec.Raw) -> bool:
     text = bytes(body)
     if b'"isError"' not in text:
         return False
-    try:
-        return json.read(_failed, text).isError
-    except json.UnreadableJson:
-        return False
+    return json.read_or(_failed, text, _Failed()).isError
 
 
 def as_tool_result(error: RemoteError, method: str) -> Result | None:

@@ -72,10 +72,7 @@ def is_projected(definition: msgspec.Raw, version: str) -> bool:
     """Say whether a client of a revision is told that the results of a tool are objects with a `result`."""
     if _OUTPUT_MARK not in bytes(definition):
         return False
-    try:
-        schema = json.read(_output, definition).schema
-    except json.UnreadableJson:
-        return False
+    schema = json.read_or(_output, definition, _Output()).schema
     return _lacks_object(schema, version) and schemas.is_movable(schema)
 
 

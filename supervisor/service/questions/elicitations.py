@@ -175,8 +175,5 @@ def _action_of(answer: msgspec.Raw | None) -> str:
     """Return what became of a question: what its answer says, `none` if nobody gave one."""
     if answer is None:
         return "none"
-    try:
-        action = json.read(_answer, answer).action
-    except json.UnreadableJson:
-        return "unreadable"
+    action = json.read_or(_answer, answer, _Answer()).action
     return action if action in ("accept", "decline", "cancel") else "unreadable"

@@ -287,12 +287,11 @@ def _addresses(error: RemoteError) -> dict[str, InputRequest]:
     """Return the questions of an error that wants addresses visited before the request is made again (-32042)."""
     if len(error.error.data) > MAX_ADDRESSES_BYTES:
         return {}
-    try:
-        wanted = json.read(_elicitations, error.error.data).elicitations[: input_required.MAX_REQUESTS]
-    except json.UnreadableJson:
-        return {}
+    wanted = json.read_or(_elicitations, error.error.data, _Elicitations([])).elicitations[
+        : input_required.MAX_REQUESTS
+    ]
     requests = {}
-    for number, members in enumerate(wanted, 1):
+    for number, members in enumerate(wanted[: input_required.MAX_REQUESTS], 1):
         params = msgspec.Raw(encode({name: value for name, value in members.items() if name != "elicitationId"}))
         if refusal(ELICIT, params) is None:
             requests[f"question-{number}"] = InputRequest(ELICIT, params)
