@@ -132,15 +132,11 @@ def _width_of(columns: Sequence[tuple[str, int]]) -> int:
 
 
 def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]], size: int) -> Text:
-    line = Text()
-    if len(name) > size:  # a name that has no room stands alone: it must be there whole, to be copied
-        line.append_text(name).append("\n" + " " * size)
-    else:
-        line.append_text(name).append(" " * (size - len(name)))
+    # A name that has no room stands alone: it must be there whole, to be copied.
+    line = Text.assemble(name, "\n" + " " * size if len(name) > size else " " * (size - len(name)))
     for place, (fact, (_, width)) in enumerate(zip(facts, columns, strict=True)):
         space = " " * (width - len(fact))
-        line.append("  ")
-        line.append_text(fact).append(space) if place == 0 else line.append(space).append_text(fact)
+        line.append("  ").append_text(Text.assemble(*((fact, space) if place == 0 else (space, fact))))
     return line
 
 

@@ -18,9 +18,9 @@ MODERN_VERSION = "2026-07-28"
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 
-Answer = TypeVar("Answer", bound="str | dict[str, Any]")
 Run = Callable[[dict[str, Any]], "str | dict[str, Any]"]
 """What a tool does: arguments in; text, or an object that is also the structured content, out. ValueError: isError."""
+AnyRun = TypeVar("AnyRun", bound=Run)
 
 
 class ProtocolError(Exception):
@@ -62,12 +62,10 @@ class StdioServer:
             definition["annotations"] = {"readOnlyHint": True}
         self._tools[name] = (definition, run)
 
-    def tool(
-        self, description: str, *, read_only: bool = False, **properties: dict[str, Any]
-    ) -> Callable[[Callable[[dict[str, Any]], Answer]], Callable[[dict[str, Any]], Answer]]:
+    def tool(self, description: str, *, read_only: bool = False, **properties: Any) -> Callable[[AnyRun], AnyRun]:
         """Offer the decorated function as a tool of its name."""
 
-        def add(run: Callable[[dict[str, Any]], Answer]) -> Callable[[dict[str, Any]], Answer]:
+        def add(run: AnyRun) -> AnyRun:
             self.add_tool(run.__name__, description, properties, run, read_only=read_only)
             return run
 

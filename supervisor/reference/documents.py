@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -22,33 +22,26 @@ from supervisor.reference.configuration import blocks, table
 
 USAGE = "usage: python -m supervisor.reference.documents [--write]\n"
 
-PARTS = {
-    "docs/commands.md": ("commands",),
-    "docs/lifecycle.md": ("lifecycle",),
-    "docs/errors.md": ("errors",),
-    "docs/configuration.md": tuple(blocks()),
-}
-"""Which files have which generated parts."""
+
+def parts() -> dict[str, dict[str, str]]:
+    """Return the generated parts of each file by their names."""
+    return {
+        "docs/commands.md": {"commands": commands()},
+        "docs/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
+        "docs/errors.md": {"errors": error_table()},
+        "docs/configuration.md": blocks(),
+    }
 
 
-def part(name: str) -> str:
-    made = {"lifecycle": lifecycle, "commands": commands, "errors": error_table}
-    return made[name]() if name in made else blocks()[name]
-
-
-def rewrite(text: str, names: tuple[str, ...]) -> str:
+def rewrite(text: str, generated: Mapping[str, str]) -> str:
     """Return `text` with these parts replaced by the present ones. Raises `ValueError` if one is missing."""
-    for name in names:
+    for name, part in generated.items():
         begin, end = f"<!-- generated: {name} -->", f"<!-- end: {name} -->"
         pieces = re.split(f"{begin}.*?{end}", text, flags=re.DOTALL)
         if len(pieces) != 2:
             raise ValueError(f"the part {name} is there {len(pieces) - 1} times instead of once")
-        text = f"{begin}\n{part(name)}\n{end}".join(pieces)
+        text = f"{begin}\n{part}\n{end}".join(pieces)
     return text
-
-
-def lifecycle() -> str:
-    return f"```mermaid\n{mermaid()}\n```"
 
 
 def commands() -> str:
@@ -93,10 +86,10 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(USAGE)
         return 64
     different = []
-    for name, names in PARTS.items():
+    for name, generated in parts().items():
         file = Path(name)
         before = file.read_text(encoding="utf-8")
-        after = rewrite(before, names)
+        after = rewrite(before, generated)
         if after != before:
             different.append(name)
             if arguments:
