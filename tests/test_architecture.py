@@ -199,6 +199,7 @@ TRANSITIVE = {
 
 UNUSED = {
     "actors.kit.fairness.gate.Gate.free": "shows that no place is lost",
+    "supervisor.servers.deployment.diff": "a reload acts on it",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_headers_complete": "called by httptools",
@@ -209,7 +210,7 @@ UNUSED = {
 """Public names that nothing but tests refers to, and what for they are there all the same."""
 
 UNRAISED = {"SupervisorError": "the base of all of them"}
-UNSENT = {"ServerRemoved": "a reload sends it for a server that is gone"}
+UNSENT = {"ServerRemoved": "a reload sends it for what the diff of two deployments says is gone"}
 
 
 @cache

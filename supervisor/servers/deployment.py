@@ -4,7 +4,7 @@ Rules of this file:
 - Who needs a part of it reads it from the newest deployment when it needs it, and keeps nothing of it by server; an
   actor takes what it needs when it is made: the launch of an actor does not change.
 - What has the same name in the configuration and where it is used is taken over by that name.
-- A deployment is made without I/O.
+- A deployment is made without I/O, and two of them can be compared: see `diff`.
 """
 
 from __future__ import annotations
@@ -138,6 +138,20 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         return deployed.unset if deployed is not None else ()
 
 
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """What a newer deployment changes: names of servers, sorted, and of the daemon's settings.
+
+    `changed` have another entry; those of them whose launch is another one, too, are `relaunched`.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    relaunched: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+
 def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
@@ -147,7 +161,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
         settings=configuration.settings,
         entries=entries,
         servers=servers,
-        resting=_resting_servers(configuration),
+        resting=(*_broken_servers(configuration), *_disabled_servers(configuration)),
         problems=configuration.problems,
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},
@@ -200,9 +214,34 @@ def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
     )
 
 
-def _resting_servers(configuration: Configuration) -> tuple[RestingServer, ...]:
-    """Return the servers that are wrong, one for each problem, and those switched off: `run` has said all of that."""
-    broken = [RestingServer(name=each.server, reason=str(each)) for each in configuration.problems if each.server]
+def _disabled_servers(configuration: Configuration) -> list[RestingServer]:
     disabled = [config for config in configuration.servers if config.disabled]
-    off = [RestingServer(name=config.path_name, kind=config.kind, disabled=True) for config in disabled]
-    return (*broken, *off)
+    return [RestingServer(name=config.path_name, kind=config.kind, disabled=True) for config in disabled]
+
+
+def _broken_servers(configuration: Configuration) -> list[RestingServer]:
+    """Return one for each problem of a server: `run` has said them all before the log began."""
+    problems = configuration.problems
+    return [RestingServer(name=each.server, reason=str(each)) for each in problems if each.server]
+
+
+def diff(old: Deployment, new: Deployment) -> Difference:
+    """Return what is different in `new`. Two entries that only spell the same thing otherwise are unchanged."""
+    before, after = old.server_names, new.server_names
+    same = {name for name in before & after if _entry(old, name) == _entry(new, name)}
+    changed = before & after - same
+    running = [name for name in changed if name in old.servers and name in new.servers]
+    return Difference(
+        added=tuple(sorted(after - before)),
+        removed=tuple(sorted(before - after)),
+        changed=tuple(sorted(changed)),
+        unchanged=tuple(sorted(same)),
+        relaunched=tuple(sorted(name for name in running if old.servers[name].digest != new.servers[name].digest)),
+        settings=tuple(
+            name for name in Settings.__struct_fields__ if getattr(old.settings, name) != getattr(new.settings, name)
+        ),
+    )
+
+
+def _entry(deployment: Deployment, name: str) -> tuple[ServerConfig | None, list[RestingServer]]:
+    return deployment.entries.get(name), [resting for resting in deployment.resting if resting.name == name]
