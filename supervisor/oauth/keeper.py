@@ -105,12 +105,11 @@ class Keeper:
         return tokens.access
 
     def on_accepted(self, token: str) -> None:
-        """Take that the server knows a token."""
         if token == self._doubted:
             self._doubted = ""
 
     async def on_refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
-        """Take that the server refused a token, or none; see `Authorizer.refused`."""
+        """Take that the server refused a token, or none; see `Authorizer.on_refused`."""
         challenge = challenge_of(challenges)
         if status == 403:
             return await self._more(token, challenge)

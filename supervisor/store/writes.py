@@ -46,7 +46,6 @@ class Write(msgspec.Struct, frozen=True):
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """What the database executes."""
         return self._statements if self.usage is None else ((_ADD_USAGE, astuple(self.usage)),)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 import trio
-from quart import Response, request
+from quart import Response, abort, request
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
@@ -22,7 +22,7 @@ from actors.protocol.asking.forms import Form, FormField
 from actors.protocol.wire import json
 from supervisor.front.pages import question_html
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import error_response, json_response
+from supervisor.front.pages.app import json_response
 from supervisor.front.pages.requests import Unreadable, read_form
 from supervisor.host.loop.workbench import beside
 from supervisor.service.questions.elicitations import PAGES, Action, Elicitation, Elicitations
@@ -63,7 +63,6 @@ class QuestionPages:
         self._elicitations = elicitations
 
     async def list_questions(self) -> Response:
-        """Answer `GET /api/questions`: all that wait, the oldest first."""
         rows: list[bytes] = []
         for each in self._elicitations.of(self._view.principal):
             rows.append(msgspec.json.encode(self._row(each)))
@@ -71,16 +70,12 @@ class QuestionPages:
         return json_response({"questions": [msgspec.Raw(row) for row in rows]})
 
     async def show_question(self, question: str) -> Response:
-        """Answer `GET /api/questions/{question}`."""
-        elicitation = self._find(question)
-        return json_response(self._row(elicitation)) if elicitation is not None else error_response(404, GONE)
+        return json_response(self._row(self._find(question) or abort(404, GONE)))
 
     async def answer(self, question: str) -> Response:
         """Answer `POST /api/questions/{question}` with a body like `{"action": "accept", "content": {...}}`."""
         body = await request.get_data()
-        elicitation = self._find(question)
-        if elicitation is None:
-            return error_response(404, GONE)
+        elicitation = self._find(question) or abort(404, GONE)
         given = _read(body)
         self._elicitations.answer(elicitation, given.action, given.content)
         return json_response({"id": question, "action": given.action})
@@ -92,20 +87,20 @@ class QuestionPages:
     async def question(self, question: str) -> Response:
         elicitation = self._find(question)
         if elicitation is None:
-            return _html(question_html.word("No question", GONE), 404)
+            return _word("No question", GONE, 404)
         return _html(question_html.question(elicitation, _left_s(elicitation), {}, {}))
 
     async def answer_form(self, question: str) -> Response:
         body = await request.body
         if self._find(question) is None:
-            return _html(question_html.word("No question", GONE), 404)
+            return _word("No question", GONE, 404)
         try:
             typed, files = await beside(partial(read_form, request.content_type or "", body))
         except Unreadable as error:
-            return _html(question_html.word("Not an answer", str(error)), 400)
+            return _word("Not an answer", str(error), 400)
         elicitation = self._find(question)  # somebody else may have answered meanwhile
         if elicitation is None:
-            return _html(question_html.word("No question", GONE), 404)
+            return _word("No question", GONE, 404)
         action: Action = "accept" if typed["action"] == ["accept"] else "decline"
         content = _content(elicitation.form, typed, files)
         try:
@@ -114,7 +109,7 @@ class QuestionPages:
             wrong: dict[str, str] = dict(error.details or {}).get("fields", {})
             return _html(question_html.question(elicitation, _left_s(elicitation), content, wrong), 400)
         text = "The server has your answer" if action == "accept" else "The server was told that you said no"
-        return _html(question_html.word("Thank you", f"{text}. You can close this window."))
+        return _word("Thank you", f"{text}. You can close this window.")
 
     def _find(self, question: str) -> Elicitation | None:
         return self._elicitations.find(question, self._view.principal)
@@ -171,6 +166,10 @@ def _value(field: FormField, text: str) -> Any:
 
 def _left_s(elicitation: Elicitation) -> float:
     return max(0.0, elicitation.expires - trio.current_time())
+
+
+def _word(title: str, text: str, status: int = 200) -> Response:
+    return _html(question_html.word(title, text), status)
 
 
 def _html(body: str, status: int = 200) -> Response:

@@ -52,10 +52,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
     entry = catalogue.entries.get(status.server)
     if entry is not None:
         offer = entry.offer
-        row["tools"] = len(offer.tools)
-        row["resources"] = len(offer.resources)
-        row["templates"] = len(offer.templates)
-        row["prompts"] = len(offer.prompts)
+        row |= {name: len(getattr(offer, name)) for name in ("tools", "resources", "templates", "prompts")}
         tokens = sum(offer.token_counts.values())
         row["tokens"] = tokens if offer.token_counts else None
         row["tokens_exact"] = offer.tokens_exact
