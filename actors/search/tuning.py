@@ -77,6 +77,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     named_server: float = 0.3  # how much better the documents of a server are that the query names in full
     verb_contradiction: float = 0.12
     sentences_from: int = 24  # from this many words on every sentence is scored on its own
+    whole_query: float = 0.35  # share of the whole query's score beside the best sentence's
     courtesy: float = 0.6  # weight of a sentence that greets, thanks or tells the circumstances
     referred: float = 0.4  # weight of what a wish leaves to the one before
     min_matched: float = 0.13  # share of the query's idf mass below which a document does not match

@@ -40,23 +40,23 @@ def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | Non
     whole = scorer.score(_rarest(corpus, terms))
     if sentences:
         weighted = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
-        return _together(whole, weighted)
+        return _together(corpus.tuning.whole_query, whole, weighted)
     if not wishes:
         return whole
     parts = [part for part in map(scorer.score, wishes) if part.values.max(initial=0.0) > 0]
     if len(parts) < 2:
         return whole
     greatest = max(float(part.values.max()) for part in parts)
-    return _together(whole, [(greatest / float(part.values.max()), part) for part in parts])
+    return _together(1.0, whole, [(greatest / float(part.values.max()), part) for part in parts])
 
 
-def _together(whole: Scores, parts: Sequence[tuple[float, Scores]]) -> Scores:
-    """Return the whole query's scores and the best of its parts', each times its weight."""
+def _together(share: float, whole: Scores, parts: Sequence[tuple[float, Scores]]) -> Scores:
+    """Return a share of the whole query's scores and the best of its parts', each times its weight."""
     every = [whole, *(part for _, part in parts)]
     return Scores(
-        values=whole.values + np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts]),
+        values=share * whole.values + np.maximum.reduce([part.values * np.float32(weight) for weight, part in parts]),
         matched=np.maximum.reduce([part.matched for part in every]),
-        perfect=whole.perfect + max(weight * part.perfect for weight, part in parts),
+        perfect=share * whole.perfect + max(weight * part.perfect for weight, part in parts),
         chances=np.maximum.reduce([part.chances for part in every]),
         evidence=tuple(evidence for part in every for evidence in part.evidence),
     )

@@ -73,17 +73,13 @@ class Visible:
         seen = self.now(principal)
         with trio.move_on_after(seconds) as waiting:
             while coming(seen, self.statuses(principal)) - self._overdue.get(principal, frozenset()):
-                await self._wait_for_change()
+                await self.changed_since(*self.versions)
                 seen = self.now(principal)
         if waiting.cancelled_caught:
             seen = self.now(principal)
             late = coming(seen, self.statuses(principal))
             self._overdue[principal] = self._overdue.get(principal, frozenset()) | late
         return seen
-
-    async def _wait_for_change(self) -> None:
-        """Wait until there is a newer catalogue, or anything more is reported of a server."""
-        await self.changed_since(*self.versions)
 
 
 async def _end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:
