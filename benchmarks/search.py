@@ -30,7 +30,7 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.search import Index, analyse
 from benchmarks import meanings
 from supervisor.metatools.arguments import tools
-from supervisor.metatools.discovery import DiscoverySettings, discovered
+from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
 from supervisor.metatools.servers.unavailable import FITS
 
 ToolPath = tuple[str, str]
@@ -95,7 +95,7 @@ def asking(catalogue: Catalogue, top: int, settings: DiscoverySettings | None = 
     def ask(query: str) -> Any:
         arguments = msgspec.Raw(msgspec.json.encode({"query": query, "limit": top}))
         wanted = tools.discover(arguments, bounds.discover_limit_max)
-        return discovered(catalogue, {}, wanted, bounds, time.perf_counter)
+        return discover_at_once(catalogue, {}, wanted, bounds, time.perf_counter)
 
     return ask
 

@@ -29,9 +29,9 @@ from supervisor.metatools.answers.page import Context, Page
 from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
 from supervisor.metatools.schemas.rendering import growth
-from supervisor.metatools.servers.availability import all_unlisted, without
+from supervisor.metatools.servers.availability import unlisted_sentences, without
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
-from supervisor.metatools.servers.unavailable import concerned, named_in, unread
+from supervisor.metatools.servers.unavailable import concerned_servers, named_in, unread_notice
 from supervisor.metatools.texts import clean
 
 _NAMED = re.compile(r"\s*server\s*[:=]\s*(?:\"([^\"]{1,200})\"|'([^']{1,200})'|([^\s\"']{1,200}))", re.IGNORECASE)
@@ -87,12 +87,12 @@ class Searched(msgspec.Struct, frozen=True):
     tool: Resolved | None = None
 
 
-def discovered(
+def discover_at_once(
     seen: Catalogue, statuses: Mapping[str, ServerStatus], wanted: Discover, settings: DiscoverySettings, clock: Clock
 ) -> dict[str, Any]:
-    """Search and answer at once; see `searched` and `answered`. It says nothing of when."""
+    """Search and answer at once; see `search` and `build_answer`. It says nothing of when."""
     servers = partial(roll, seen, statuses, {}, SERVERS_TOKENS, usable=True)
-    return answered(seen, statuses, searched(seen, cut(wanted, settings), clock), settings, 0.0, servers)
+    return build_answer(seen, statuses, search(seen, cut(wanted, settings), clock), settings, 0.0, servers)
 
 
 def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
@@ -100,7 +100,7 @@ def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
     return replace(wanted, query=wanted.query[: settings.max_query_chars])
 
 
-def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[str, str] | None = None) -> Searched:
+def search(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[str, str] | None = None) -> Searched:
     """Search. The longer the query, the longer it takes. `described`: what is configured to be said of servers.
 
     Raises `InvalidArguments` for a cursor where nothing is listed.
@@ -112,7 +112,7 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[
     down = seen.names.servers - seen.visible
     about = scope.named & down
     if down and not scope.listing and not scope.named and not asked.servers:
-        about = concerned(seen, down, described or {}, replace(asked, query=scope.query), ranking)
+        about = concerned_servers(seen, down, described or {}, replace(asked, query=scope.query), ranking)
     elif scope.listing and not asked.servers:
         about |= named_in(asked.query, down)
     missing: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ def searched(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[
     return Searched(asked, scope, ranking, about, (clock() - started) * 1000, missing, tool)
 
 
-def answered(
+def build_answer(
     seen: Catalogue,
     statuses: Mapping[str, ServerStatus],
     done: Searched,
@@ -147,7 +147,7 @@ def answered(
         done.milliseconds,
         tool=done.tool,
         about=done.servers,
-        remark=remark or unmet.told(done.unmet),
+        remark=remark or unmet.unmet_sentence(done.unmet),
         likely=likely - named_in(asked.query, likely) if likely else likely,
         ends=asked.limit <= DEFAULT_LIMIT,
         named=scope.alone in seen.visible or scope.absent is not None,
@@ -159,10 +159,10 @@ def _remark(seen: Catalogue, done: Searched) -> str:
     if scope.unknown:
         return f"There is no server {scope.unknown!r}."
     if scope.listing:
-        return all_unlisted(seen, scope.servers)
+        return unlisted_sentences(seen, scope.servers)
     if scope.absent is not None and scope.absent.server in seen.visible:
         return without(seen, scope.absent.server, scope.absent.name)
-    return "" if scope.exact else unread(seen, done.asked.kinds)
+    return "" if scope.exact else unread_notice(seen, done.asked.kinds)
 
 
 def weight(seen: Catalogue, done: Searched) -> int:
@@ -209,7 +209,7 @@ def scope_of(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
 
 
 def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
-    named, unknown = _servers_asked(seen, wanted.servers) if wanted.servers else (wanted.servers, "")
+    named, unknown = _find_servers(seen, wanted.servers) if wanted.servers else (wanted.servers, "")
     within = seen.visible & named if wanted.servers else seen.visible
     query = wanted.query.strip() or (EVERYTHING if wanted.servers or wanted.after is not None else "")
     if query.replace(" ", "") in _EVERYTHING and "server" not in seen.names:
@@ -217,7 +217,7 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
     takes_tools = "tool" in wanted.kinds
     if isinstance(meaning, Resolved) and (meaning.server not in within or _is_path(query, seen)) and takes_tools:
         return Scope(query=query, servers=within, named=named | {meaning.server}, exact=meaning)
-    name, rest = _filtered(query, seen)
+    name, rest = _split_server(query, seen)
     said = list_requests.of_server(query, seen.names.servers) if not name and takes_tools else ""
     name, rest = (said, EVERYTHING) if said else (name, rest)
     if name:
@@ -226,7 +226,7 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
     if isinstance(meaning, Absent | Undiscovered) and _is_path(query, seen):
         own = frozenset({meaning.server})
         return Scope(query=meaning.name, servers=within & own, named=named | own, absent=meaning)
-    alone = server_named(query, seen)
+    alone = find_server_named(query, seen)
     if alone:
         return Scope(query=query, servers=within, named=named | {alone}, alone=alone)
     match = _NAMED.match(query)
@@ -238,9 +238,9 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
     return Scope(query=wanted.query, servers=within, named=named, unknown=unknown)
 
 
-def _servers_asked(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
+def _find_servers(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
     """Return the servers that are meant by the names beside a query, and one of those that mean none."""
-    given = {name: server_named(name, seen) for name in sorted(names)}
+    given = {name: find_server_named(name, seen) for name in sorted(names)}
     unknown = next((name for name, server in given.items() if not server), "")
     return frozenset(given.values()) - {""}, clean(unknown)[:64]
 
@@ -254,7 +254,7 @@ def _is_path(query: str, seen: Catalogue) -> bool:
     return not _SPACE.search(query) and (":" in query or query.startswith("mcp__"))
 
 
-def server_named(text: str, seen: Catalogue) -> str:
+def find_server_named(text: str, seen: Catalogue) -> str:
     """Return the server that a text is the name of; empty if there is none.
 
     What is literally a configured server's name means that server, though nothing of it can be seen. Else case and
@@ -264,15 +264,15 @@ def server_named(text: str, seen: Catalogue) -> str:
     return min(fitting, key=lambda name: (name not in seen.visible, name), default="")
 
 
-def _filtered(query: str, seen: Catalogue) -> tuple[str, str]:
+def _split_server(query: str, seen: Catalogue) -> tuple[str, str]:
     """Return the server a query restricts itself to and the rest of the query; empty if it does not."""
     match = _NAMED.match(query)
     if match:
-        name = server_named(next(filter(None, match.groups())), seen)
+        name = find_server_named(next(filter(None, match.groups())), seen)
         if name:
             return name, query[match.end() :].strip() or EVERYTHING
     match = _WHOLE.fullmatch(query) if len(query) <= _MAX_NAME_CHARS else None
-    return (server_named(match[1], seen), EVERYTHING) if match else ("", "")
+    return (find_server_named(match[1], seen), EVERYTHING) if match else ("", "")
 
 
 def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozenset[str]) -> Found:

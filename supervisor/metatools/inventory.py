@@ -64,7 +64,7 @@ def items(
             if kind not in kinds or (after is not None and (server, number) < (after.server, after.kind)):
                 continue
             here = after.key if after is not None and (server, number) == (after.server, after.kind) else None
-            keyed = ((key_of(thing), thing) for thing in _offered(seen.entries[server].offer, kind))
+            keyed = ((key_of(thing), thing) for thing in _offers_of(seen.entries[server].offer, kind))
             rest = (pair for pair in keyed if (here is None or pair[0] > here) and (wanted is None or wanted(pair[1])))
             first = heapq.nsmallest(MAX_ITEMS + 1, rest, key=lambda pair: pair[0])
             yield from (Item(Position(server, number, key), thing) for key, thing in first)
@@ -77,12 +77,12 @@ def total(
     wanted: Callable[[Thing], bool] | None = None,
 ) -> int:
     lists = (
-        _offered(seen.entries[server].offer, kind) for server in servers if server in seen.entries for kind in kinds
+        _offers_of(seen.entries[server].offer, kind) for server in servers if server in seen.entries for kind in kinds
     )
     return sum(len(things) if wanted is None else sum(map(wanted, things)) for things in lists)
 
 
-def shown(
+def count_shown(
     seen: Catalogue,
     servers: Collection[str],
     kinds: Collection[str],
@@ -98,11 +98,11 @@ def shown(
     count += total(seen, {after.server}, [kind for kind in KINDS[: after.kind] if kind in kinds], wanted)
     if KINDS[after.kind] not in kinds:
         return count
-    here = _offered(seen.entries[after.server].offer, KINDS[after.kind])
+    here = _offers_of(seen.entries[after.server].offer, KINDS[after.kind])
     return count + sum(key_of(thing) <= after.key and (wanted is None or wanted(thing)) for thing in here)
 
 
-def _offered(offer: Offer, kind: str) -> tuple[Tool, ...] | tuple[Resource, ...] | tuple[Prompt, ...]:
+def _offers_of(offer: Offer, kind: str) -> tuple[Tool, ...] | tuple[Resource, ...] | tuple[Prompt, ...]:
     match kind:
         case "tool":
             return offer.tools

@@ -83,7 +83,7 @@ def read(raw: msgspec.Raw) -> Object:
         for _ in range(MAX_NESTING):
             if data[:1] != b'"':
                 break
-            data = _unfenced(json.read(json.STRING, data).strip()).encode()
+            data = _without_fence(json.read(json.STRING, data).strip()).encode()
             text = msgspec.Raw(data)
         if data[:1] == b"{":
             if text is not raw:
@@ -96,7 +96,7 @@ def read(raw: msgspec.Raw) -> Object:
     raise NotAnObject
 
 
-def _unfenced(text: str) -> str:
+def _without_fence(text: str) -> str:
     if not (text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE)):
         return text
     language, newline, rest = text.removesuffix(_FENCE).partition("\n")
@@ -107,16 +107,16 @@ def _unfenced(text: str) -> str:
 def _object(data: bytes, text: msgspec.Raw) -> Object:
     """Return an object as it is, or as Python writes one. Raises `UnreadableJson`."""
     try:
-        return Object(text, _taken_apart(data))
+        return Object(text, _members_if_few(data))
     except json.UnreadableJson:
         value = _literal(data)
         if value is None:
             raise
     data = msgspec.json.encode(value)
-    return Object(msgspec.Raw(data), _taken_apart(data))
+    return Object(msgspec.Raw(data), _members_if_few(data))
 
 
-def _taken_apart(data: bytes) -> Members | None:
+def _members_if_few(data: bytes) -> Members | None:
     """Return the members of the text of an object, if they are few. Raises `UnreadableJson`."""
     if data.count(b":") > _MAX_COLONS:
         json.read(json.ANY, data)
@@ -149,16 +149,16 @@ def _is_json(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 
-def lacking(given: Object, names: Sequence[str]) -> list[str]:
+def missing_members(given: Object, names: Sequence[str]) -> list[str]:
     """Return which names an object has no member for; of one that is not taken apart, among the first 200 names."""
     if given.members is None:
-        return _lacking(given.text, list(dict.fromkeys(names))[:_MAX_NAMES]) if names else []
+        return _missing_of_large(given.text, list(dict.fromkeys(names))[:_MAX_NAMES]) if names else []
     if given.members.keys() >= set(names):
         return []
     return [name for name in names if name not in given.members]
 
 
-def _lacking(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
+def _missing_of_large(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
     """Read these members alone: what is skipped costs next to nothing."""
     fields = [
         (f"member_{place}", msgspec.Raw, msgspec.field(name=name, default=EMPTY)) for place, name in enumerate(names)

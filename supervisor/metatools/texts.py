@@ -60,7 +60,7 @@ def shorten(text: str, limit: int) -> str:
     return text[:limit].rsplit(" ", 1)[0] + " ..."
 
 
-def fitted(text: str, limit: int, tokens: int) -> str:
+def shorten_to_tokens(text: str, limit: int, tokens: int) -> str:
     """Shorten to `limit` characters, and further until its JSON is estimated at no more than `tokens` tokens."""
     shown = shorten(text, limit)
     while limit > 1 and estimate_tokens(msgspec.json.encode(shown).decode()) > tokens:
@@ -78,7 +78,7 @@ def clean_json(raw: msgspec.Raw) -> Any:
     if is_plain(data):
         return raw
     try:
-        return cleaned(json.read(json.VALUE, data))
+        return clean_value(json.read(json.VALUE, data))
     except (json.UnreadableJson, RecursionError):
         return {}
 
@@ -88,13 +88,13 @@ def is_plain(data: bytes) -> bool:
     return data.isascii() and not _ESCAPED.search(data)
 
 
-def cleaned(value: Any) -> Any:
+def clean_value(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
-        return [cleaned(item) for item in value]
+        return [clean_value(item) for item in value]
     if isinstance(value, dict):
-        return {clean(key): cleaned(item) for key, item in value.items()}
+        return {clean(key): clean_value(item) for key, item in value.items()}
     return value
 
 

@@ -50,9 +50,7 @@ class Gateway:
         self._reading = reading = Reading(parts.forward, lookup, parts.bench)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment)
         self.of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)
-        calls = MetaCalls(
-            parts.visible, tools, reading, parts.bench, introduction, parts.deployment, self.of_ours.fitted
-        )
+        calls = MetaCalls(parts.visible, tools, reading, parts.bench, introduction, parts.deployment, self.of_ours.fit)
         self._definitions = encode({"tools": definitions.DEFINITIONS})
         self._methods: dict[str, Handler] = {
             "tools/list": self._list_tools,
@@ -102,19 +100,19 @@ class Gateway:
     # Lists ----------------------------------------------------------------------------------------------------------
 
     async def _initialize(self, exchange: Exchange) -> bytes:
-        return self.of_ours.initialized(exchange.client)
+        return self.of_ours.initialize_result(exchange.client)
 
     async def _ping(self, exchange: Exchange) -> bytes:
         del exchange
         return b"{}"
 
     async def _discover_server(self, exchange: Exchange) -> bytes:
-        return self.of_ours.discovered(exchange.client)
+        return self.of_ours.discover_result(exchange.client)
 
     async def _list_tools(self, exchange: Exchange) -> bytes:
         if native_lists.cursor_of(exchange.params) is not None:
             raise InvalidArguments("'cursor' is not one that this list gave")
-        return self.of_ours.fitted(exchange.client, self._definitions, cacheable=True)
+        return self.of_ours.fit(exchange.client, self._definitions, cacheable=True)
 
     async def _list_resources(self, exchange: Exchange) -> bytes:
         return await self._list(exchange, "resources", "resources")
@@ -130,7 +128,7 @@ class Gateway:
         seen = self._visible.now(client.principal)
         cursor = native_lists.cursor_of(exchange.params)
         body = await self._bench.run(native_lists.weight(seen, kind), _page, seen, kind, member, cursor)
-        return self.of_ours.fitted(client, body, cacheable=True)
+        return self.of_ours.fit(client, body, cacheable=True)
 
 
 def _page(seen: Catalogue, kind: Listed, member: str, cursor: str | None) -> bytes:

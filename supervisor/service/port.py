@@ -21,7 +21,7 @@ from actors.protocol.wire.codes import HANDSHAKES, MISSING_CAPABILITY, NAMED_BY
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.service.exchange import Exchange
-from supervisor.service.introduction.signature import signed
+from supervisor.service.introduction.signature import sign
 from supervisor.service.rounds.rounds import InputNeeded
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
     try:
         result = await service.perform(exchange)
         if mark and method in HANDSHAKES:
-            result = signed(result, mark)
+            result = sign(result, mark)
         if len(result) < LARGE_BYTES:
             return Answer(jsonrpc.success(id_, result))
         return Answer(await beside(lambda: jsonrpc.success(id_, result)))  # a join of so many bytes gives up the lock

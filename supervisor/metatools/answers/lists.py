@@ -19,8 +19,8 @@ from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
 from supervisor.metatools.answers.rows import Row, list_row, other_row, row_tokens
 from supervisor.metatools.arguments.resources import ResourceQuery as ResourceListing
-from supervisor.metatools.inventory import MAX_ITEMS, Item, Position, Thing, encode_cursor, items, shown, total
-from supervisor.metatools.texts import clean, fitted
+from supervisor.metatools.inventory import MAX_ITEMS, Item, Position, Thing, count_shown, encode_cursor, items, total
+from supervisor.metatools.texts import clean, shorten_to_tokens
 
 RESOURCES = frozenset({"resource", "template"})
 MAX_WORDS_SHOWN = (100, 40)
@@ -58,7 +58,7 @@ def tools_page(
     left = context.left(frame)
     rows, following = _page(offered, lambda item: _line(context, item), left, listing.limit)
     frame["tools"] = rows
-    earlier = shown(seen, listing.servers, listing.kinds, listing.after)
+    earlier = count_shown(seen, listing.servers, listing.kinds, listing.after)
     return _with_cursor(frame, following, _progress(earlier, len(rows), count, following))
 
 
@@ -84,7 +84,7 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
         "total_resources": totals["resource"],
         "total_templates": totals["template"],
     }
-    earlier = shown(seen, servers, RESOURCES, asked.after, wanted)
+    earlier = count_shown(seen, servers, RESOURCES, asked.after, wanted)
     return _with_cursor(answer, following, _progress(earlier, len(rows), sum(totals.values()), following))
 
 
@@ -93,7 +93,7 @@ def _no_resources(seen: Catalogue, asked: ResourceListing, servers: frozenset[st
     one = clean(min(servers))[:64] if len(servers) == 1 else ""
     whose = one or ("these servers" if asked.servers else "any server")
     if asked.words and total(seen, servers, RESOURCES):
-        words = fitted(" ".join(asked.words), *MAX_WORDS_SHOWN)
+        words = shorten_to_tokens(" ".join(asked.words), *MAX_WORDS_SHOWN)
         return f"No resource of {whose} has all of the words {words!r}; list_mcp_resources without a query lists all."
     if not one:
         return f"No resource is offered by {whose}; discover_mcp_tools with '*' lists the tools."

@@ -22,7 +22,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
-from supervisor.metatools.texts import clean, clean_json, cleaned, shorten
+from supervisor.metatools.texts import clean, clean_json, clean_value, shorten
 
 Listed = Literal["tools", "resources", "templates", "prompts"]
 
@@ -104,7 +104,7 @@ def ui_meta(server: str, meta: msgspec.Raw) -> dict[str, Any]:
     shown = {
         name: plain(msgspec.Raw(encode(rewritten[name]))) for name in ("ui", "ui/resourceUri") if name in rewritten
     }
-    return {name: cleaned(value) for name, value in shown.items()}
+    return {name: clean_value(value) for name, value in shown.items()}
 
 
 def weight(catalogue: Catalogue, *kinds: Listed) -> int:

@@ -22,10 +22,10 @@ from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
-from supervisor.metatools.servers.availability import coming, is_off, retry_after_s, standings
-from supervisor.metatools.servers.purposes import listed
+from supervisor.metatools.servers.availability import is_off, retry_after_s, servers_starting, standings
+from supervisor.metatools.servers.purposes import list_names
 from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
-from supervisor.metatools.texts import estimate_tokens, fitted
+from supervisor.metatools.texts import estimate_tokens, shorten_to_tokens
 
 QUERY = (200, 60)
 NO_SERVERS = "No server is configured."
@@ -64,13 +64,13 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
         `perhaps` are those of them that another one stands for as well: a model need not stop for these.
         """
-        on_the_way = coming(self.seen, self.statuses)
+        on_the_way = servers_starting(self.seen, self.statuses)
         down = about - self.seen.visible - on_the_way
         if not on_the_way and not down:
             return ""
         told = standings(down - perhaps, self.statuses)
         maybe = standings(down & perhaps, self.statuses)
-        names = listed(sorted(on_the_way), NAMES_TOKENS)
+        names = list_names(sorted(on_the_way), NAMES_TOKENS)
         still = f"Still being discovered, ask again: {names}." if names else ""
         also = f"{maybe}; if that is what is meant, tell the user." if maybe else ""
         return sentences(f"{told}; tell the user." if told else "", also, still)
@@ -80,7 +80,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
         What the operator switched off is left out: that is no failure, and nothing a model should undo.
         """
-        down = self.seen.names.servers - self.seen.visible - about - coming(self.seen, self.statuses)
+        down = self.seen.names.servers - self.seen.visible - about - servers_starting(self.seen, self.statuses)
         failed = [name for name in down if not is_off(self.statuses.get(name))]
         told = standings(failed, self.statuses, MOST)
         return f"Not usable now: {told}." if told else ""
@@ -90,7 +90,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         configured = self.seen.names.servers
         if not configured:
             return NO_SERVERS
-        told = standings(configured - coming(self.seen, self.statuses), self.statuses)
+        told = standings(configured - servers_starting(self.seen, self.statuses), self.statuses)
         return f"No tool can be used: {told}; tell the user." if told else ""
 
     def availability(self, server: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             "tools": [],
             "total_found": total,
             "search_time_ms": round(milliseconds, 2),
-            "query": fitted(query, *QUERY),
+            "query": shorten_to_tokens(query, *QUERY),
             "catalog_revision": self.seen.revision,
         }
 
@@ -147,7 +147,7 @@ class Page:
         `likely` those of them that it does not name; `remark` is said of the query. `ends`: the page may end where the
         fit ends. `named`: it asks for what a server has, so that all of it fits.
         """
-        hits = fitting(ranking.hits) if ends and not named else ranking.hits
+        hits = choose_fitting(ranking.hits) if ends and not named else ranking.hits
         weak = self._weak(query, hits, about) if not (named and hits) else ""
         perhaps = likely if hits and hits[0].distance < FITS else frozenset()
         notice = sentences(self._context.unusable(about, perhaps), remark, weak)
@@ -172,7 +172,7 @@ class Page:
             return sentences(
                 "Not sure that anything fits; nearest first.", self._context.others_down(about), f"{_ASK}."
             )
-        near = listed(dict.fromkeys(hit.document.server for hit in hits), NAMES_TOKENS)
+        near = list_names(dict.fromkeys(hit.document.server for hit in hits), NAMES_TOKENS)
         weak = f"No description matches well; nearest servers: {near}." if near else "No description matches."
         there = self._context.servers()
         told = f"Servers: {there}." if there else ""
@@ -223,7 +223,7 @@ class Page:
         return Row(value, tool, exact=exact)
 
 
-def fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
+def choose_fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
     """Return the hits up to where the fit ends; five of them stay in any case, and no more where nothing fits.
 
     If the best fits, those of other servers stay of the rest as long as one server fills more than half: a shorter page

@@ -36,9 +36,9 @@ class _Form(msgspec.Struct):
 _form = msgspec.json.Decoder(_Form)
 
 
-def told(server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> bytes:
+def question_result(server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> bytes:
     """Return the result of a tool that has questions instead of an answer."""
-    shown = {key: _shown(question) for key, question in questions.items()}
+    shown = {key: _show(question) for key, question in questions.items()}
     asked = "\n".join(f"- {key}: {_in_words(form)}" for key, form in shown.items())
     text = (
         f"The tool has not finished: its server {clean(server)!r} wants to know something first.\n{asked}\n"
@@ -65,7 +65,7 @@ def _answers(questions: Mapping[str, ToldQuestion]) -> str:
     )
 
 
-def _shown(question: ToldQuestion) -> dict[str, Any]:
+def _show(question: ToldQuestion) -> dict[str, Any]:
     form = json.read_or(_form, question.request.params, _Form())
     said: dict[str, Any] = {"message": clean(form.message[:MAX_MESSAGE_CHARS])}
     if question.page:

@@ -22,7 +22,7 @@ from supervisor.metatools.answers.native_lists import shown_meta, ui_meta
 from supervisor.metatools.lenient_json import EMPTY
 from supervisor.metatools.schemas.rendering import complete, slim
 from supervisor.metatools.schemas.signatures import requirements, signature
-from supervisor.metatools.texts import clean, estimate_tokens, fitted
+from supervisor.metatools.texts import clean, estimate_tokens, shorten_to_tokens
 
 LONG_DESCRIPTION = (300, 100)
 """Characters and estimated tokens; the second counts where the text is not plain prose."""
@@ -63,7 +63,7 @@ class Row:
 
     def complete(self) -> None:
         if self._tool is not None:
-            self._become(self._completed(complete(self._tool)))
+            self._become(self._with_schema(complete(self._tool)))
 
     def complete_within(self, tokens: int) -> int:
         """Make the row complete if that costs at most so many tokens more; return what it cost.
@@ -77,8 +77,8 @@ class Row:
         if size > MAX_SCHEMA_BYTES or size > 2 * _MOST_CHARS_PER_TOKEN * most:
             return 0
         schema = self._schema = complete(self._tool) if self._schema is None else self._schema
-        if size > _MOST_CHARS_PER_TOKEN * most or not self._become(self._completed(schema), most):
-            self._become(self._completed(slim(schema)), most)
+        if size > _MOST_CHARS_PER_TOKEN * most or not self._become(self._with_schema(schema), most):
+            self._become(self._with_schema(slim(schema)), most)
         return self.tokens - before
 
     @property
@@ -102,13 +102,13 @@ class Row:
         if self._terse is None:
             value = {key: item for key, item in self.value.items() if key not in ("_meta", "annotations")}
             if "inputSchema" not in value:
-                value["description"] = fitted(value["description"], *TERSE_DESCRIPTION)
+                value["description"] = shorten_to_tokens(value["description"], *TERSE_DESCRIPTION)
                 if self._tool is not None:
                     value["signature"] = signature(self._tool, TERSE_PARAMETERS)
             self._terse = value, row_tokens(value)
         return self._terse
 
-    def _completed(self, schema: Any) -> dict[str, Any]:
+    def _with_schema(self, schema: Any) -> dict[str, Any]:
         return {**self._without_signature(), "inputSchema": schema}
 
     def _without_signature(self) -> dict[str, Any]:
@@ -138,7 +138,9 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool, exact: bool = F
     """
     row: dict[str, Any] = {
         "tool_path": clean(hit.document.key),
-        "description": fitted(tool.description or tool.title, *(LONG_DESCRIPTION if first else SHORT_DESCRIPTION)),
+        "description": shorten_to_tokens(
+            tool.description or tool.title, *(LONG_DESCRIPTION if first else SHORT_DESCRIPTION)
+        ),
         "server_name": entry.server,
         "transport": entry.transport,
         "relevance_score": round(hit.distance, 3),
@@ -157,7 +159,7 @@ def list_row(entry: Entry, tool: Tool) -> dict[str, Any]:
     """Return the line of a tool in a list: the members of a hit's, so that a program reads both; nothing was ranked."""
     return {
         "tool_path": clean(tool_path(entry.server, tool.name)),
-        "description": fitted(tool.description or tool.title, *TERSE_DESCRIPTION),
+        "description": shorten_to_tokens(tool.description or tool.title, *TERSE_DESCRIPTION),
         "server_name": entry.server,
         "transport": entry.transport,
         "relevance_score": 0.0,
@@ -175,7 +177,7 @@ def other_row(hit: Hit, prompt_name: Callable[[str, str], str]) -> dict[str, Any
         "server_name": document.server,
         "name": clean(document.name),
         "prompt" if is_prompt else "uri": clean(name),
-        "description": fitted(document.description or document.title, *SHORT_DESCRIPTION),
+        "description": shorten_to_tokens(document.description or document.title, *SHORT_DESCRIPTION),
         "relevance_score": round(hit.distance, 3),
     }
 

@@ -91,7 +91,7 @@ class _Text:
         self._values = self._cut = 0
 
     def whole(self, path: str, arguments: msgspec.Raw | bytes, beside: dict[str, msgspec.Raw]) -> str:
-        self._write(f"Run {path if _PLAIN_PATH.fullmatch(path) else quoted(path)} with ")
+        self._write(f"Run {path if _PLAIN_PATH.fullmatch(path) else quote(path)} with ")
         self._value(bytes(arguments), 0)
         if beside:  # a server may read more of the params than the protocol says
             self._write(", and beside the arguments ")
@@ -126,8 +126,8 @@ class _Text:
     def _object(self, members: dict[str, msgspec.Raw], depth: int) -> None:
         self._write("{")
         for place, (key, value) in enumerate(members.items()):
-            spelled = "" if key.isascii() else f" (in ASCII {quoted(key, encode_ascii)})"
-            self._write(f"{',' if place else ''}{quoted(key)}{spelled}:")
+            spelled = "" if key.isascii() else f" (in ASCII {quote(key, encode_ascii)})"
+            self._write(f"{',' if place else ''}{quote(key)}{spelled}:")
             self._value(bytes(value), depth + 1)
         self._write("}")
 
@@ -149,10 +149,10 @@ class _Text:
         if len(text) > most and (len(text) > _COUNTED_CHARS or len(_BLANKS.sub("", text)) > most):
             self._cut += 1
             first = 2 * most // 3
-            head, tail = quoted(text[:first]), quoted(text[first - most :])
+            head, tail = quote(text[:first]), quote(text[first - most :])
             self._write(f"{head} ({len(text) - most:,} more characters) {tail}")
         else:
-            self._write(quoted(text))
+            self._write(quote(text))
 
     def _number(self, written: str) -> None:
         most = self._limits.characters
@@ -163,7 +163,7 @@ class _Text:
             self._write(written)
 
 
-def quoted(text: str, write: Callable[[str], str] | None = None) -> str:
+def quote(text: str, write: Callable[[str], str] | None = None) -> str:
     """Return a text in quotes; between them, in parentheses, how many blanks there are where there are many."""
     write = write or visible
     parts = _BLANKS.split(text)

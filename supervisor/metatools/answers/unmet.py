@@ -10,7 +10,7 @@ from collections.abc import Callable
 from actors.search import Found
 from actors.search.language.clauses import clauses
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
-from supervisor.metatools.texts import fitted
+from supervisor.metatools.texts import shorten_to_tokens
 
 MAX_CHARS = 160
 """A longer query tells of circumstances, too: a sentence of it need not be a need."""
@@ -35,11 +35,11 @@ def unmet(query: str, ranking: Found, search: Callable[[str], Found]) -> tuple[s
     return tuple(need for need in asked if _best(search(need)) >= NOTHING) if asked else asked
 
 
-def told(missing: tuple[str, ...]) -> str:
+def unmet_sentence(missing: tuple[str, ...]) -> str:
     """Return that nothing seems to answer these needs, in words; empty for none."""
     if not missing:
         return ""
-    named = " and ".join(repr(fitted(" ".join(need.split()), *_SHOWN)) for need in missing)
+    named = " and ".join(repr(shorten_to_tokens(" ".join(need.split()), *_SHOWN)) for need in missing)
     return f"No description matches {named} well."
 
 

@@ -67,13 +67,13 @@ def _without_nulls(members: Members) -> Members:
 
 def _tool(members: Members, era: Era) -> Members:
     schema = members.get("inputSchema", msgspec.Raw(b"{}"))
-    proper = {**members, "inputSchema": _typed(schema)}
+    proper = {**members, "inputSchema": _with_type(schema)}
     if era == "modern":
         proper.pop("execution", None)
     return proper
 
 
-def _typed(schema: msgspec.Raw) -> msgspec.Raw:
+def _with_type(schema: msgspec.Raw) -> msgspec.Raw:
     """Return a schema with a type; the same one if it has one, or is no object."""
     if (members := json.read_or(json.MEMBERS, schema, None)) is None:
         return schema

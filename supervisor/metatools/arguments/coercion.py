@@ -34,7 +34,7 @@ _MAX_KNOWN = 128
 """So many schemas of that size are kept taken apart, 5 MiB at the very most: those of the tools that are called."""
 
 
-def fitted_to(tool: Tool, given: Object, wrappers: Collection[str]) -> Object:
+def coerce_arguments(tool: Tool, given: Object, wrappers: Collection[str]) -> Object:
     """Return the arguments of a call, set right where that is plain; the very same where nothing is to be done."""
     properties, members = properties_of(tool), given.members
     if not properties or members is None:
@@ -42,7 +42,7 @@ def fitted_to(tool: Tool, given: Object, wrappers: Collection[str]) -> Object:
     unwrapped = _inside(members, properties, wrappers) if len(members) == 1 else members
     needed, changed = frozenset(tool.required), dict[str, msgspec.Raw | None]()
     for name, raw in unwrapped.items():
-        fitted = _fitted(raw, properties.get(name), needed=name in needed)
+        fitted = _coerce(raw, properties.get(name), needed=name in needed)
         if fitted is not raw:
             changed[name] = fitted
     if unwrapped is members and not changed:
@@ -77,7 +77,7 @@ def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[
         return given
 
 
-def _fitted(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | None:
+def _coerce(raw: msgspec.Raw, schema: Any, *, needed: bool) -> msgspec.Raw | None:
     """Return one argument as it is to be sent; None if it is to be left out."""
     if not isinstance(schema, dict) or "enum" in schema or "const" in schema:
         return raw

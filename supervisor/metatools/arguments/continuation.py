@@ -30,7 +30,7 @@ class Continuation(msgspec.Struct, frozen=True):
     answers: msgspec.Raw
 
 
-def taken_out(given: Members) -> tuple[Continuation | None, Members]:
+def take_continuation(given: Members) -> tuple[Continuation | None, Members]:
     """Return what goes on with an earlier call, None for none, and the other arguments. Raises `InvalidArguments`."""
     state = plain(given.get(KEY))
     if not isinstance(state, str) or not state.startswith(PREFIX):

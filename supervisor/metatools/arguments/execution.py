@@ -13,7 +13,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments.continuation import MARK, Continuation, taken_out
+from supervisor.metatools.arguments.continuation import MARK, Continuation, take_continuation
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS, PATH_KEYS, SERVER_KEYS, invalid, members, object_text
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.lenient_json import (
@@ -57,14 +57,14 @@ _exact = msgspec.json.Decoder(_Exact)
 def execute(arguments: msgspec.Raw) -> Execute:
     """Read the arguments of `execute_mcp_tool`. Raises `InvalidArguments`."""
     if MARK in bytes(arguments):
-        continuation, rest = taken_out(members(EXECUTE, arguments))
+        continuation, rest = take_continuation(members(EXECUTE, arguments))
         if continuation is not None:
             return msgspec.structs.replace(_call(msgspec.Raw(encode(rest))), continuation=continuation)
     return _call(arguments)
 
 
 def _call(arguments: msgspec.Raw) -> Execute:
-    return _as_wanted(arguments) or _understood(arguments)
+    return _as_wanted(arguments) or _read_loosely(arguments)
 
 
 def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
@@ -79,7 +79,7 @@ def _as_wanted(arguments: msgspec.Raw) -> Execute | None:
     return Execute(tool_path=clip(path), arguments=call.arguments)
 
 
-def _understood(arguments: msgspec.Raw) -> Execute:
+def _read_loosely(arguments: msgspec.Raw) -> Execute:
     given = members(EXECUTE, arguments)
     rest, outer, inner, wrapper = dict(given), _NOWHERE, EMPTY, ""
     for _ in range(MAX_NESTING):
@@ -88,7 +88,7 @@ def _understood(arguments: msgspec.Raw) -> Execute:
             rest = _together(rest, path)
             continue
         server, rest = _take_server(path, rest)
-        outer = _agreed(path, outer, server)
+        outer = _agree(path, outer, server)
         inner, wrapper = _take_arguments(rest)
         if path is not None or b'"tool_path"' not in bytes(inner):
             break
@@ -124,7 +124,7 @@ def _take_server(path: Any, rest: Members) -> tuple[_Beside, Members]:
     return _Beside(names[0], next(key for key in named if named[key]) if flat else ""), left
 
 
-def _agreed(path: Any, outer: _Beside, inner: _Beside) -> _Beside:
+def _agree(path: Any, outer: _Beside, inner: _Beside) -> _Beside:
     """Return the server that stands beside a path, or beside the object it is in; not two."""
     if outer.name and inner.name and outer.name != inner.name:
         raise _two_tools([f"{inner.name}:{path}", f"{outer.name}:{path}"])

@@ -66,15 +66,15 @@ class Slip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def slip_of(tool: Tool, arguments: Object, missing: Sequence[str]) -> Slip:
-    lacking = tuple(_shown(name) for name in missing[:MAX_NAMED])
+    lacking = tuple(_show(name) for name in missing[:MAX_NAMED])
     properties, given = properties_of(tool), arguments.members or {}
     unknown = [name for name in given if name not in properties]
     if not properties or not unknown:
         return Slip(missing=lacking)
     meant = _meant(tool, given, unknown[:MAX_NAMED], missing, properties)
-    told = {_shown(name): _shown(right) for name, right in meant.items()}
-    mended = _mended(tool, given, unknown, missing, properties) if meant else None
-    return Slip(missing=lacking, unknown=tuple(map(_shown, unknown[:MAX_NAMED])), meant=told, mended=mended)
+    told = {_show(name): _show(right) for name, right in meant.items()}
+    mended = _mend(tool, given, unknown, missing, properties) if meant else None
+    return Slip(missing=lacking, unknown=tuple(map(_show, unknown[:MAX_NAMED])), meant=told, mended=mended)
 
 
 def stray(tool: Tool, arguments: Object) -> Slip | None:
@@ -84,8 +84,8 @@ def stray(tool: Tool, arguments: Object) -> Slip | None:
         return None
     unknown = [name for name in given if name not in properties][:MAX_NAMED]
     meant = _meant(tool, given, unknown, (), properties)
-    told = {_shown(name): _shown(right) for name, right in meant.items()}
-    return Slip(missing=(), unknown=tuple(map(_shown, unknown)), meant=told)
+    told = {_show(name): _show(right) for name, right in meant.items()}
+    return Slip(missing=(), unknown=tuple(map(_show, unknown)), meant=told)
 
 
 def takes_no_others(tool: Tool) -> bool:
@@ -95,7 +95,7 @@ def takes_no_others(tool: Tool) -> bool:
     return bytes(closing.additionalProperties).strip() == b"false" and not bytes(closing.patternProperties)
 
 
-def _shown(name: str) -> str:
+def _show(name: str) -> str:
     return clean(name)[:MAX_NAME_CHARS]
 
 
@@ -119,7 +119,7 @@ def _meant(
     return meant
 
 
-def _mended(
+def _mend(
     tool: Tool, given: Members, unknown: Sequence[str], missing: Sequence[str], properties: Mapping[str, Any]
 ) -> msgspec.Raw | None:
     """Return the arguments with the only unknown one under the only missing name, if nothing else can be meant."""

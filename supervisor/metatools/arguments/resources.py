@@ -13,10 +13,10 @@ from supervisor.metatools.arguments.tools import (
     SERVER_KEYS,
     cursor,
     invalid,
-    listed,
     members,
     said_once,
     short,
+    text_list,
 )
 from supervisor.metatools.definitions import LIST_RESOURCES, READ_RESOURCE
 from supervisor.metatools.inventory import Position
@@ -37,8 +37,8 @@ def list_resources(arguments: msgspec.Raw) -> ResourceQuery:
     """Read the arguments of `list_mcp_resources`. Raises `InvalidArguments`."""
     short(LIST_RESOURCES, arguments)
     given = {QUERY_KEYS[0]: arguments} if is_prose(arguments) else members(LIST_RESOURCES, arguments)
-    servers = listed(given, "servers", SERVER_KEYS, MAX_PATH_CHARS, LIST_RESOURCES)
-    words = " ".join(listed(given, "queries", QUERY_KEYS, tool=LIST_RESOURCES)).casefold().split()
+    servers = text_list(given, "servers", SERVER_KEYS, MAX_PATH_CHARS, LIST_RESOURCES)
+    words = " ".join(text_list(given, "queries", QUERY_KEYS, tool=LIST_RESOURCES)).casefold().split()
     return ResourceQuery(
         words=tuple(word for word in words if word != "*")[:MAX_LISTED],
         servers=frozenset(filter(None, map(str.strip, servers))),

@@ -116,7 +116,7 @@ _exact = msgspec.json.Decoder(_Exact)
 def discover(arguments: msgspec.Raw, max_limit: int) -> Discover:
     """Read the arguments of `discover_mcp_tools`. Raises `InvalidArguments`."""
     short(DISCOVER, arguments)
-    return _as_wanted(arguments, max_limit) or _understood(arguments, max_limit)
+    return _as_wanted(arguments, max_limit) or _read_loosely(arguments, max_limit)
 
 
 def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
@@ -132,10 +132,10 @@ def _as_wanted(arguments: msgspec.Raw, max_limit: int) -> Discover | None:
     )
 
 
-def _understood(arguments: msgspec.Raw, max_limit: int) -> Discover:
-    given = _asked(arguments)
-    servers = frozenset(filter(None, map(str.strip, listed(given, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
-    words = listed(given, "queries", QUERY_KEYS)
+def _read_loosely(arguments: msgspec.Raw, max_limit: int) -> Discover:
+    given = _unwrap(arguments)
+    servers = frozenset(filter(None, map(str.strip, text_list(given, "servers", SERVER_KEYS, MAX_PATH_CHARS))))
+    words = text_list(given, "queries", QUERY_KEYS)
     after = cursor(DISCOVER, given)
     alone = first(given, QUERY_KEYS) is None and (bool(servers) or after is not None)  # a server: all that it has
     if not words and not alone:
@@ -171,7 +171,7 @@ def said_once(tool: str, keys: Sequence[str], *places: Members) -> Any:
     return values[0] if values else None
 
 
-def listed(
+def text_list(
     given: Members, what: str, keys: Sequence[str], longest: int = MAX_ASKED_BYTES, tool: str = DISCOVER
 ) -> list[str]:
     """Return the texts of a list, or the one text. Raises `InvalidArguments` if they are too many, or one too long."""
@@ -183,7 +183,7 @@ def listed(
     return named
 
 
-def _asked(arguments: msgspec.Raw) -> Members:
+def _unwrap(arguments: msgspec.Raw) -> Members:
     """Return what a discover asks with, out of what it was wrapped in; a text alone is the query."""
     if is_prose(arguments):
         return {QUERY_KEYS[0]: arguments}

@@ -18,10 +18,10 @@ from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.language.text import squash
-from supervisor.metatools.lenient_json import EMPTY, NotAnObject, lacking, read
+from supervisor.metatools.lenient_json import EMPTY, NotAnObject, missing_members, read
 from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS
-from supervisor.metatools.schemas.repair import mended
-from supervisor.metatools.texts import clean, clean_json, cleaned, is_plain, shorten
+from supervisor.metatools.schemas.repair import repair
+from supervisor.metatools.texts import clean, clean_json, clean_value, is_plain, shorten
 
 MAX_SHOWN_PARAMETERS = 20
 MAX_PARAMETER_CHARS = 60
@@ -47,7 +47,7 @@ _propertied = msgspec.json.Decoder(_Propertied)
 def has_parameter(tool: Tool, name: str) -> bool:
     """Say whether a tool has a top-level parameter of that name, however large its schema is."""
     try:
-        return not lacking(read(json.read(_propertied, tool.input_schema).properties), [name])
+        return not missing_members(read(json.read(_propertied, tool.input_schema).properties), [name])
     except (json.UnreadableJson, NotAnObject):
         return False
 
@@ -66,8 +66,8 @@ def complete(tool: Tool) -> Any:
     """
     if len(tool.input_schema) > MAX_WORKED_BYTES:
         return tool.input_schema if is_plain(bytes(tool.input_schema)) else _too_large(tool)
-    schema = quiet(inlined(mended(tool.input_schema)))
-    return clean_json(schema) if isinstance(schema, msgspec.Raw) else cleaned(schema)
+    schema = quiet(inline_references(repair(tool.input_schema)))
+    return clean_json(schema) if isinstance(schema, msgspec.Raw) else clean_value(schema)
 
 
 def quiet(schema: Any) -> Any:
@@ -81,14 +81,14 @@ def quiet(schema: Any) -> Any:
         schema = json.read_or(json.VALUE, schema, schema)
     if not isinstance(schema, dict):
         return schema
-    told = _untitled(schema, "")
+    told = _without_titles(schema, "")
     older = b'"items":[' in encode(told)
     return {key: value for key, value in told.items() if key != "title" and (key != "$schema" or older)}
 
 
-def _untitled(node: Any, name: str) -> Any:
+def _without_titles(node: Any, name: str) -> Any:
     if isinstance(node, list):
-        return [_untitled(item, "") for item in node]
+        return [_without_titles(item, "") for item in node]
     if not isinstance(node, dict):
         return node
     own = node.get("title")
@@ -100,8 +100,8 @@ def _untitled_value(key: str, value: Any) -> Any:
     if key in DATA:
         return value
     if key in NAMED and isinstance(value, dict):
-        return {name: _untitled(schema, name) for name, schema in value.items()}
-    return _untitled(value, "")
+        return {name: _without_titles(schema, name) for name, schema in value.items()}
+    return _without_titles(value, "")
 
 
 def _too_large(tool: Tool) -> dict[str, Any]:
@@ -135,7 +135,7 @@ def _slim_value(key: str, value: Any) -> Any:
     return _slim(value)
 
 
-def inlined(raw: msgspec.Raw) -> Any:
+def inline_references(raw: msgspec.Raw) -> Any:
     """Return a schema whose local references are replaced by what they point to, where that ends.
 
     What is returned has at most four times the bytes, and a few thousand.
@@ -206,10 +206,10 @@ class _Inliner:
     def _target(self, ref: str) -> Any:
         """Return what a reference points to; it is looked for once."""
         if ref not in self._targets:
-            self._targets[ref] = self._followed(ref)
+            self._targets[ref] = self._follow(ref)
         return self._targets[ref]
 
-    def _followed(self, ref: str) -> Any:
+    def _follow(self, ref: str) -> Any:
         """Follow a JSON pointer (RFC 6901) in a fragment."""
         if not ref.startswith("#/"):
             raise _Endless

@@ -28,17 +28,17 @@ _SUSPECT = re.compile(
 """What is wrong in practice; only a schema with one of these is walked through."""
 
 
-def mended(raw: msgspec.Raw) -> msgspec.Raw:
+def repair(raw: msgspec.Raw) -> msgspec.Raw:
     """Return a valid schema in place of one that is wrong in a known way; the same bytes for all others."""
     if not _SUSPECT.search(bytes(raw)):
         return raw
     try:
-        return msgspec.Raw(msgspec.json.encode(_mended(json.read(json.VALUE, raw))))
+        return msgspec.Raw(msgspec.json.encode(_repair(json.read(json.VALUE, raw))))
     except (json.UnreadableJson, RecursionError):
         return raw
 
 
-def _mended(node: Any) -> Any:
+def _repair(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     for limit in ("Minimum", "Maximum"):
@@ -50,12 +50,12 @@ def _mended(node: Any) -> Any:
 
 def _value(key: str, value: Any) -> Any:
     if key in NAMED and isinstance(value, dict):
-        return {name: _mended(schema) for name, schema in value.items()}
+        return {name: _repair(schema) for name, schema in value.items()}
     if key in DATA:
         return value
     if key in (*_LISTS, "prefixItems", "items") and isinstance(value, list):
-        return [_mended(schema) for schema in value]
-    return _mended(value) if key in _SCHEMAS else value
+        return [_repair(schema) for schema in value]
+    return _repair(value) if key in _SCHEMAS else value
 
 
 def _right(key: str, value: Any) -> bool:

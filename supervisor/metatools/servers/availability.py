@@ -65,7 +65,7 @@ def is_coming(status: ServerStatus | None) -> bool:
     return not status.disabled and status.restarts == 0 and status.state in _FIRST and queued
 
 
-def coming(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[str]:
+def servers_starting(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[str]:
     """Return the servers that are being discovered for the first time; not those that failed and try again."""
     unknown = seen.names.servers - seen.entries.keys()
     if not unknown:
@@ -73,7 +73,7 @@ def coming(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[s
     return frozenset(server for server in unknown if is_coming(statuses.get(server)))
 
 
-def standing(server: str, status: ServerStatus | None) -> str:
+def status_words(server: str, status: ServerStatus | None) -> str:
     """Return in a few words how a server without known tools is doing."""
     if is_coming(status):
         return f"{clean(server)} is being discovered"
@@ -94,7 +94,7 @@ def is_off(status: ServerStatus | None) -> bool:
 def standings(servers: Iterable[str], statuses: Mapping[str, ServerStatus], most: int = MAX_SERVERS_NAMED) -> str:
     """Return how servers are doing, at most twenty of them; empty for none."""
     names = sorted(servers)
-    told = "; ".join(standing(name, statuses.get(name)) for name in names[:most])
+    told = "; ".join(status_words(name, statuses.get(name)) for name in names[:most])
     more = f"; {len(names) - most} more" if len(names) > most else ""
     return told + more
 
@@ -108,7 +108,7 @@ def unlisted_of(seen: Catalogue, server: str | None) -> str:
     return f"its list of tools could not be read to its end ({clean(next(problems, 'no answer'))[:MAX_REASON_CHARS]})"
 
 
-def all_unlisted(seen: Catalogue, servers: Iterable[str]) -> str:
+def unlisted_sentences(seen: Catalogue, servers: Iterable[str]) -> str:
     """Say of which of these servers not all tools are known, at most twenty of them; empty for none."""
     partial = [server for server in sorted(servers) if server in seen.visible and unlisted_of(seen, server)]
     told = "; ".join(f"{clean(name)}: {unlisted_of(seen, name)}" for name in partial[:MAX_SERVERS_NAMED])
@@ -117,7 +117,7 @@ def all_unlisted(seen: Catalogue, servers: Iterable[str]) -> str:
 
 def without(seen: Catalogue, server: str, tool: str) -> str:
     """Say that a server has no such tool, as far as is known."""
-    return f"Server {server!r} has no tool {clean(tool[:100])!r}. {all_unlisted(seen, [server])}".rstrip()
+    return f"Server {server!r} has no tool {clean(tool[:100])!r}. {unlisted_sentences(seen, [server])}".rstrip()
 
 
 def _off(status: ServerStatus) -> str:

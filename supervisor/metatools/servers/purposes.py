@@ -74,12 +74,12 @@ class Purposes:
 def _of_itself(entry: Entry) -> tuple[str, str]:
     if (info := json.read_or(_info, entry.offer.server_info, None)) is None:
         return "", ""
-    title = _decoded(info.title)
+    title = _text_of(info.title)
     repeats = title.casefold() in (entry.server.casefold(), "")
-    return _decoded(info.description), "" if repeats else title
+    return _text_of(info.description), "" if repeats else title
 
 
-def _decoded(raw: msgspec.Raw) -> str:
+def _text_of(raw: msgspec.Raw) -> str:
     try:
         return json.read(json.STRING, raw)[:LOOKED_AT]
     except json.UnreadableJson:
@@ -115,26 +115,26 @@ def roll(
     }
     bare = {name: _bare(name, _state(name, seen, statuses)) for name in names}
     for chars in LENGTHS:
-        told = {name: _told(name, bare[name], purposes[name], chars) for name in names}
+        told = {name: _describe(name, bare[name], purposes[name], chars) for name in names}
         if _tokens(told.values()) <= budget_tokens:
             return "; ".join(told.values())
     if _tokens(bare.values()) > budget_tokens:
         return _names(bare.values(), budget_tokens)
-    return "; ".join(_filled(bare, purposes, budget_tokens).values())
+    return "; ".join(_fill_purposes(bare, purposes, budget_tokens).values())
 
 
-def listed(names: Iterable[str], budget_tokens: int) -> str:
+def list_names(names: Iterable[str], budget_tokens: int) -> str:
     """Return the names of servers, and the number of those that do not fit a budget of estimated tokens."""
     return _names([clean(name)[:MAX_NAME_CHARS] for name in names], budget_tokens)
 
 
-def _filled(bare: Mapping[str, str], purposes: Mapping[str, str], budget_tokens: int) -> dict[str, str]:
+def _fill_purposes(bare: Mapping[str, str], purposes: Mapping[str, str], budget_tokens: int) -> dict[str, str]:
     """Give a purpose to as many servers as the budget allows, those first whose names say nothing."""
     told = dict(bare)
     left = budget_tokens - _tokens(told.values())
     for chars in SHORT_LENGTHS:
         for name in sorted(told, key=_is_known):
-            longer = _told(name, bare[name], purposes[name], chars)
+            longer = _describe(name, bare[name], purposes[name], chars)
             cost = estimate_tokens(longer) - estimate_tokens(told[name])
             if cost <= left:
                 told[name], left = longer, left - cost
@@ -154,7 +154,7 @@ def _bare(name: str, state: str) -> str:
     return f"{clean(name)[:MAX_NAME_CHARS]}{f' ({state})' if state else ''}"
 
 
-def _told(name: str, bare: str, about: str, chars: int) -> str:
+def _describe(name: str, bare: str, about: str, chars: int) -> str:
     if not about:
         return bare
     shown = clean(name)[:MAX_NAME_CHARS]

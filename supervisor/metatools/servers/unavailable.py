@@ -51,7 +51,7 @@ def _is_said(server: str, phrase: str, glued: frozenset[str]) -> bool:
     return len(whole) > 1 and (f" {' '.join(parts)} " in phrase or whole in glued)
 
 
-def concerned(
+def concerned_servers(
     seen: Catalogue, down: Collection[str], described: Mapping[str, str], wanted: Discover, ranking: Found
 ) -> frozenset[str]:
     """Return which servers of those that are `down` a query is about; `ranking` is what it found on the others."""
@@ -60,7 +60,7 @@ def concerned(
     others = sorted(server for server in down if server not in named)[:MAX_LOOKED_AT]
     likely = [server for server in others if _says(seen, described, server, asked)]
     if any(server in seen.entries for server in down):
-        likely += _offering(seen, down, wanted, ranking)
+        likely += _servers_offering(seen, down, wanted, ranking)
     return named | frozenset(list(dict.fromkeys(likely))[:MOST])
 
 
@@ -80,7 +80,7 @@ def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: fro
     return len(familiar) >= _MIN_SHARED or (bool(shared) and len(shared) >= min(_MIN_SHARED, len(asked)))
 
 
-def _offering(seen: Catalogue, down: Collection[str], wanted: Discover, ranking: Found) -> list[str]:
+def _servers_offering(seen: Catalogue, down: Collection[str], wanted: Discover, ranking: Found) -> list[str]:
     """Return the servers whose last-known tools fit as well as the best that can be used."""
     hidden = frozenset(down) & seen.entries.keys()
     last = seen.index.search(wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden)
@@ -91,7 +91,7 @@ def _offering(seen: Catalogue, down: Collection[str], wanted: Discover, ranking:
     return [hit.document.server for hit in fits]
 
 
-def unread(seen: Catalogue, kinds: frozenset[str]) -> str:
+def unread_notice(seen: Catalogue, kinds: frozenset[str]) -> str:
     """Say, right after the start, that not all of what is known can be searched yet; empty if it can."""
     if seen.searchable(kinds) or not seen.visible:
         return ""

@@ -28,7 +28,15 @@ from supervisor.metatools.answers import native_lists, questions, unmet
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
 from supervisor.metatools.arguments import execution, resources, tools
-from supervisor.metatools.discovery import DiscoverySettings, Searched, answered, cut, searched, server_named, weight
+from supervisor.metatools.discovery import (
+    DiscoverySettings,
+    Searched,
+    build_answer,
+    cut,
+    find_server_named,
+    search,
+    weight,
+)
 from supervisor.metatools.lenient_json import EMPTY
 from supervisor.metatools.servers.availability import standings
 from supervisor.metatools.texts import clean
@@ -127,7 +135,7 @@ class MetaCalls:
         except AskedByResult as asked:
             cost = sum(len(each.request.params) for each in asked.questions.values())
             about = (asked.server, asked.questions, asked.state, asked.expires_s)
-            told = await self._bench.run(cost, questions.told, *about)
+            told = await self._bench.run(cost, questions.question_result, *about)
         return self._own(exchange.client, told)
 
     def _meant(self, client: Client, name: str) -> str:
@@ -148,7 +156,7 @@ class MetaCalls:
         statuses = self._visible.statuses(client.principal)
         servers = partial(self._introduction.servers, client.principal)
         answer = await self._bench.run(
-            weight(seen, done) // PAGE_COST, answered, seen, statuses, done, settings, trio.current_time(), servers
+            weight(seen, done) // PAGE_COST, build_answer, seen, statuses, done, settings, trio.current_time(), servers
         )
         return _content(answer)
 
@@ -157,8 +165,8 @@ class MetaCalls:
         cost, described = SEARCH_COST * len(wanted.query), self._deployment.value.described
         cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
         if seen.index.embedder is None:
-            return await self._bench.run(cost, searched, seen, wanted, time.perf_counter, described)
-        return await self._searches.run(cost + SMALL_BYTES + 1, searched, seen, wanted, time.perf_counter, described)
+            return await self._bench.run(cost, search, seen, wanted, time.perf_counter, described)
+        return await self._searches.run(cost + SMALL_BYTES + 1, search, seen, wanted, time.perf_counter, described)
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
         asked = await self._bench.run(len(arguments), resources.list_resources, arguments)
@@ -169,7 +177,7 @@ class MetaCalls:
     def _resources(
         self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.ResourceQuery
     ) -> bytes:
-        meant = {name: server_named(name, seen) for name in sorted(asked.servers)}
+        meant = {name: find_server_named(name, seen) for name in sorted(asked.servers)}
         named = frozenset(meant.values()) - {""}
         unknown = [clean(name)[:64] for name, server in meant.items() if not server]
         told = standings(named - seen.visible, statuses)

@@ -16,7 +16,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments.coercion import fitted_to
+from supervisor.metatools.arguments.coercion import coerce_arguments
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, takes_no_others
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
@@ -102,8 +102,8 @@ def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
         given = lenient_json.read(msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(given.text) + b"}"))
     if wanted.server_key and rendering.has_parameter(tool, wanted.server_key):
         given = _with_member(given, wanted.server_key, wanted.server)
-    given = fitted_to(tool, given, ARGUMENT_KEYS)
-    missing = lenient_json.lacking(given, tool.required)
+    given = coerce_arguments(tool, given, ARGUMENT_KEYS)
+    missing = lenient_json.missing_members(given, tool.required)
     if missing:
         slip = slip_of(tool, given, missing)
         if slip.mended is None:

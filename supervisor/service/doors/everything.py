@@ -39,7 +39,7 @@ from supervisor.service.doors.namespaced import SEPARATOR
 from supervisor.service.doors.naming import CurrentNames, unknown_tool
 from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.doors.task_requests import takes_task, with_task
-from supervisor.service.doors.tool_failures import shown
+from supervisor.service.doors.tool_failures import run_shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.introduction.self_description import SelfDescription
@@ -88,9 +88,9 @@ class Everything:
         if method not in (REMOVED if client.era == "modern" else ADDED):
             match method:
                 case "initialize":
-                    return self._of_ours.initialized(client)
+                    return self._of_ours.initialize_result(client)
                 case "server/discover":
-                    return self._of_ours.discovered(client)
+                    return self._of_ours.discover_result(client)
                 case "ping":
                     return b"{}"
                 case "resources/subscribe" | "resources/unsubscribe":
@@ -129,35 +129,35 @@ class Everything:
         )
         more = {} if following is None else {"nextCursor": following}
         body = await self._parts.bench.run(weight, encode, {MEMBERS[kind]: page, **more})
-        return self._of_ours.fitted(client, body, cacheable=True)
+        return self._of_ours.fit(client, body, cacheable=True)
 
     # Requests for one server ----------------------------------------------------------------------------------------
 
     async def _call(self, exchange: Exchange) -> bytes:
-        return await shown(self._parts, exchange, partial(self._called, exchange))
+        return await run_shown(self._parts, exchange, partial(self._call_tool, exchange))
 
-    async def _called(self, exchange: Exchange) -> bytes:
+    async def _call_tool(self, exchange: Exchange) -> bytes:
         since, client = trio.current_time(), exchange.client
-        members, name = await self._named(exchange, "name")
+        members, name = await self._params_of(exchange, "name")
         seen, meaning = await self._meant(client, lambda names: names.tools.meaning_of(name), name, since)
         if meaning is None:
             raise await beside(partial(unknown_tool, seen, await self._names.of(seen), name))
         server, own = meaning
         entry = seen.entries[server]
-        call = self._asked(exchange, entry, server, {**members, "name": own}, own, since)
+        call = self._ask(exchange, entry, server, {**members, "name": own}, own, since)
         return await count(self._parts.used, exchange, server, entry.tools[own], call)
 
     async def _get_prompt(self, exchange: Exchange) -> bytes:
         since = trio.current_time()
-        members, name = await self._named(exchange, "name")
+        members, name = await self._params_of(exchange, "name")
         seen, (server, own) = await self._prompt(exchange.client, name, since)
-        return await self._asked(exchange, seen.entries.get(server), server, {**members, "name": own}, own, since)
+        return await self._ask(exchange, seen.entries.get(server), server, {**members, "name": own}, own, since)
 
     async def _read(self, exchange: Exchange) -> bytes:
         since, client = trio.current_time(), exchange.client
-        members, uri = await self._named(exchange, "uri")
+        members, uri = await self._params_of(exchange, "uri")
         seen, (server, own) = await self._resource(client, uri)
-        body = await self._asked(exchange, seen.entries.get(server), server, {**members, "uri": own}, own, since)
+        body = await self._ask(exchange, seen.entries.get(server), server, {**members, "uri": own}, own, since)
         size = len(body) // _PARAMS_COST
         return await self._parts.bench.run(size, as_read, server, body, client.era, own != uri)
 
@@ -175,9 +175,9 @@ class Everything:
         else:
             wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
             raise InvalidArguments(f"completion/complete: {wrong}")
-        return await self._asked(exchange, seen.entries.get(server), server, {**members, "ref": ref}, "", since)
+        return await self._ask(exchange, seen.entries.get(server), server, {**members, "ref": ref}, "", since)
 
-    async def _named(self, exchange: Exchange, member: str) -> tuple[dict[str, Any], str]:
+    async def _params_of(self, exchange: Exchange, member: str) -> tuple[dict[str, Any], str]:
         """Return the params, and what they are about. Raises `MalformedRequest`."""
         params = exchange.params
         members = await self._parts.bench.run(len(params) // _PARAMS_COST, members_of, params)
@@ -186,7 +186,7 @@ class Everything:
             raise MalformedRequest(f"{exchange.method}: params need a {member!r}")
         return members, name
 
-    async def _asked(
+    async def _ask(
         self,
         exchange: Exchange,
         entry: Entry | None,

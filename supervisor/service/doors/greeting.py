@@ -20,14 +20,14 @@ from actors.protocol.wire.jsonrpc import encode
 OWN_TTL_MS: Final = 60_000
 
 
-def initialized(server: str, offer: Offer, version: str) -> bytes:
-    said = _said(offer, "legacy") or {"capabilities": b"{}", "serverInfo": b"", **_rest(offer)}
+def initialize_result(server: str, offer: Offer, version: str) -> bytes:
+    said = _own_answer(offer, "legacy") or {"capabilities": b"{}", "serverInfo": b"", **_rest(offer)}
     own = {"protocolVersion": version, "capabilities": capabilities(offer, version), "serverInfo": _info(server, offer)}
     return encode({**said, **own})
 
 
-def discovered(server: str, offer: Offer, version: str) -> bytes:
-    said = _said(offer, "modern")
+def discover_result(server: str, offer: Offer, version: str) -> bytes:
+    said = _own_answer(offer, "modern")
     if not said:
         said = {**_rest(offer), "_meta": {META_SERVER_INFO: _info(server, offer)}}
     told = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities(offer, version)}
@@ -53,7 +53,7 @@ def capabilities(offer: Offer, version: str) -> msgspec.Raw:
     return offer.capabilities if kept == declared and declared else msgspec.Raw(encode(kept))
 
 
-def _said(offer: Offer, era: Era) -> dict[str, Any]:
+def _own_answer(offer: Offer, era: Era) -> dict[str, Any]:
     """Return what the server answered to us, if that was in this era; empty if not, or if it is not known any more."""
     said = _object(offer.answer) if offer.era == era else {}
     return {name: value for name, value in said.items() if bytes(value) != b"null"}

@@ -28,7 +28,7 @@ from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.requests import Parts, is_method, parts_of
 from supervisor.service.doors.task_requests import takes_task, with_task
-from supervisor.service.doors.tool_failures import shown
+from supervisor.service.doors.tool_failures import run_shown
 from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
@@ -68,19 +68,19 @@ class OneServer:
         client, method = exchange.client, exchange.method
         match method, client.era:
             case "initialize", "legacy":
-                return greeting.initialized(self._server, (await self._entry(client)).offer, client.version)
+                return greeting.initialize_result(self._server, (await self._entry(client)).offer, client.version)
             case "server/discover", "modern":
-                return greeting.discovered(self._server, (await self._entry(client)).offer, client.version)
+                return greeting.discover_result(self._server, (await self._entry(client)).offer, client.version)
             case "ping", "legacy":
                 return b"{}"
             case "resources/subscribe" | "resources/unsubscribe", "legacy":
                 return await self._parts.subscriptions.perform(exchange, self.subscribe)
             case ("initialize" | "server/discover" | "ping", _):
-                raise _unknown(exchange)
+                raise _unknown_method(exchange)
             case _ if method in OF_ONE:
                 return await task_requests.perform(self._parts, exchange, self._server)
         if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
-            raise _unknown(exchange)
+            raise _unknown_method(exchange)
         known = await self._known_page(exchange) if method in known_lists.KINDS else None
         return await self._passed_on(exchange) if known is None else known
 
@@ -135,20 +135,20 @@ class OneServer:
         since, params, method = trio.current_time(), exchange.params, exchange.method
         parts = await self._parts.bench.run(len(params) // _PARTS_COST, parts_of, method, params, exchange.retry)
         if method != "tools/call":
-            return await self._answered(exchange, parts, since)
-        return await shown(self._parts, exchange, partial(self._called, exchange, parts, since))
+            return await self._ask(exchange, parts, since)
+        return await run_shown(self._parts, exchange, partial(self._call, exchange, parts, since))
 
-    async def _called(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
+    async def _call(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         entry = self._visible.now(exchange.client.principal).entries.get(self._server)
         refused = refuse_barred(self._server, entry.offer, parts.name) if entry is not None else None
         if refused is not None:
             raise refused
         if entry is None or parts.name not in entry.tools:
-            return await self._answered(exchange, parts, since)
-        call = self._answered(exchange, parts, since)
+            return await self._ask(exchange, parts, since)
+        call = self._ask(exchange, parts, since)
         return await count(self._parts.used, exchange, self._server, entry.tools[parts.name], call)
 
-    async def _answered(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
+    async def _ask(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""
         client, method = exchange.client, exchange.method
         entry = await self._entry(client)
@@ -176,6 +176,6 @@ class OneServer:
         return with_lifetime(body, written) if client.era == "modern" and method in CACHED else body
 
 
-def _unknown(exchange: Exchange) -> UnknownMethod:
+def _unknown_method(exchange: Exchange) -> UnknownMethod:
     version = exchange.client.version
     return UnknownMethod(f"there is no method {exchange.method[:100]!r} here, in protocol version {version}")

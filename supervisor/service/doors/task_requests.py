@@ -81,10 +81,10 @@ async def perform(parts: ServiceParts, exchange: Exchange, server: str | None = 
             task=task,
         ),
     )
-    return await parts.bench.run(len(body) // _READ_COST, _shown, task, body, method, exchange.asked_by)
+    return await parts.bench.run(len(body) // _READ_COST, _rename_task, task, body, method, exchange.asked_by)
 
 
-def _shown(task: HeldTask, said: bytes, method: str, asked_by: str) -> bytes:
+def _rename_task(task: HeldTask, said: bytes, method: str, asked_by: str) -> bytes:
     """Return what a server said about a task under our name of it; its questions say whose they are, if need be."""
     task.over = task.over or method == RESULT
     task.hear(msgspec.Raw(said))

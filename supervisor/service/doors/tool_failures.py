@@ -12,7 +12,7 @@ from supervisor.service.fitting.relay import with_member
 from supervisor.service.parts import ServiceParts
 
 
-async def shown(parts: ServiceParts, exchange: Exchange, call: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
+async def run_shown(parts: ServiceParts, exchange: Exchange, call: Callable[[], Coroutine[Any, Any, bytes]]) -> bytes:
     """Return the result of a call of a tool. Raises what is the client's matter, and errors of servers."""
     try:
         return await call()

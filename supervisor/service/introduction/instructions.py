@@ -61,7 +61,7 @@ class Introduction:
 
     def servers(self, principal: Principal) -> str:
         """Return the servers with what they are for, as of the last change that was looked at."""
-        return self.made.value.get(principal, NOTHING).servers or self._told(principal).servers
+        return self.made.value.get(principal, NOTHING).servers or self._make(principal).servers
 
     async def run(self) -> None:
         while True:
@@ -72,12 +72,12 @@ class Introduction:
 
     async def renew(self) -> None:
         """Make the texts anew. A checkpoint."""
-        self.made.set(await beside(self._made))
+        self.made.set(await beside(self._make_all))
 
-    def _made(self) -> Mapping[Principal, Told]:
-        return {principal: self._told(principal) for principal in self._principals}
+    def _make_all(self) -> Mapping[Principal, Told]:
+        return {principal: self._make(principal) for principal in self._principals}
 
-    def _told(self, principal: Principal) -> Told:
+    def _make(self, principal: Principal) -> Told:
         seen, statuses = self._visible.now(principal), self._visible.statuses(principal)
         deployment = self._deployment.value
         left = deployment.settings.instructions_token_budget - estimate_tokens(HOW) - estimate_tokens(THERE)

@@ -44,7 +44,7 @@ class SelfDescription:
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
 
-    def initialized(self, client: Client) -> bytes:
+    def initialize_result(self, client: Client) -> bytes:
         return encode(
             {
                 "protocolVersion": client.version,
@@ -54,13 +54,13 @@ class SelfDescription:
             }
         )
 
-    def discovered(self, client: Client) -> bytes:
+    def discover_result(self, client: Client) -> bytes:
         capabilities = self._capabilities(client.version, client.principal)
         said = self._instructions(client.principal)
         result = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
-        return self.fitted(client, encode(result), cacheable=True)
+        return self.fit(client, encode(result), cacheable=True)
 
-    def fitted(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
+    def fit(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
         """Return a result that we made, with the members its era wants."""
         if client.era == "legacy":
             return body

@@ -10,7 +10,7 @@ from actors.protocol.wire.jsonrpc import encode
 KEY: Final = "mcpvisor/daemon"
 
 
-def signed(result: bytes, mark: str) -> bytes:
+def sign(result: bytes, mark: str) -> bytes:
     """Return the result of a handshake, a JSON object, with the mark in its `_meta` beside what is there."""
     members = json.MEMBERS.decode(result)
     if (meta := json.read_or(json.MEMBERS, members.get("_meta", b"{}"), None)) is None:

@@ -15,7 +15,7 @@ from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Index, analyse
 from supervisor.metatools.arguments.tools import Discover, discover
-from supervisor.metatools.discovery import DiscoverySettings, discovered
+from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
 from tests.fakes import nasty_tools
 
 
@@ -48,7 +48,7 @@ def ask(query: str, seen: Catalogue = SEEN, budget: int = 2000, **more: Any) -> 
     wanted = discover(msgspec.Raw(json.dumps({"query": query, **more}).encode()), 50)
     clock = itertools.count(0, 0.002)
     settings = DiscoverySettings(discover_token_budget=budget)
-    return json.loads(encode(discovered(seen, {}, wanted, settings, lambda: next(clock))))
+    return json.loads(encode(discover_at_once(seen, {}, wanted, settings, lambda: next(clock))))
 
 
 def paths(query: str, **more: Any) -> list[str]:
@@ -138,7 +138,7 @@ def test_a_long_query_counts_to_its_end() -> None:
     chatter = "Thank you so much for being here with me on this fine day. " * 30
     assert paths(f"{chatter}Please fork it.")[0] == "github:fork"
     wanted = Discover(query=f"{chatter}Please fork it.")
-    short = discovered(SEEN, {}, wanted, DiscoverySettings(max_query_chars=100), lambda: 0.0)
+    short = discover_at_once(SEEN, {}, wanted, DiscoverySettings(max_query_chars=100), lambda: 0.0)
     assert "github:fork" not in [row["tool_path"] for row in short["tools"]]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.metatools.texts import clean, clean_json, cleaned, estimate_tokens, shorten
+from supervisor.metatools.texts import clean, clean_json, clean_value, estimate_tokens, shorten
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
@@ -63,7 +63,7 @@ def test_json_without_hiding_places_keeps_its_bytes() -> None:
 def test_json_is_cleaned_in_keys_and_values() -> None:
     raw = msgspec.Raw(json.dumps({"a\u200b": ["\x1b[1mx", {"k": "v\u202e"}], "n": 1.5}).encode())
     assert clean_json(raw) == {"a": ["x", {"k": "v"}], "n": 1.5}
-    assert cleaned(None) is None
+    assert clean_value(None) is None
 
 
 def test_json_that_cannot_be_decoded_is_shown_as_nothing() -> None:

@@ -11,7 +11,7 @@ import pytest
 from actors.catalogue.snapshot import Catalogue
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.arguments.tools import discover
-from supervisor.metatools.discovery import DiscoverySettings, discovered
+from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
 from tests.supervisor.metatools.test_discovery import catalogue
 
 DESTROYS = {"destructiveHint": True}
@@ -73,7 +73,7 @@ ABOUT_PEOPLE = catalogue(
 
 def ask(query: str, seen: Catalogue = SEEN) -> Any:
     wanted = discover(msgspec.Raw(json.dumps({"query": query}).encode()), 50)
-    return json.loads(encode(discovered(seen, {}, wanted, DiscoverySettings(), lambda: 0.0)))
+    return json.loads(encode(discover_at_once(seen, {}, wanted, DiscoverySettings(), lambda: 0.0)))
 
 
 def first(answer: Any) -> str:
@@ -154,7 +154,7 @@ def test_where_only_what_destroys_is_found_the_doubt_is_said() -> None:
         git=[tool("git_clean", "Remove untracked files from the working directory.", annotations=DESTROYS)]
     )
     wanted = discover(msgspec.Raw(b'{"query": "delete a directory"}'), 50)
-    answer = discovered(alone, {}, wanted, DiscoverySettings(), lambda: 0.0)
+    answer = discover_at_once(alone, {}, wanted, DiscoverySettings(), lambda: 0.0)
     assert first(answer) == "git:git_clean"
     assert answer["notice"].startswith("Not sure that anything fits")
 

@@ -19,7 +19,7 @@ from supervisor.metatools.answers.page import Context
 from supervisor.metatools.arguments.resources import ResourceQuery, list_resources
 from supervisor.metatools.arguments.tools import discover
 from supervisor.metatools.definitions import KINDS
-from supervisor.metatools.discovery import DiscoverySettings, discovered
+from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
@@ -58,7 +58,7 @@ MANY = catalogue(a=Offer(tools=tools(300)), b=Offer(), c=Offer(tools=tools(250, 
 def ask(seen: Catalogue, query: str | None = "*", budget: int = 2000, **more: Any) -> Any:
     wanted = discover(raw({**({} if query is None else {"query": query}), **more}), 50)
     return json.loads(
-        encode(discovered(seen, {}, wanted, DiscoverySettings(discover_token_budget=budget), lambda: 0.0))
+        encode(discover_at_once(seen, {}, wanted, DiscoverySettings(discover_token_budget=budget), lambda: 0.0))
     )
 
 
@@ -310,4 +310,4 @@ def test_a_list_where_nothing_can_be_used_says_so() -> None:
 def test_a_cursor_at_a_kind_that_is_not_asked_for_counts_none_of_it() -> None:
     seen = catalogue(a=Offer(tools=tools(3), prompts=(Prompt(name="p"),)), b=Offer(tools=tools(2)))
     at = inventory.Position("a", KINDS.index("resource"), "x")
-    assert inventory.shown(seen, ["a", "b"], {"tool", "prompt"}, at) == 3
+    assert inventory.count_shown(seen, ["a", "b"], {"tool", "prompt"}, at) == 3

@@ -16,9 +16,9 @@ from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
 from supervisor.metatools.answers.native_lists import META_BYTES
-from supervisor.metatools.answers.page import KEPT, Context, Page, fitting
+from supervisor.metatools.answers.page import KEPT, Context, Page, choose_fitting
 from supervisor.metatools.arguments.tools import Discover
-from supervisor.metatools.discovery import DiscoverySettings, discovered
+from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
@@ -46,7 +46,7 @@ def search(seen: Catalogue, query: str, budget: int = 2000, limit: int = 10, **s
     wanted = Discover(query=query, limit=limit, limited=True, kinds=KINDS)
     clock = iter([0.0, 0.001234])
     settings = DiscoverySettings(discover_token_budget=budget)
-    return json.loads(encode(discovered(seen, statuses, wanted, settings, lambda: next(clock))))
+    return json.loads(encode(discover_at_once(seen, statuses, wanted, settings, lambda: next(clock))))
 
 
 FILES = catalogue(files=Offer(tools=(tool("read_file", "Read a file."), tool("write_file", "Write a file."))))
@@ -329,7 +329,7 @@ def test_servers_of_other_names_do_not_lengthen_a_page_that_hardly_fits() -> Non
         Hit(document=Document(key="", kind="tool", server=server, name="x"), score=1.0, distance=0.6, exact=False)
         for server in "aaaaabbb"
     )
-    assert len(fitting(hits)) == KEPT
+    assert len(choose_fitting(hits)) == KEPT
 
 
 def test_an_exact_path_is_answered_with_its_row_alone() -> None:

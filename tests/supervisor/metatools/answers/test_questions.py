@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from actors.protocol.asking.input_required import InputRequest
-from supervisor.metatools.answers.questions import ToldQuestion, told
+from supervisor.metatools.answers.questions import ToldQuestion, question_result
 
 
 def form(**properties: Any) -> msgspec.Raw:
@@ -26,7 +26,7 @@ def test_a_model_is_told_what_to_ask_and_how_to_go_on() -> None:
         "question-2": asked(msgspec.Raw(b'{"mode":"url","url":"https://pay.example/1","message":"Pay"}')),
         "question-3": asked(msgspec.Raw(b"[]")),
     }
-    result = json.loads(told("shop", questions, "mcpvisor-x", 299.9))
+    result = json.loads(question_result("shop", questions, "mcpvisor-x", 299.9))
     text, structured = result["content"][0]["text"], result["structuredContent"]
     assert "isError" not in result
     assert structured["continuation"] == "mcpvisor-x"
@@ -42,7 +42,7 @@ def test_a_model_is_told_what_to_ask_and_how_to_go_on() -> None:
 def test_of_what_only_a_person_may_answer_a_model_learns_where() -> None:
     page = "http://127.0.0.1:1/questions/b"
     questions = {"question-1": asked(form(password={"type": "string"}), page, there_only=True)}
-    result = json.loads(told("shop", questions, "mcpvisor-x", 60.0))
+    result = json.loads(question_result("shop", questions, "mcpvisor-x", 60.0))
     assert result["structuredContent"]["questions"] == {"question-1": {"message": "m", "page": page}}
     text = result["content"][0]["text"]
     assert f"open {page} and answer there" in text

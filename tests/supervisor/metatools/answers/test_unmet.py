@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from supervisor.metatools.answers.unmet import needs
-from supervisor.metatools.discovery import searched
+from supervisor.metatools.discovery import search
 from supervisor.service.calls import meta_calls
 from tests.fakes.published import Publisher, served
 
@@ -29,13 +29,12 @@ def test_two_or_three_short_needs_are_looked_at_one_by_one(query: str, count: in
 
 async def test_several_needs_are_searched_for_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[int] = []
-    search = searched
 
     def watched(*given: Any) -> Any:
         threads.append(threading.get_ident())
         return search(*given)
 
-    monkeypatch.setattr(meta_calls, "searched", watched)
+    monkeypatch.setattr(meta_calls, "search", watched)
     listed = [{"name": "list_issues", "description": "List the issues.", "inputSchema": {"type": "object"}}]
     async with served({"github": Publisher(listed)}) as found:
         for query, said in (

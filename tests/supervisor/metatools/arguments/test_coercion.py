@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.offer import Tool
-from supervisor.metatools.arguments.coercion import fitted_to
+from supervisor.metatools.arguments.coercion import coerce_arguments
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.lenient_json import read
 
@@ -32,7 +32,7 @@ TOOL = Tool(name="t", input_schema=msgspec.Raw(json.dumps(SCHEMA).encode()), req
 
 
 def fitted(value: Any, tool: Tool = TOOL) -> Any:
-    arguments = fitted_to(tool, read(msgspec.Raw(json.dumps(value).encode())), ARGUMENT_KEYS)
+    arguments = coerce_arguments(tool, read(msgspec.Raw(json.dumps(value).encode())), ARGUMENT_KEYS)
     assert arguments == read(arguments.text)
     return json.loads(bytes(arguments.text))
 
@@ -95,7 +95,7 @@ def test_a_wrapper_that_is_a_parameter_stays() -> None:
 @pytest.mark.parametrize("schema", [b'{"type":"object"}', b'{"properties":5}', b"[]", b"broken", b'{"properties":{}}'])
 def test_a_schema_that_says_nothing_changes_nothing(schema: bytes) -> None:
     given = read(msgspec.Raw(b'{ "arguments": {"a": "1"} }'))
-    assert fitted_to(Tool(name="t", input_schema=msgspec.Raw(schema)), given, ARGUMENT_KEYS) is given
+    assert coerce_arguments(Tool(name="t", input_schema=msgspec.Raw(schema)), given, ARGUMENT_KEYS) is given
 
 
 values = st.recursive(
@@ -106,7 +106,7 @@ values = st.recursive(
 @given(st.dictionaries(st.sampled_from([*PROPERTIES, "arguments", "x"]), values, max_size=5))
 def test_right_arguments_keep_their_bytes(value: Any) -> None:
     given = read(msgspec.Raw(json.dumps(value).encode()))
-    found = fitted_to(TOOL, given, ARGUMENT_KEYS)
+    found = coerce_arguments(TOOL, given, ARGUMENT_KEYS)
     assert isinstance(json.loads(bytes(found.text)), dict)
     if value.keys() != {"arguments"} and not any(item is None or isinstance(item, str) for item in value.values()):
         assert found is given
@@ -114,4 +114,4 @@ def test_right_arguments_keep_their_bytes(value: Any) -> None:
 
 def test_an_object_of_thousands_of_members_passes_as_it_is() -> None:
     given = read(msgspec.Raw(json.dumps({"count": "5", **{f"k{number}": 0 for number in range(2000)}}).encode()))
-    assert fitted_to(TOOL, given, ARGUMENT_KEYS) is given
+    assert coerce_arguments(TOOL, given, ARGUMENT_KEYS) is given

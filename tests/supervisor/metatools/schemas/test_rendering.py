@@ -22,13 +22,13 @@ def raw(value: Any) -> msgspec.Raw:
 
 
 def inlined(schema: Any) -> Any:
-    rendered = rendering.inlined(raw(schema))
+    rendered = rendering.inline_references(raw(schema))
     return json.loads(bytes(rendered)) if isinstance(rendered, msgspec.Raw) else rendered
 
 
 def test_a_schema_without_references_keeps_its_bytes() -> None:
     text = msgspec.Raw(b'{ "type":"object", "x" : 1.0 }')
-    assert rendering.inlined(text) is text
+    assert rendering.inline_references(text) is text
 
 
 def test_references_are_replaced_and_the_definitions_go() -> None:
@@ -126,12 +126,12 @@ def test_what_references_may_become_counts_before_a_schema_is_shown() -> None:
 
 def test_a_nest_as_deep_as_the_stack_is_given_as_it_is() -> None:
     text = msgspec.Raw(b'{"a":' * 900 + b'{"$ref":"#/b"}' + b"}" * 900)
-    assert rendering.inlined(text) is text
+    assert rendering.inline_references(text) is text
 
 
 def test_a_list_is_no_schema() -> None:
     text = msgspec.Raw(b'[{"$ref":"#/x"}]')
-    assert rendering.inlined(text) is text
+    assert rendering.inline_references(text) is text
 
 
 def test_a_signature_shows_names_and_what_is_optional() -> None:
@@ -159,7 +159,7 @@ def test_texts_in_a_complete_schema_are_clean() -> None:
 def test_a_reference_to_much_data_does_not_multiply_it() -> None:
     data = {"enum": ["x" * 100] * 160, "default": "y" * 1000}
     text = raw({"properties": {f"p{n}": {"$ref": "#/$defs/a"} for n in range(300)}, "$defs": {"a": data}})
-    assert rendering.inlined(text) is text
+    assert rendering.inline_references(text) is text
 
 
 @pytest.mark.parametrize("key", ["enum", "const", "default", "examples", "description", "pattern"])
@@ -169,8 +169,8 @@ def test_whatever_a_reference_stands_for_is_counted(key: str) -> None:
         raw({"properties": {f"p{n}": {"$ref": "#/$defs/a"} for n in range(count)}, "$defs": {"a": data}})
         for count in (3, 300)
     )
-    assert rendering.inlined(few) == {"properties": {f"p{n}": data for n in range(3)}}
-    assert rendering.inlined(many) is many
+    assert rendering.inline_references(few) == {"properties": {f"p{n}": data for n in range(3)}}
+    assert rendering.inline_references(many) is many
 
 
 def test_a_schema_of_a_megabyte_costs_no_more_memory_than_itself() -> None:

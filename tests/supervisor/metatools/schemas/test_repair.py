@@ -11,7 +11,7 @@ from jsonschema.validators import validator_for
 
 from actors.catalogue.offer import Tool
 from supervisor.metatools.schemas import rendering
-from supervisor.metatools.schemas.repair import mended
+from supervisor.metatools.schemas.repair import repair
 from tests.fakes.instances import Instances
 from tests.fakes.nasty_tools import SHAPES
 from tests.fakes.published import validator
@@ -41,7 +41,7 @@ def raw(value: Any) -> msgspec.Raw:
 )
 def test_what_is_wrong_is_left_out(written: Any, expected: Any) -> None:
     schema = {"type": "object", "properties": {"p": written, "type": {"type": "string"}}, "required": ["p"]}
-    found = json.loads(bytes(mended(raw(schema))))
+    found = json.loads(bytes(repair(raw(schema))))
     if written.get("type") == ["date", "null"]:
         expected = {"items": {}}
     assert found == {**schema, "properties": {"p": expected, "type": {"type": "string"}}}
@@ -51,17 +51,17 @@ def test_what_is_wrong_is_left_out(written: Any, expected: Any) -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_valid_schema_keeps_its_meaning(shape: str) -> None:
     text = raw(SHAPES[shape])
-    assert json.loads(bytes(mended(text))) == SHAPES[shape]
+    assert json.loads(bytes(repair(text))) == SHAPES[shape]
 
 
 def test_data_that_looks_wrong_stays() -> None:
     schema = {"type": "object", "default": {"type": "any", "required": True}, "properties": {"p": {"type": "any"}}}
-    assert json.loads(bytes(mended(raw(schema)))) == {**schema, "properties": {"p": {}}}
+    assert json.loads(bytes(repair(raw(schema)))) == {**schema, "properties": {"p": {}}}
 
 
 @pytest.mark.parametrize("text", [b'{"type":"any"', b'{"type":"any","x":' + b"[" * 3000 + b"]" * 3000 + b"}"])
 def test_what_cannot_be_read_stays_as_it_is(text: bytes) -> None:
-    assert bytes(mended(msgspec.Raw(text))) == text
+    assert bytes(repair(msgspec.Raw(text))) == text
 
 
 @pytest.mark.parametrize("shape", SHAPES)

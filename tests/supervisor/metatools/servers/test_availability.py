@@ -8,7 +8,7 @@ import pytest
 
 from actors.life.states import State
 from actors.messages import ServerStatus
-from supervisor.metatools.servers.availability import is_coming, late, standing
+from supervisor.metatools.servers.availability import is_coming, late, status_words
 
 
 def status(state: State, **more: Any) -> ServerStatus:
@@ -67,4 +67,4 @@ def test_only_a_server_that_has_not_failed_is_on_its_way(how: ServerStatus | Non
 def test_how_a_server_without_known_tools_is_doing_is_said_in_a_few_words(
     how: ServerStatus | None, expected: str
 ) -> None:
-    assert standing("s", how) == expected
+    assert status_words("s", how) == expected

@@ -16,7 +16,7 @@ from actors.messages import ServerStatus
 from actors.search import Index
 from supervisor.metatools.servers import purposes
 from supervisor.metatools.servers.phrases import brief
-from supervisor.metatools.servers.purposes import Purposes, listed, purpose, roll
+from supervisor.metatools.servers.purposes import Purposes, list_names, purpose, roll
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
@@ -156,8 +156,8 @@ def test_servers_whose_names_say_nothing_are_explained_first() -> None:
 
 def test_a_list_of_names_is_bounded_by_tokens() -> None:
     names = [f"server{number}" for number in range(40)]
-    assert listed(names, 200) == ", ".join(names)
-    told = listed(names, 50)
+    assert list_names(names, 200) == ", ".join(names)
+    told = list_names(names, 50)
     shown = told.count("server")
     assert 10 < shown < 40
     assert told.endswith(f" and {40 - shown} more")

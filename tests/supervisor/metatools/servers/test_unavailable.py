@@ -13,7 +13,7 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.arguments.tools import Discover
-from supervisor.metatools.discovery import DiscoverySettings, answered, searched
+from supervisor.metatools.discovery import DiscoverySettings, build_answer, search
 from supervisor.metatools.servers.unavailable import named_in
 from tests.supervisor.metatools.test_discovery import catalogue, named
 
@@ -46,8 +46,8 @@ SEEN = Catalogue(
 
 
 def ask(query: str, seen: Catalogue = SEEN, **more: Any) -> Any:
-    done = searched(seen, Discover(query=query, **more), lambda: 0.0, DESCRIBED)
-    return json.loads(encode(answered(seen, STATUSES, done, DiscoverySettings(), 0.0, lambda: "github; files")))
+    done = search(seen, Discover(query=query, **more), lambda: 0.0, DESCRIBED)
+    return json.loads(encode(build_answer(seen, STATUSES, done, DiscoverySettings(), 0.0, lambda: "github; files")))
 
 
 def paths(answer: Any) -> list[str]:
@@ -116,7 +116,7 @@ def test_a_path_of_a_server_that_is_there_is_answered_about_that_server() -> Non
 
 def test_words_that_the_search_passes_over_tell_of_no_server() -> None:
     seen, described = SEEN, {"gdrive": "Here you should be able to have everything between these"}
-    done = searched(seen, Discover(query="should everything be here"), lambda: 0.0, described)
+    done = search(seen, Discover(query="should everything be here"), lambda: 0.0, described)
     assert "gdrive" not in done.servers
 
 
@@ -140,8 +140,8 @@ def test_where_nothing_fits_the_servers_that_failed_are_named_a_few_of_them() ->
     many = SEEN.names.with_servers(f"down{number}" for number in range(50))
     statuses = {**STATUSES, **{f"down{number}": down("exit code 1") for number in range(50)}}
     seen = Catalogue(entries=SEEN.entries, index=SEEN.index, indexed=True, names=many)
-    done = searched(seen, Discover(query="zzzz qqqq"), lambda: 0.0)
-    notice = answered(seen, statuses, done, DiscoverySettings(), 0.0)["notice"]
+    done = search(seen, Discover(query="zzzz qqqq"), lambda: 0.0)
+    notice = build_answer(seen, statuses, done, DiscoverySettings(), 0.0)["notice"]
     assert notice.count("could not be started") <= 5
     assert "48 more" in notice
 

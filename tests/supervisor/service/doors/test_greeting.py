@@ -21,7 +21,7 @@ def raw(value: Any) -> msgspec.Raw:
 def test_what_an_earlier_version_kept_is_enough_for_a_greeting() -> None:
     info = raw({"name": "a", "version": "1"})
     offer = Offer(instructions="Use it.", server_info=info, capabilities=raw({"tools": {}}))
-    told = json.loads(greeting.initialized("s", offer, "2025-06-18"))
+    told = json.loads(greeting.initialize_result("s", offer, "2025-06-18"))
     assert told == {
         "protocolVersion": "2025-06-18",
         "capabilities": {"tools": {}},
@@ -40,8 +40,8 @@ def test_what_an_earlier_version_kept_is_enough_for_a_greeting() -> None:
 )
 def test_a_server_that_does_not_say_who_it_is_is_called_by_its_entry(info: Any, told: Any) -> None:
     offer = Offer(server_info=raw(info), version="2025-11-25")
-    assert json.loads(greeting.initialized("s", offer, "2025-11-25"))["serverInfo"] == told
-    discovered = json.loads(greeting.discovered("s", offer, "2026-07-28"))
+    assert json.loads(greeting.initialize_result("s", offer, "2025-11-25"))["serverInfo"] == told
+    discovered = json.loads(greeting.discover_result("s", offer, "2026-07-28"))
     assert discovered["_meta"] == {META_SERVER_INFO: told}
     assert "instructions" not in discovered
 
@@ -90,7 +90,7 @@ def test_tasks_are_announced_to_clients_of_the_same_kind(era: Era, version: str,
 
 def test_what_is_null_in_an_answer_is_not_told() -> None:
     answer = raw({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": None, "instructions": None})
-    told = json.loads(greeting.initialized("s", Offer(answer=answer, version="2025-06-18"), "2025-11-25"))
+    told = json.loads(greeting.initialize_result("s", Offer(answer=answer, version="2025-06-18"), "2025-11-25"))
     assert told == {
         "protocolVersion": "2025-11-25",
         "capabilities": {},
