@@ -40,7 +40,7 @@ def test_what_was_sealed_opens() -> None:
         lambda saved: replace(saved, server="other"),
         lambda saved: replace(saved, issuer="https://c.example"),
         lambda saved: replace(saved, resource="https://a.example/other"),
-        lambda saved: replace(saved, sealed=saved.sealed[:-1] + b"x"),
+        lambda saved: replace(saved, sealed=saved.sealed[:-1] + bytes([saved.sealed[-1] ^ 1])),
         lambda saved: replace(saved, sealed=b""),
     ],
 )
