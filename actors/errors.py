@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+from actors.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
+
 Outcome = Literal["not_sent", "unknown", "completed"]
 
 
@@ -62,7 +64,7 @@ class SupervisorError(Exception):
 class UnknownMethod(SupervisorError):
     """The method does not exist in the client's protocol revision."""
 
-    code = -32601
+    code = METHOD_NOT_FOUND
     http_status = 404
     kind = "not_found"
 
@@ -70,7 +72,7 @@ class UnknownMethod(SupervisorError):
 class UnknownTool(SupervisorError):
     """No tool of that path is visible to this client."""
 
-    code = -32602
+    code = INVALID_PARAMS
     http_status = 400
     kind = "not_found"
 
@@ -78,7 +80,7 @@ class UnknownTool(SupervisorError):
 class UnknownServer(SupervisorError):
     """No server of that name is configured."""
 
-    code = -32602
+    code = INVALID_PARAMS
     http_status = 400
     kind = "not_found"
 
@@ -86,7 +88,7 @@ class UnknownServer(SupervisorError):
 class UnknownDoor(SupervisorError):
     """There is no endpoint of MCP at this address."""
 
-    code = -32600
+    code = INVALID_REQUEST
     http_status = 404
     kind = "not_found"
 
@@ -94,7 +96,7 @@ class UnknownDoor(SupervisorError):
 class UnknownPrompt(SupervisorError):
     """No prompt of that name is visible to this client."""
 
-    code = -32602
+    code = INVALID_PARAMS
     http_status = 400
     kind = "not_found"
 
@@ -102,7 +104,7 @@ class UnknownPrompt(SupervisorError):
 class InvalidArguments(SupervisorError):
     """The arguments do not have the shape that was asked for."""
 
-    code = -32602
+    code = INVALID_PARAMS
     http_status = 400
     kind = "invalid"
 
@@ -128,7 +130,7 @@ class CallTooLarge(SupervisorError):
 class CannotAsk(SupervisorError):
     """The client cannot be asked what a server wants to know: it did not declare it, or does not listen now."""
 
-    code = -32601
+    code = METHOD_NOT_FOUND
     kind = "not_supported"
 
 
@@ -228,8 +230,6 @@ class ServerStarting(ServerError):
 
 class ServerGaveUp(ServerError):
     """The server failed too often; it is tried again on demand at most once per probe interval."""
-
-    kind = "unavailable"
 
 
 class LoginRequired(ServerError):

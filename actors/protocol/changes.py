@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
+from actors import codes
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.facts import ListsChanged, ResourceUpdated
 from actors.protocol.outbound import Tag
-from actors.protocol.wire import codes, json, jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 

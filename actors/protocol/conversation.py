@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from actors import codes
 from actors.protocol import changes
 from actors.protocol.agreement.era import Action, Agree, Agreement, Negotiation, NoAgreement, Send
 from actors.protocol.agreement.versions import BATCH_VERSION, Era
@@ -36,7 +37,7 @@ from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound
 from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
-from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import GONE, OUTAGES, Failure
 from actors.protocol.wire.fragment import DecodedLine, Message
 from actors.protocol.wire.framing import Oversized

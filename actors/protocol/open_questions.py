@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from actors.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from actors.protocol.agreement.client_capabilities import ASKED_BY, LIST_ROOTS
 from actors.protocol.asking.question_progress import told_with
 from actors.protocol.asking.questions import refusal
@@ -18,7 +19,6 @@ from actors.protocol.exchanges import PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked
 from actors.protocol.outbound import Outbound
 from actors.protocol.wire import json
-from actors.protocol.wire.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from actors.protocol.wire.jsonrpc import ErrorObject, encode, failure, notification, success
 from actors.protocol.wire.peer import Asked
 

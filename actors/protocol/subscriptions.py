@@ -12,11 +12,12 @@ from collections.abc import Iterable
 
 import msgspec
 
+from actors import codes
 from actors.protocol import changes
 from actors.protocol.agreement.versions import Era
 from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
 from actors.protocol.outbound import LISTEN, LISTENS, ListenTag, Outbound, Tag
-from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 

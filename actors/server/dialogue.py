@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 import trio
 
+from actors.codes import METHOD_NOT_FOUND
 from actors.errors import SupervisorError
 from actors.kit import Address, Reply, StartSoon
 from actors.messages import Caller, Note, Question
@@ -27,7 +28,6 @@ from actors.protocol.asking.question_progress import token_of
 from actors.protocol.asking.questions import TooManyQuestions, timeout_answer
 from actors.protocol.asking.visits import COMPLETE, Visits, id_of, ids_in
 from actors.protocol.facts import CallAsked, CallRefused
-from actors.protocol.wire.codes import METHOD_NOT_FOUND
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from actors.server.calls.calls import Calls
 from actors.server.calls.turns import Subject

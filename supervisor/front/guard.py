@@ -19,7 +19,8 @@ from typing import TypeVar
 
 import msgspec
 
-from actors.protocol.wire import codes, jsonrpc
+from actors import codes
+from actors.protocol.wire import jsonrpc
 from supervisor.config.syntax.address import Authority, allowed_host, allowed_origin, authority, origin_of
 from supervisor.front.edge.fields import Fields
 

@@ -13,10 +13,10 @@ from typing import Any
 import trio
 
 from actors.catalogue.snapshot import Catalogue
+from actors.codes import ADDED, REMOVED
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
-from actors.protocol.wire.codes import ADDED, REMOVED
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools import definitions

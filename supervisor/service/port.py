@@ -12,12 +12,13 @@ from typing import Protocol
 
 import msgspec
 
+from actors import codes
+from actors.codes import HANDSHAKES, MISSING_CAPABILITY, NAMED_BY
 from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
-from actors.protocol.wire import codes, jsonrpc
-from actors.protocol.wire.codes import HANDSHAKES, MISSING_CAPABILITY, NAMED_BY
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.service.exchange import Exchange

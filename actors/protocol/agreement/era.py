@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from actors.codes import UNSUPPORTED_VERSION
 from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.agreement.versions import (
     LATEST_LEGACY,
@@ -25,7 +26,6 @@ from actors.protocol.agreement.versions import (
     Era,
 )
 from actors.protocol.wire import json, jsonrpc
-from actors.protocol.wire.codes import UNSUPPORTED_VERSION
 from actors.protocol.wire.outline import extent
 
 MAX_ANSWER_BYTES = 256 * 1024

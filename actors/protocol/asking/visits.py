@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
+from actors.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire import json
-from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import ErrorObject
 
 COMPLETE: Final = "notifications/elicitation/complete"

@@ -16,6 +16,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import replace
 
+from actors.codes import INTERNAL_ERROR
 from actors.errors import ProtocolViolation
 from actors.protocol.agreement.client_capabilities import ASKED_BY, ELICIT
 from actors.protocol.agreement.versions import Era
@@ -24,7 +25,6 @@ from actors.protocol.asking.questions import CANCELLED, refusal
 from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallRefused, Fact
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import CANCEL, DEFAULT_PACE_S, GET, MAX_ID_CHARS, OVER, RESULT, UPDATE, Task
-from actors.protocol.wire.codes import INTERNAL_ERROR
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject, decode_error, encode
 

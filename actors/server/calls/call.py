@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
+from actors.codes import HEADER_MISMATCH
 from actors.kit import Mark, Reply
 from actors.messages import CallServer, Result
 from actors.protocol.agreement.versions import Era
-from actors.protocol.wire.codes import HEADER_MISMATCH
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.wire.mirrors import Mirror

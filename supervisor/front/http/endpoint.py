@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 
 import trio
 
+from actors.codes import INVALID_REQUEST
 from actors.errors import MailboxFull, SupervisorError, UnknownDoor
 from actors.kit.decoding import decoded
-from actors.protocol.wire.codes import INVALID_REQUEST
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import RETRY_S

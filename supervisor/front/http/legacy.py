@@ -16,12 +16,12 @@ from typing import Final
 
 import trio
 
+from actors.codes import INVALID_REQUEST, REQUEST_CANCELLED
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.principal import Principal
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.codes import INVALID_REQUEST, REQUEST_CANCELLED
 from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream

@@ -13,8 +13,8 @@ from typing import Final
 
 import trio
 
+from actors.codes import INVALID_REQUEST
 from actors.errors import SupervisorError
-from actors.protocol.wire.codes import INVALID_REQUEST
 from supervisor.front.edge.request import ClientGone, HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream, cancel_when_set

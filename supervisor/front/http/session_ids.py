@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.codes import INVALID_REQUEST
 from actors.errors import SupervisorError
 from actors.principal import Principal
-from actors.protocol.wire.codes import INVALID_REQUEST
 from supervisor.front.mcp.envelope import MAX_NAME_BYTES, fit_text, json_bytes
 
 LABEL: Final = b"mcp-session"

@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from actors.protocol.wire.codes import INVALID_REQUEST
+from actors.codes import INVALID_REQUEST
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.event_stream import EventStream

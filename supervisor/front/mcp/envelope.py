@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
+from actors.codes import NAMED_BY
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
 from actors.protocol.asking.input_required import METHODS, RESPONSES, STATE, Retry
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.wire import json
-from actors.protocol.wire.codes import NAMED_BY
 from actors.protocol.wire.jsonrpc import NO_RAW, encode
 
 MAX_BATCH: Final = 50

@@ -18,12 +18,12 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION
 from actors.errors import CallTooLarge, InvalidArguments, ProtocolViolation
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSIONS, Era
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.wire import json, jsonrpc
-from actors.protocol.wire.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION
 from actors.protocol.wire.fragment import request_id
 from actors.protocol.wire.jsonrpc import NO_RAW, JsonRpcMessage
 from actors.protocol.wire.repeated_keys import check_keys

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from actors.codes import REMOVED
 from actors.errors import UnknownMethod
 from actors.principal import Principal
-from actors.protocol.wire.codes import REMOVED
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.service.client import Client
 

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 
 import trio
 
+from actors import codes
 from actors.errors import UnknownDoor
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire import jsonrpc
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.websocket.outgoing import OutgoingQueue

@@ -8,9 +8,10 @@ from typing import Final
 import msgspec
 import trio
 
+from actors import codes
 from actors.errors import InvalidArguments, TooManyCalls
 from actors.principal import Principal
-from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire import jsonrpc
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import (
     KINDS,

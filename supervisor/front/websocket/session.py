@@ -19,11 +19,12 @@ from functools import partial
 import msgspec
 import trio
 
+from actors import codes
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decoded
 from actors.protocol.agreement.versions import BATCH_VERSION, META_VERSION
 from actors.protocol.exchanges import PROGRESS
-from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
 from supervisor.front.mcp.envelope import Key

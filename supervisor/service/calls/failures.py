@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
 from actors.protocol.wire import json
-from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean

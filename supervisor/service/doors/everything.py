@@ -17,6 +17,7 @@ from actors.catalogue.names.naming import URI_SCHEME, resource_uri, split_resour
 from actors.catalogue.names.resolution import Ambiguous, Meaning, Resolved
 from actors.catalogue.names.uris import resolve_bare
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.codes import ADDED, REMOVED
 from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod, UnknownPrompt
 from actors.kit import Latest
 from actors.principal import Principal
@@ -24,7 +25,6 @@ from actors.protocol.asking.input_required import RESPONSES, STATE
 from actors.protocol.changes import subscribable
 from actors.protocol.listing import MEMBERS
 from actors.protocol.tasks.tasks import OF_ONE
-from actors.protocol.wire.codes import ADDED, REMOVED
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside

@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from actors.codes import NAMED_BY
 from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
 from actors.protocol.wire import json
-from actors.protocol.wire.codes import NAMED_BY
 from actors.protocol.wire.jsonrpc import encode
 
 NO_META: Final = msgspec.Raw(b"")

@@ -12,10 +12,10 @@ import msgspec
 import trio
 
 from actors.catalogue.offer import Offer
+from actors.codes import MISSING_CAPABILITY
 from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
-from actors.protocol.wire.codes import MISSING_CAPABILITY
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of

@@ -11,11 +11,7 @@ import re
 
 import msgspec
 
-from actors.errors import ProtocolViolation, ServerError
-from actors.messages import Result
-from actors.protocol.agreement.versions import META_SERVER_INFO, Era
-from actors.protocol.wire import json
-from actors.protocol.wire.codes import (
+from actors.codes import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -25,6 +21,10 @@ from actors.protocol.wire.codes import (
     UNSUPPORTED_VERSION,
     URL_ELICITATION_REQUIRED,
 )
+from actors.errors import ProtocolViolation, ServerError
+from actors.messages import Result
+from actors.protocol.agreement.versions import META_SERVER_INFO, Era
+from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 

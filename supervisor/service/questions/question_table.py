@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
+from actors import codes
 from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.protocol.asking.question_progress import advance
-from actors.protocol.wire import codes, json, jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import RemoteError
 
 MAX_OPEN: Final = 32

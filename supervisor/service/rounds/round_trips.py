@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 import trio
 
+from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
 from actors.kit import Address, Latest, Reply
 from actors.messages import CallServer, Question, Result
@@ -26,7 +27,6 @@ from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
 from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
-from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench

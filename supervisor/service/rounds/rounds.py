@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
+from actors.codes import MISSING_CAPABILITY
 from actors.errors import CannotAsk, SupervisorError
 from actors.kit import Reply
 from actors.messages import Note, Question, Result
@@ -23,7 +24,6 @@ from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import json
-from actors.protocol.wire.codes import MISSING_CAPABILITY
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.exchange import Exchange

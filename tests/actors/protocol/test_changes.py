@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from actors import codes
 from actors.protocol import changes
 from actors.protocol.changes import Acknowledgement
 from actors.protocol.facts import ListsChanged, ResourceUpdated
-from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import Cause, Failure
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 

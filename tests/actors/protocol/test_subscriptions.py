@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors import codes
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
 from actors.protocol.outbound import Outbound
 from actors.protocol.subscriptions import ServerSubscription
-from actors.protocol.wire import codes, jsonrpc
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Refused
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from actors.codes import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, NAMED_BY
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSIONS
-from actors.protocol.wire.codes import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, NAMED_BY
 from supervisor.front.http.heads.head import METHOD, NAME, SESSION, VERSION, Head, header_text
 from supervisor.front.mcp.messages import (
     NO_BATCHES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.protocol.wire.codes import HEADER_MISMATCH
+from actors.codes import HEADER_MISMATCH
 from actors.protocol.wire.mirrors import Mirror, agree, arguments_in
 from supervisor.front.edge.fields import Fields
 from supervisor.front.http.heads.head import header_text

@@ -6,15 +6,15 @@ from typing import Final
 
 import msgspec
 
-from actors.errors import CallTooLarge, MailboxFull, SupervisorError
-from actors.protocol.wire import jsonrpc
-from actors.protocol.wire.codes import (
+from actors.codes import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
     UNSUPPORTED_VERSION,
 )
+from actors.errors import CallTooLarge, MailboxFull, SupervisorError
+from actors.protocol.wire import jsonrpc
 from supervisor.front.mcp.messages import NULL, Invalid, InvalidRequest
 from supervisor.service.port import failure
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.asking.visits import (
     LASTS_S,
     MAX_ERROR_BYTES,
@@ -19,7 +20,6 @@ from actors.protocol.asking.visits import (
     id_of,
     ids_in,
 )
-from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import ErrorObject
 
 LONG = "x" * (MAX_ID_BYTES + 1)

@@ -13,9 +13,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.codes import REQUEST_CANCELLED
 from actors.errors import CannotAsk
 from actors.messages import Note, Question
-from actors.protocol.wire.codes import REQUEST_CANCELLED
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest

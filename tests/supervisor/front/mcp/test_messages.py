@@ -12,8 +12,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.codes import REMOVED
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
-from actors.protocol.wire.codes import REMOVED
 from supervisor.front.mcp.envelope import MAX_BATCH, MAX_NAME_BYTES, key_of
 from supervisor.front.mcp.messages import (
     Batch,

@@ -13,8 +13,8 @@ import trio
 
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
+from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import InvalidArguments
-from actors.protocol.wire.codes import URL_ELICITATION_REQUIRED
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.arguments.execution import Execute

@@ -1,6 +1,6 @@
 """What MCP calls things on the wire: codes of errors, methods of one era only, what names a request. Pure.
 
-Codes that mean one failure of ours stand beside its class (`actors/errors.py`).
+Codes of our own stand with the failure that each means (`actors/errors.py`).
 """
 
 from __future__ import annotations
