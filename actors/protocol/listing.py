@@ -190,9 +190,7 @@ class ListWalk:
 
 def capability_names(capabilities: msgspec.Raw) -> frozenset[str]:
     """Return the capabilities that are declared, whatever their value (`{}` counts, `null` does not)."""
-    if (members := json.read_or(json.MEMBERS, capabilities, None)) is None:
-        return frozenset()
-    return frozenset(key for key, value in members.items() if bytes(value) != b"null")
+    return frozenset(key for key, value in json.members(capabilities).items() if bytes(value) != b"null")
 
 
 def _has_id(text: bytes, id_: bytes) -> bool:

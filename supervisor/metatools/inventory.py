@@ -7,10 +7,10 @@ not shown yet is shown, each once. It is opaque to clients and bounded.
 from __future__ import annotations
 
 import base64
-import binascii
 import heapq
 from collections.abc import Callable, Collection, Iterator
 from hashlib import sha256
+from typing import TypeVar
 
 import msgspec
 
@@ -27,6 +27,7 @@ MAX_ITEMS = 500
 _KEY_CHARS = 256
 """A longer URI is told apart by its digest: it would make the cursor as long."""
 
+T = TypeVar("T")
 Thing = Tool | Resource | Prompt
 
 
@@ -121,18 +122,24 @@ def key_of(thing: Thing) -> str:
     return f"{name[:_KEY_CHARS]}\uffff{sha256(name.encode(errors='replace')).hexdigest()}"
 
 
-def encode_cursor(at: Position) -> str:
+def encode_cursor(at: msgspec.Struct) -> str:
     return base64.urlsafe_b64encode(encode(at)).decode().rstrip("=")
+
+
+def read_cursor(text: str, shape: type[T]) -> T | None:
+    """Return what `encode_cursor` made a text of; None for any other text."""
+    if len(text) > MAX_CURSOR_CHARS:
+        return None
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        return None
+    return json.read_or(msgspec.json.Decoder(shape), data, None)
 
 
 def decode_cursor(text: str) -> Position:
     """Return the position of a cursor. Raises `InvalidArguments` for one that is not ours."""
-    try:
-        if len(text) <= MAX_CURSOR_CHARS:
-            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-            position = json.read(msgspec.json.Decoder(Position), data)
-            if 0 <= position.kind < len(KINDS):
-                return position
-    except (json.UnreadableJson, binascii.Error, ValueError):
-        pass
+    position = read_cursor(text, Position)
+    if position is not None and 0 <= position.kind < len(KINDS):
+        return position
     raise InvalidArguments("'cursor' is not one that a list gave: repeat the next_cursor of the last answer as it is")

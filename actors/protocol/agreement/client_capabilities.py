@@ -51,11 +51,11 @@ def missing_capability(capabilities: msgspec.Raw, method: str, params: msgspec.R
     name = ASKED_BY.get(method)
     if name is None:
         return method[:100]
-    declared = _object(capabilities).get(name)
+    declared = json.members(capabilities).get(name)
     if declared is None or bytes(declared) == b"null":
         return name
     wanted = _required_part(method, params)
-    modes = _object(declared)
+    modes = json.members(declared)
     if not wanted or wanted in modes or (wanted == FORM and not modes):
         return ""
     return f"{name}.{wanted}"
@@ -79,8 +79,8 @@ def forwardable(capabilities: msgspec.Raw) -> bytes:
 
 def with_elicitation(capabilities: bytes) -> bytes:
     """Return capabilities as `forwardable` returns them, with forms and addresses: a person is asked."""
-    members = _object(msgspec.Raw(capabilities))
-    own = _object(members.get("elicitation", msgspec.Raw(NOBODY)))
+    members = json.members(capabilities)
+    own = json.members(members.get("elicitation"))
     return encode({**members, "elicitation": {FORM: {}, URL: {}, **own}})
 
 
@@ -94,11 +94,11 @@ def mode_of(params: msgspec.Raw) -> str | None:
 
 @lru_cache(maxsize=128)
 def _forwardable(capabilities: bytes) -> bytes:
-    members = _object(msgspec.Raw(capabilities))
+    members = json.members(capabilities)
     kept = {name: value for name, value in members.items() if name not in _HOP_ONLY and bytes(value) != b"null"}
     if "roots" in kept:  # nobody tells that they changed: there is no such notification any more
         kept["roots"] = msgspec.Raw(NOBODY)
-    extensions = _object(kept.get("extensions", msgspec.Raw(NOBODY)))
+    extensions = json.members(kept.get("extensions"))
     if not _HOP_ONLY_EXTENSIONS.isdisjoint(extensions):
         passed = {name: value for name, value in extensions.items() if name not in _HOP_ONLY_EXTENSIONS}
         kept["extensions"] = msgspec.Raw(encode(passed))
@@ -111,10 +111,5 @@ def _required_part(method: str, params: msgspec.Raw) -> str:
         return mode_of(params) or FORM
     if method != SAMPLE:
         return ""
-    if (asked := json.read_or(_asked, params, None)) is None:
-        return ""
+    asked = json.read_or(_asked, params, _Asked())
     return "tools" if any(bytes(part) != b"null" for part in (asked.tools, asked.choice)) else ""
-
-
-def _object(raw: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    return json.read_or(json.MEMBERS, raw, {})

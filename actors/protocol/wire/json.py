@@ -51,3 +51,8 @@ def read_or(decoder: msgspec.json.Decoder[T], text: Text, otherwise: D) -> T | D
         return decoder.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return otherwise
+
+
+def members(text: Text | None) -> Members:
+    """Return the members of an object, each as it was written; none of what is no object, or is not there."""
+    return {} if text is None else read_or(MEMBERS, text, {})

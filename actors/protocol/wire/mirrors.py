@@ -154,7 +154,7 @@ def _at(objects: dict[tuple[str, ...], dict[str, msgspec.Raw]], path: tuple[str,
     for length in range(1, len(path)):
         if path[:length] not in objects:
             inner = objects[path[: length - 1]].get(path[length - 1], b"{}")
-            objects[path[:length]] = json.read_or(json.MEMBERS, inner, {})
+            objects[path[:length]] = json.members(inner)
     return objects[path[:-1]].get(path[-1])
 
 

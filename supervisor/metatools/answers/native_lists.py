@@ -6,8 +6,6 @@ the catalogue, apart from the server that changed; clients are told of that by `
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any, Literal
@@ -21,6 +19,7 @@ from actors.errors import InvalidArguments
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
+from supervisor.metatools.inventory import encode_cursor, read_cursor
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
 from supervisor.metatools.texts import clean, clean_json, clean_value, shorten
 
@@ -31,7 +30,6 @@ MAX_ROWS = 1000
 """So many entries of each kind and server are counted for what a list costs."""
 MAX_BYTES = 1_048_576
 """About how many bytes a page of a list has at most."""
-MAX_CURSOR_CHARS = 4096
 DESCRIPTION_CHARS = 200
 META_BYTES = 4096
 """Of a `_meta`, as its server wrote it, at most so much is shown to a model; a larger one is left out whole."""
@@ -170,7 +168,7 @@ def native_page(
         position = start.position if entry.server == start.server else 0
         for number, item in enumerate(items[position:], position):
             if len(page) == PAGE_SIZE or left < 0:
-                return page, _encode_cursor(_Cursor(kind, entry.server, number))
+                return page, encode_cursor(_Cursor(kind, entry.server, number))
             left -= len(item.definition)
             page.append(define(entry.server, item))
     return page, None
@@ -190,17 +188,8 @@ def native_definition(catalogue: Catalogue, server: str, item: Tool | Resource |
     return definition
 
 
-def _encode_cursor(cursor: _Cursor) -> str:
-    return base64.urlsafe_b64encode(encode(cursor)).decode()
-
-
 def _decode_cursor(kind: Listed, text: str) -> _Cursor:
-    if len(text) > MAX_CURSOR_CHARS:
-        raise InvalidArguments("'cursor' is not one that this list gave")
-    try:
-        cursor = json.read(msgspec.json.Decoder(_Cursor), base64.b64decode(text, altchars=b"-_", validate=True))
-    except (json.UnreadableJson, binascii.Error, ValueError):
-        cursor = None
+    cursor = read_cursor(text, _Cursor)
     if cursor is None or cursor.kind != kind or cursor.position < 0:
-        raise InvalidArguments("'cursor' is not one that this list gave") from None
+        raise InvalidArguments("'cursor' is not one that this list gave")
     return cursor

@@ -11,8 +11,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import MailboxFull, MalformedRequest, ShuttingDown, Starved, SupervisorError
 from actors.protocol.wire import json
@@ -85,7 +83,7 @@ def _remote(error: RemoteError, unset: Sequence[str]) -> tuple[str, dict[str, An
     message = clean(said.message[:MAX_TEXT_CHARS])
     data: dict[str, Any] = {"code": said.code, "message": said.message}
     if not error.server:  # it is ours, in the codes of the client's era
-        return message, data | _members(said.data)
+        return message, data | json.members(said.data)
     message = _without_repeats(_without_trace(message))
     text = f"{message} (said by the server {clean(error.server)!r}){_way_out(message, unset)}"
     data |= {"type": "server_error", "outcome": "completed", "retryable": False, "server": error.server}
@@ -121,10 +119,6 @@ def _way_out(message: str, unset: Sequence[str]) -> str:
         return ""
     names = ", ".join(clean(name)[:64] for name in unset[:MAX_UNSET_NAMED])
     return _NO_WAY_OUT + (f" that its configuration has a placeholder for {names}" if names else "")
-
-
-def _members(data: msgspec.Raw) -> dict[str, msgspec.Raw]:
-    return json.read_or(json.MEMBERS, data, {})
 
 
 def advice(error: SupervisorError) -> str:

@@ -40,13 +40,13 @@ def capabilities(offer: Offer, version: str) -> msgspec.Raw:
 
     Tasks are shown to clients of their own kind only: from 2025-11-25 on, and in the era of the server.
     """
-    declared = _object(offer.capabilities)
+    declared = json.members(offer.capabilities)
     era: Era = "modern" if version in MODERN_VERSIONS else "legacy"
     spoken = offer.era == era and version >= TASKS_SINCE and tasks.speaks(offer.capabilities, era)
     kept = {name: value for name, value in declared.items() if name != "tasks"}
     if spoken and era == "legacy":
         kept["tasks"] = msgspec.Raw(encode(tasks.legacy_capability(offer.capabilities)))
-    inner = _object(kept.get("extensions"))
+    inner = json.members(kept.get("extensions"))
     if tasks.EXTENSION in inner and not (spoken and era == "modern"):
         del inner[tasks.EXTENSION]
         kept["extensions"] = msgspec.Raw(encode(inner))
@@ -55,23 +55,19 @@ def capabilities(offer: Offer, version: str) -> msgspec.Raw:
 
 def _own_answer(offer: Offer, era: Era) -> dict[str, Any]:
     """Return what the server answered to us, if that was in this era; empty if not, or if it is not known any more."""
-    said = _object(offer.answer) if offer.era == era else {}
+    said = json.members(offer.answer) if offer.era == era else {}
     return {name: value for name, value in said.items() if bytes(value) != b"null"}
 
 
 def _rest(offer: Offer) -> dict[str, Any]:
     """Return what an answer of the other era has to say beside capabilities and names."""
-    said = _object(offer.answer).get("instructions")
+    said = json.members(offer.answer).get("instructions")
     instructions = said if said is not None and bytes(said)[:1] == b'"' else offer.instructions
     return {"instructions": instructions} if instructions else {}
 
 
 def _info(server: str, offer: Offer) -> Any:
     """Return who the server says it is; name and version are required by the schema."""
-    info = _object(offer.server_info)
+    info = json.members(offer.server_info)
     given = {"name": server, "version": offer.version or "0"}
     return offer.server_info if given.keys() <= info.keys() else {**given, **info}
-
-
-def _object(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
-    return json.read_or(json.MEMBERS, raw, {}) if raw is not None else {}

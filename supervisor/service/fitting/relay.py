@@ -166,9 +166,11 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
     data = bytes(meta)
     if len(data) <= 2:
         return b""
-    if (members := json.read_or(json.MEMBERS, data, None)) is None:
-        return b""
-    kept = {key: value for key, value in members.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
+    kept = {
+        key: value
+        for key, value in json.members(data).items()
+        if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY
+    }
     return encode(kept)[1:-1] if kept else b""
 
 
