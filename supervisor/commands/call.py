@@ -14,7 +14,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.client import RequestRefused
 from supervisor.commands import questions
-from supervisor.commands.common import ask, json_option, print_json, readable, readable_json, url_option
+from supervisor.commands.common import ask, daemon_options, print_json, readable, readable_json
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.metatools.arguments.continuation import PREFIX
 from supervisor.metatools.definitions import EXECUTE
@@ -26,8 +26,7 @@ MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 @click.command()
 @click.argument("tool", metavar="SERVER:TOOL")
 @click.argument("arguments", metavar="[JSON]", required=False)
-@json_option
-@url_option
+@daemon_options
 def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
     """Call SERVER:TOOL with a JSON object of arguments, given or on stdin; exit 1 if it answers with an error.
 

@@ -36,6 +36,12 @@ url_option = click.option(
     help="Address of the daemon, with or without /mcp; also MCPVISOR_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def daemon_options(command: Command) -> Command:
+    return json_option(url_option(command))
+
+
 servers_option = click.option(
     "--server", "servers", multiple=True, metavar="SERVER", help="Of this server; may be repeated."
 )

@@ -14,7 +14,7 @@ import click
 import trio
 
 from supervisor.client import DaemonClient, RequestRefused
-from supervisor.commands.common import ask, json_option, plain, print_json, timeout_option, url_option
+from supervisor.commands.common import ask, daemon_options, plain, print_json, timeout_option
 from supervisor.commands.outcomes import EXIT_FAILED
 
 WAIT_S = 8.0
@@ -27,8 +27,7 @@ Answer = dict[str, Any]
 @click.argument("server", metavar="SERVER")
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser, too.")
 @timeout_option(600.0, 1, "How long to wait.")
-@json_option
-@url_option
+@daemon_options
 def login(*, server: str, opens: bool, deadline_s: float, as_json: bool, url: str) -> None:
     """Log in at a remote SERVER: prints the address where you say yes, and waits until you have."""
 
@@ -59,8 +58,7 @@ async def _wait_for_end(daemon: DaemonClient, login: str) -> Answer:
 
 @click.command()
 @click.argument("server", metavar="SERVER")
-@json_option
-@url_option
+@daemon_options
 def logout(*, server: str, as_json: bool, url: str) -> None:
     """Have the tokens of a remote SERVER revoked, and forget them."""
     _end(url, lambda daemon: daemon.order(server, "logout", 60.0), as_json=as_json)

@@ -13,7 +13,7 @@ import click
 import trio
 
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused
-from supervisor.commands.common import ask, json_option, plain, print_json, say, timeout_option, url_option
+from supervisor.commands.common import ask, daemon_options, plain, print_json, say, timeout_option
 from supervisor.commands.outcomes import EXIT_FAILED
 
 Answers = list[dict[str, Any]]
@@ -33,8 +33,7 @@ def _command(order: str) -> click.Command:
     @click.command(order, help=HELP[order])
     @click.argument("servers", metavar="SERVER...", nargs=-1, required=True)
     @timeout_option(60.0, 0.1, "How long to wait for it; what is not done by then goes on.")
-    @json_option
-    @url_option
+    @daemon_options
     def command(*, servers: tuple[str, ...], deadline_s: float, as_json: bool, url: str) -> None:
         answers = ask(url, lambda daemon: _give(daemon, order, list(dict.fromkeys(servers)), deadline_s))
         if as_json:

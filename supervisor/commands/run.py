@@ -6,7 +6,6 @@ Everything else, the log included, goes to stderr.
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import os
 import sys
@@ -23,7 +22,7 @@ from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
 from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
-from supervisor.config.syntax.address import split_address
+from supervisor.config.syntax.address import is_loopback, split_address
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.interrupt import plain_interrupt
 from supervisor.host.loading import pause_gc
@@ -101,11 +100,7 @@ def checked_address(listen: str | None) -> str | None:
 def check_exposure(settings: Settings) -> None:
     """Raise `ConfigError` for an address that others can reach, unless the operator has said so: there is no login."""
     host, _ = settings.address
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback and not settings.allow_remote:
+    if not is_loopback(host) and not settings.allow_remote:
         raise ConfigError(
             f"whoever can reach {host} could use every server: clients are not asked who they are",
             key="listen",
@@ -115,15 +110,12 @@ def check_exposure(settings: Settings) -> None:
 
 def _introduce(configuration: Configuration, data: DataDir) -> None:
     """Say on stderr what was found, before the log begins."""
-    enabled = [server for server in configuration.servers if not server.disabled]
+    disabled = sum(server.disabled for server in configuration.servers)
+    counts = [f"{len(configuration.servers) - disabled} servers"]
+    counts += [f"{disabled} disabled"] if disabled else []
+    counts += [f"{len(configuration.problems)} problems"] if configuration.problems else []
     lines = [
-        f"configuration {configuration.path}: {len(enabled)} servers"
-        + (
-            f", {len(configuration.servers) - len(enabled)} disabled"
-            if len(enabled) < len(configuration.servers)
-            else ""
-        )
-        + (f", {len(configuration.problems)} problems" if configuration.problems else ""),
+        f"configuration {configuration.path}: {', '.join(counts)}",
         f"data in {data.root}",
         *(f"problem: {problem}" for problem in configuration.problems),
         *(f"note: {line}" for line in lines_of(configuration.notes)),

@@ -10,14 +10,13 @@ from supervisor.client import SEARCH_TIMEOUT_S
 from supervisor.commands.common import (
     ask,
     console,
-    json_option,
+    daemon_options,
     limit_option,
     plain,
     print_json,
     print_table,
     readable,
     table,
-    url_option,
 )
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.metatools.definitions import DISCOVER, KINDS
@@ -30,8 +29,7 @@ KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
 @limit_option("results", 10, 1000)
 @click.option("--kinds", multiple=True, type=click.Choice(KINDS), default=("tool",), metavar="KIND", help=KINDS_HELP)
 @click.option("--cursor", metavar="CURSOR", help="Go on with a list where the last answer ended.")
-@json_option
-@url_option
+@daemon_options
 def search(*, query: str, limit: int, kinds: tuple[str, ...], cursor: str | None, as_json: bool, url: str) -> None:
     """Search the tools behind the daemon by what you want to do; '*' lists them."""
     arguments = {"query": query, "limit": limit, "kinds": list(kinds), **({"cursor": cursor} if cursor else {})}

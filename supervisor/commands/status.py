@@ -19,15 +19,14 @@ from supervisor.commands.common import (
     STATE_STYLES,
     below,
     console,
+    daemon_options,
     duration,
-    json_option,
     number,
     page,
     plain,
     print_json,
     state_text,
     table,
-    url_option,
 )
 from supervisor.tokens.counting import in_words
 
@@ -47,8 +46,7 @@ Row = dict[str, Any]
 
 
 @click.command()
-@json_option
-@url_option
+@daemon_options
 def status(*, as_json: bool, url: str) -> None:
     """Show all servers of the running daemon, and the tokens saved."""
     overview = page(url, PATH, (), needs="servers")

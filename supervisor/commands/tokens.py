@@ -9,14 +9,13 @@ from rich.console import RenderableType
 
 from supervisor.commands.common import (
     console,
-    json_option,
+    daemon_options,
     limit_option,
     page,
     plain,
     print_json,
     servers_option,
     table,
-    url_option,
 )
 from supervisor.commands.status import savings_line
 
@@ -28,8 +27,7 @@ MAX_ROWS = 1000
 @click.command()
 @servers_option
 @limit_option("tools", 20, MAX_ROWS)
-@json_option
-@url_option
+@daemon_options
 def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:
     """Show the tokens of the tools, of each server, and those saved; the most expensive first."""
     pairs = [("limit", str(limit)), *(("servers", server) for server in servers)]

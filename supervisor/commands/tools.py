@@ -14,7 +14,7 @@ from actors.catalogue.metadata import SAFETY
 from supervisor.commands.common import (
     below,
     console,
-    json_option,
+    daemon_options,
     limit_option,
     number,
     page,
@@ -23,7 +23,6 @@ from supervisor.commands.common import (
     print_table,
     servers_option,
     table,
-    url_option,
 )
 
 PATH = "/api/tools"
@@ -64,8 +63,7 @@ WIDE = 168
 @click.option("--descending", is_flag=True, default=None, help="The highest first.")
 @limit_option("tools", 50, MAX_LIMIT)
 @click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="How many to leave out first.")
-@json_option
-@url_option
+@daemon_options
 def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
     """List the tools that fit all criteria, with what is known of them."""
     pairs = parameters({**criteria, "sort_by": sort_by.replace("-", "_")})

@@ -14,7 +14,7 @@ import trio
 from rich.text import Text
 
 from supervisor.client import DaemonUnreachable, open_socket
-from supervisor.commands.common import console, json_option, json_text, plain, run, say, state_text, url_option
+from supervisor.commands.common import console, daemon_options, json_text, plain, run, say, state_text
 
 EVENTS = "/api/events"
 BACKOFF_INITIAL_S = 0.5
@@ -24,8 +24,7 @@ Event = dict[str, Any]
 
 
 @click.command()
-@json_option
-@url_option
+@daemon_options
 def watch(*, as_json: bool, url: str) -> None:
     """Show changes of tools and states live, until Ctrl-C."""
     out = console()

@@ -24,7 +24,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
 from supervisor.config.entries.remarks import Remark
 from supervisor.config.entries.servers import Surroundings, read_server
-from supervisor.config.entries.slugs import derived_slugs, name_table
+from supervisor.config.entries.slugs import derived_slugs
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import allowed_host, allowed_origin, split_address
 from supervisor.config.syntax.environment import by_default, inherit, read_env, tool_timeout_s
@@ -59,8 +59,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def server_names(self) -> dict[str, str]:
-        """Every name that a configured server can be called by, and the name its tools are shown under."""
-        return name_table(self.servers, [problem.server for problem in self.problems if problem.server])
+        """Every name that a configured server can be called by, and the name its tools are shown under.
+
+        That name itself, and the key of the entry where it is no other server's name; those of wrong entries, too.
+        """
+        broken = {problem.server: problem.server for problem in self.problems if problem.server}
+        names = {server.name: server.path_name for server in self.servers}
+        return {**broken, **names, **{shown: shown for shown in names.values()}}
 
 
 def load(path: Path, environ: Mapping[str, str], listen: str | None = None) -> Configuration:
@@ -221,14 +226,13 @@ def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
 
 def _settings(members: Any, directory: Path, environ: Mapping[str, str], findings: Findings) -> Settings:
     own = {key: value for key, value in (members or {}).items() if not is_comment(key)}
-    judged = findings.beside()
-    keys = keys_of(Settings)
+    keys, known = keys_of(Settings), len(findings.problems)
     for key in (key for key in own if key not in keys):
         likely = nearest(key, keys)
         beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
-        judged.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
-    judged.check(own, keys, ("supervisor",))
-    _raise_together(judged.problems)
+        findings.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
+    findings.check(own, keys, ("supervisor",))
+    _raise_together(findings.problems[known:])
     with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
         host, _ = split_address(own.get("listen", Settings().listen))
     if host not in _LOOPBACK and not host.startswith("127."):

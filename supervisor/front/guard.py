@@ -12,16 +12,14 @@ Rules of this file:
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection, Iterable
-from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
 
 from actors import codes
 from actors.protocol.wire import jsonrpc
-from supervisor.config.syntax.address import Authority, allowed_host, allowed_origin, authority, origin_of
+from supervisor.config.syntax.address import Authority, allowed_host, allowed_origin, authority, is_loopback, origin_of
 from supervisor.front.edge.fields import Fields
 
 T = TypeVar("T")
@@ -65,7 +63,7 @@ class Guard:
         """
         self._ports = frozenset(ports)
         self._own = listen_host.strip("[]").lower()
-        self._loopback = self._own in _WILDCARDS or _is_loopback(self._own)
+        self._loopback = self._own in _WILDCARDS or is_loopback(self._own)
         self._hosts = frozenset(allowed_host(entry) for entry in allowed_hosts)
         self._origins = frozenset(allowed_origin(entry) for entry in allowed_origins)
         self._known: dict[bytes, Authority] = {}  # `Host` lines that were found to be ours
@@ -109,7 +107,7 @@ class Guard:
         if host in self._hosts or Authority(host.name, None) in self._hosts:
             return True
         if self._loopback:
-            return _is_loopback(host.name)
+            return is_loopback(host.name)
         return host.name == self._own and (host.port is None or host.port in self._ports)
 
     def _is_our_page(self, origin: tuple[str, Authority], host: Authority) -> bool:
@@ -130,13 +128,3 @@ def _only(fields: Fields, name: bytes, read: Callable[[str], T | None]) -> T | N
     """Return what a field says that may be there only once; None if it is not there, doubled, or malformed."""
     value = fields.lines.get(name)
     return None if value is None or name in fields.doubled else read(value.decode("ascii", "replace"))
-
-
-@lru_cache(maxsize=256)
-def _is_loopback(name: str) -> bool:
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False

@@ -1,4 +1,4 @@
-"""The names that servers are called by: the slug of an installation name, and every other name they answer to. Pure.
+"""The slugs of installation names, by which their servers are called. Pure.
 
 Programs that install servers for teams name the entries `{slug}-{team}-{generated id}`, or
 `{slug}-{team}-{user}-{generated id}`; tools are called by the slug. A team of the second form is recognised by its
@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-
-from supervisor.config.entries.entry import ServerConfig
+from collections.abc import Collection, Iterable
 
 _INSTALLATION = re.compile(r"(?P<slug>[a-z0-9._-]*?[a-z0-9])(?:-team[0-9]+)?-[a-z0-9]+-(?P<id>[a-z0-9]{6,32})")
 _GENERATED = re.compile(r"(?=.*[a-z])(?:[a-z]*[0-9]){3}.*|(?=.{8})(?:[a-z]*[0-9]){2}[a-z].*")
@@ -40,12 +38,3 @@ def derived_slugs(names: Collection[str], taken: Iterable[str]) -> dict[str, str
     wanted = Counter(slugs.values())
     others = {name.casefold() for name in taken}
     return {name: slug for name, slug in slugs.items() if wanted[slug] == 1 and slug not in others}
-
-
-def name_table(servers: Iterable[ServerConfig], broken: Iterable[str]) -> dict[str, str]:
-    """Return what each name that a server can be called by means: the name its tools are shown under.
-
-    That name itself, and the key of the entry where it is no other server's name. `broken`: entries left out as wrong.
-    """
-    names: Mapping[str, str] = {server.name: server.path_name for server in servers}
-    return {**{name: name for name in broken}, **names, **{shown: shown for shown in names.values()}}

@@ -66,6 +66,14 @@ def ways_to(own: Mapping[str, Any], listen: str) -> Iterator[KeyPath]:
             yield ("args", at)
 
 
+@lru_cache(maxsize=256)
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _is_here(host: str) -> bool:
     """Say whether a host is the loopback interface, or all interfaces of this machine."""
     try:

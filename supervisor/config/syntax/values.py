@@ -147,9 +147,6 @@ class Findings:
         self._document = document
         self._path = path
 
-    def beside(self) -> Findings:
-        return Findings(self._document, self._path)
-
     def error(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> ConfigError:
         line = self._document.line(where)
         return ConfigError(message, path=self._path, key=show_path(where), line=line, hint=hint, server=server)
