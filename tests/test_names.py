@@ -42,8 +42,7 @@ BETWEEN = ("_if_", "_when_", "_until_")
 
 STILL_PARTICIPLES = words(
     """
-    _park_told _servers_offering choose_fitting decoded ended leaving left marked opened received refusal_of_removed
-    servers_starting told
+    decoded ended leaving opened received refusal_of_removed
     """
 )
 """Names from before the rule: none is added."""

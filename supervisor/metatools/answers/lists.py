@@ -55,7 +55,7 @@ def tools_page(
     there = "" if count or about else _what_there_is(context, remark)
     frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
     offered = items(seen, listing.servers, listing.kinds, listing.after)
-    left = context.left(frame)
+    left = context.row_budget(frame)
     rows, following = _page(offered, lambda item: _line(context, item), left, listing.limit)
     frame["tools"] = rows
     earlier = count_shown(seen, listing.servers, listing.kinds, listing.after)
@@ -75,7 +75,7 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
     remark = remark or ("" if any(totals.values()) else _no_resources(seen, asked, servers))
     offered = items(seen, servers, RESOURCES, asked.after, wanted)
-    left = context.left({"notice": remark})
+    left = context.row_budget({"notice": remark})
     rows, following = _page(offered, lambda item: _resource(seen, item), left, MAX_ITEMS)
     answer: dict[str, Any] = {
         **({"notice": remark} if remark else {}),

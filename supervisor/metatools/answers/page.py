@@ -22,7 +22,7 @@ from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
-from supervisor.metatools.servers.availability import is_off, retry_after_s, servers_starting, standings
+from supervisor.metatools.servers.availability import is_off, newcomers, retry_after_s, standings
 from supervisor.metatools.servers.purposes import list_names
 from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
 from supervisor.metatools.texts import estimate_tokens, shorten_to_tokens
@@ -64,7 +64,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
         `perhaps` are those of them that another one stands for as well: a model need not stop for these.
         """
-        on_the_way = servers_starting(self.seen, self.statuses)
+        on_the_way = newcomers(self.seen, self.statuses)
         down = about - self.seen.visible - on_the_way
         if not on_the_way and not down:
             return ""
@@ -80,7 +80,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
         What the operator switched off is left out: that is no failure, and nothing a model should undo.
         """
-        down = self.seen.names.servers - self.seen.visible - about - servers_starting(self.seen, self.statuses)
+        down = self.seen.names.servers - self.seen.visible - about - newcomers(self.seen, self.statuses)
         failed = [name for name in down if not is_off(self.statuses.get(name))]
         told = standings(failed, self.statuses, MOST)
         return f"Not usable now: {told}." if told else ""
@@ -90,7 +90,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         configured = self.seen.names.servers
         if not configured:
             return NO_SERVERS
-        told = standings(configured - servers_starting(self.seen, self.statuses), self.statuses)
+        told = standings(configured - newcomers(self.seen, self.statuses), self.statuses)
         return f"No tool can be used: {told}; tell the user." if told else ""
 
     def availability(self, server: str) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             "catalog_revision": self.seen.revision,
         }
 
-    def left(self, frame: Mapping[str, Any]) -> int:
+    def row_budget(self, frame: Mapping[str, Any]) -> int:
         """Return the tokens that an answer, of a search or a list, has for its rows."""
         shown = f"{encode(frame.get('query', '')).decode()}{frame.get('notice', '')}"
         return self.budget - FRAME_TOKENS - estimate_tokens(shown)
@@ -147,12 +147,12 @@ class Page:
         `likely` those of them that it does not name; `remark` is said of the query. `ends`: the page may end where the
         fit ends. `named`: it asks for what a server has, so that all of it fits.
         """
-        hits = choose_fitting(ranking.hits) if ends and not named else ranking.hits
+        hits = fitting_hits(ranking.hits) if ends and not named else ranking.hits
         weak = self._weak(query, hits, about) if not (named and hits) else ""
         perhaps = likely if hits and hits[0].distance < FITS else frozenset()
         notice = sentences(self._context.unusable(about, perhaps), remark, weak)
         answer = self._context.frame(query, ranking.total, milliseconds, notice)
-        rows = self._fill(hits, tool, self._context.left(answer))
+        rows = self._fill(hits, tool, self._context.row_budget(answer))
         answer["tools"] = [row.value for row in rows]
         more = self._more(hits, len(rows)) if not notice else ""
         told = sentences(notice, more, _long_schema(hits, rows))
@@ -223,7 +223,7 @@ class Page:
         return Row(value, tool, exact=exact)
 
 
-def choose_fitting(hits: Sequence[Hit]) -> Sequence[Hit]:
+def fitting_hits(hits: Sequence[Hit]) -> Sequence[Hit]:
     """Return the hits up to where the fit ends; five of them stay in any case, and no more where nothing fits.
 
     If the best fits, those of other servers stay of the rest as long as one server fills more than half: a shorter page

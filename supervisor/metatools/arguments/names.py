@@ -57,7 +57,7 @@ class Slip(msgspec.Struct, frozen=True, kw_only=True):
     mended: msgspec.Raw | None = None
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Return it in words: `missing rows; unknown: values (did you mean rows?)`."""
         guesses = (f" (did you mean {self.meant[name]}?)" if name in self.meant else "" for name in self.unknown)
         unknown = ", ".join(name + guess for name, guess in zip(self.unknown, guesses, strict=True))

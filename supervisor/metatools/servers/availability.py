@@ -65,7 +65,7 @@ def is_coming(status: ServerStatus | None) -> bool:
     return not status.disabled and status.restarts == 0 and status.state in _FIRST and queued
 
 
-def servers_starting(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[str]:
+def newcomers(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[str]:
     """Return the servers that are being discovered for the first time; not those that failed and try again."""
     unknown = seen.names.servers - seen.entries.keys()
     if not unknown:

@@ -60,7 +60,7 @@ def concerned_servers(
     others = sorted(server for server in down if server not in named)[:MAX_LOOKED_AT]
     likely = [server for server in others if _says(seen, described, server, asked)]
     if any(server in seen.entries for server in down):
-        likely += _servers_offering(seen, down, wanted, ranking)
+        likely += _servers_with_tools(seen, down, wanted, ranking)
     return named | frozenset(list(dict.fromkeys(likely))[:MOST])
 
 
@@ -80,7 +80,7 @@ def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: fro
     return len(familiar) >= _MIN_SHARED or (bool(shared) and len(shared) >= min(_MIN_SHARED, len(asked)))
 
 
-def _servers_offering(seen: Catalogue, down: Collection[str], wanted: Discover, ranking: Found) -> list[str]:
+def _servers_with_tools(seen: Catalogue, down: Collection[str], wanted: Discover, ranking: Found) -> list[str]:
     """Return the servers whose last-known tools fit as well as the best that can be used."""
     hidden = frozenset(down) & seen.entries.keys()
     last = seen.index.search(wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden)

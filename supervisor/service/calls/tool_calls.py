@@ -107,15 +107,16 @@ def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
     if missing:
         slip = slip_of(tool, given, missing)
         if slip.mended is None:
-            raise _wrong(entry, tool, slip.told, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
+            raise _wrong(entry, tool, slip.sentence, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
         remark = f"{', '.join(slip.unknown)} was taken for {', '.join(slip.missing)}, as this tool calls it"
         return Checked(slip.mended, remark, anyway=not is_read_only(tool))
     others = stray(tool, given)
     if others is None:
         return Checked(given.text)
     if takes_no_others(tool):
-        raise _wrong(entry, tool, others.told, unknown=others.unknown, meant=others.meant)
-    return Checked(given.text, f"{others.told}; {clean(tool_path(entry.server, tool.name))} may have no such argument")
+        raise _wrong(entry, tool, others.sentence, unknown=others.unknown, meant=others.meant)
+    no_such = f"{clean(tool_path(entry.server, tool.name))} may have no such argument"
+    return Checked(given.text, f"{others.sentence}; {no_such}")
 
 
 def _with_member(given: lenient_json.Object, key: str, value: str) -> lenient_json.Object:

@@ -49,7 +49,7 @@ class Namespace:
             if len(meanings) == 1:
                 self._meant[short] = next(iter(meanings))
             else:
-                self._meant.update({marked(*each, digest, MORE_DIGITS): each for each in meanings})
+                self._meant.update({with_mark(*each, digest, MORE_DIGITS): each for each in meanings})
         self._names = {meaning: name for name, meaning in self._meant.items()}
 
     def name_of(self, server: str, own: str) -> str:
@@ -66,10 +66,10 @@ def name_for(server: str, own: str, digest: Digest = _digest) -> str:
     name = f"{server}{SEPARATOR}{own}"
     one_cut = SEPARATOR not in server and not server.endswith("_")
     plain = one_cut and _FITS.fullmatch(name) is not None and _MARKED.fullmatch(name) is None
-    return name if plain else marked(server, own, digest, DIGITS)
+    return name if plain else with_mark(server, own, digest, DIGITS)
 
 
-def marked(server: str, own: str, digest: Digest, digits: int) -> str:
+def with_mark(server: str, own: str, digest: Digest, digits: int) -> str:
     mark = f"_{digest(f'{len(server)}:{server}{own}')[:digits]}"
     spelled = _FOREIGN.sub("-", f"{server[:MAX_SERVER_CHARS]}{SEPARATOR}{own[:MAX_CHARS]}")
     return spelled[: MAX_CHARS - len(mark)] + mark

@@ -11,7 +11,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.messages import ServerStatus
 from actors.principal import Principal
-from supervisor.metatools.servers.availability import servers_starting
+from supervisor.metatools.servers.availability import newcomers
 from supervisor.service.client import Client
 
 INDEX_WAIT_S = 2.0
@@ -72,12 +72,12 @@ class Visible:
         principal = client.principal
         seen = self.now(principal)
         with trio.move_on_after(seconds) as waiting:
-            while servers_starting(seen, self.statuses(principal)) - self._overdue.get(principal, frozenset()):
+            while newcomers(seen, self.statuses(principal)) - self._overdue.get(principal, frozenset()):
                 await self.changed_since(*self.versions)
                 seen = self.now(principal)
         if waiting.cancelled_caught:
             seen = self.now(principal)
-            late = servers_starting(seen, self.statuses(principal))
+            late = newcomers(seen, self.statuses(principal))
             self._overdue[principal] = self._overdue.get(principal, frozenset()) | late
         return seen
 

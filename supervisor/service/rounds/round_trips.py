@@ -168,7 +168,7 @@ class RoundTrips:
         except CannotAsk as error:
             text = f"server {message.server!r} asked for input: {error.message}"
             raise CannotAsk(text, server=message.server) from None
-        raise self._park_told(await self._parkable(exchange, message, rounds, None, required), message.server)
+        raise self._park_to_ask(await self._parkable(exchange, message, rounds, None, required), message.server)
 
     async def _resume(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: dict[str, msgspec.Raw]
@@ -179,7 +179,7 @@ class RoundTrips:
             return await self._round(rounds, parked.reply, exchange, message)
         if required is not None:
             if rounds.questions:
-                raise self._park_told(await self._parkable(exchange, message, rounds, None, required), message.server)
+                raise self._park_to_ask(await self._parkable(exchange, message, rounds, None, required), message.server)
             known = Retry(msgspec.Raw(encode(rounds.answers)), required.state)
             message = msgspec.structs.replace(message, retry=known.members())
         return await self._begin(exchange, message, by_result=rounds.by_result)
@@ -192,7 +192,7 @@ class RoundTrips:
                 try:
                     if requests := rounds.requests:
                         raise InputNeeded(input_required.incomplete_result(requests, self._parking.park(parked)))
-                    raise self._park_told(parked, message.server)
+                    raise self._park_to_ask(parked, message.server)
                 except CannotAsk:
                     rounds.close()
         except (trio.Cancelled, TooManyCalls):
@@ -208,7 +208,7 @@ class RoundTrips:
             raise CapabilityRequired(message.server, rounds.lacked, result)
         return result
 
-    def _park_told(self, parked: Parked, server: str) -> AskedByResult:
+    def _park_to_ask(self, parked: Parked, server: str) -> AskedByResult:
         """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""
         left_s = parked.expires - GRACE_S - trio.current_time()
         return AskedByResult(server, parked.rounds.questions, self._parking.park(parked), left_s)

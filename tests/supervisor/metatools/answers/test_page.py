@@ -16,7 +16,7 @@ from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
 from supervisor.metatools.answers.native_lists import META_BYTES
-from supervisor.metatools.answers.page import KEPT, Context, Page, choose_fitting
+from supervisor.metatools.answers.page import KEPT, Context, Page, fitting_hits
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
@@ -329,7 +329,7 @@ def test_servers_of_other_names_do_not_lengthen_a_page_that_hardly_fits() -> Non
         Hit(document=Document(key="", kind="tool", server=server, name="x"), score=1.0, distance=0.6, exact=False)
         for server in "aaaaabbb"
     )
-    assert len(choose_fitting(hits)) == KEPT
+    assert len(fitting_hits(hits)) == KEPT
 
 
 def test_an_exact_path_is_answered_with_its_row_alone() -> None:

@@ -77,7 +77,7 @@ def test_a_value_is_never_sent_under_a_name_that_is_not_alike(
 ) -> None:
     found = slip(properties, given, *required, annotations=annotations)
     assert (found.mended, dict(found.meant)) == (None, {})
-    assert found.told == f"missing {required[-1]}; unknown: {list(given)[-1]}"
+    assert found.sentence == f"missing {required[-1]}; unknown: {list(given)[-1]}"
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_a_synonym_is_enough_where_a_tool_is_declared_to_change_nothing(
     assert mended(slip(properties, given, needed, annotations=READS)) == right
     for other in (NO_RAW, msgspec.Raw(b'{"readOnlyHint":false}'), msgspec.Raw(b'{"readOnlyHint":"true"}')):
         found = slip(properties, given, needed, annotations=other)
-        assert (found.mended, found.told) == (None, f"missing {needed}; unknown: {wrong} (did you mean {needed}?)")
+        assert (found.mended, found.sentence) == (None, f"missing {needed}; unknown: {wrong} (did you mean {needed}?)")
 
 
 def test_nothing_is_renamed_where_another_free_name_is_as_likely() -> None:
     assert slip({"path": TEXT, "filename": TEXT}, {"file": "x"}, "path", annotations=READS).mended is None
     found = slip({"text": TEXT, "body": TEXT}, {"message": "x"}, "text", annotations=READS)
-    assert (found.mended, found.told) == (None, "missing text; unknown: message (did you mean text?)")
+    assert (found.mended, found.sentence) == (None, "missing text; unknown: message (did you mean text?)")
 
 
 def test_words_of_the_tools_name_add_nothing_to_the_name_of_an_argument() -> None:
@@ -132,7 +132,7 @@ def test_words_of_the_tools_name_add_nothing_to_the_name_of_an_argument() -> Non
 )
 def test_what_is_not_certain_is_said_and_not_done(properties: dict[str, Any], given: dict[str, Any], told: str) -> None:
     found = slip(properties, given, next(iter(properties)))
-    assert (found.mended, found.told) == (None, told)
+    assert (found.mended, found.sentence) == (None, told)
 
 
 def test_what_is_guessed_fits_the_value_and_is_alike() -> None:
@@ -147,12 +147,12 @@ def test_names_are_clean_and_few() -> None:
     given = {f"\x1b[31mk{number}": 0 for number in range(900)}
     found = slip({f"p{number}": TEXT for number in range(100)}, given, *(f"p{number}" for number in range(100)))
     assert (len(found.missing), len(found.unknown)) == (20, 20)
-    assert "\x1b" not in found.told
+    assert "\x1b" not in found.sentence
 
 
 def test_a_schema_without_properties_and_an_object_of_thousands_are_only_said_to_lack_something() -> None:
-    assert slip({}, {"a": 1}, "b").told == "missing b"
-    assert slip({"b": TEXT}, {f"k{number}": 0 for number in range(5000)}, "b").told == "missing b"
+    assert slip({}, {"a": 1}, "b").sentence == "missing b"
+    assert slip({"b": TEXT}, {f"k{number}": 0 for number in range(5000)}, "b").sentence == "missing b"
 
 
 def test_of_an_object_that_is_not_taken_apart_only_what_it_lacks_is_said() -> None:
@@ -168,7 +168,7 @@ def test_a_schema_that_cannot_be_read_does_not_exclude_anything() -> None:
 
 def test_among_too_many_properties_none_is_guessed() -> None:
     many = {f"p{number}": TEXT for number in range(200)}
-    assert slip({"path": TEXT, **many}, {"file_path": "x"}, "path").told == "missing path; unknown: file_path"
+    assert slip({"path": TEXT, **many}, {"file_path": "x"}, "path").sentence == "missing path; unknown: file_path"
 
 
 @pytest.mark.parametrize("schema", [True, {}, {"type": "null"}, {"const": "x", "type": "string"}])

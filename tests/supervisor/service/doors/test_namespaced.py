@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.catalogue.names.naming import split_resource
-from supervisor.service.doors.namespaced import Namespace, Uris, marked, name_for
+from supervisor.service.doors.namespaced import Namespace, Uris, name_for, with_mark
 
 ALLOWED = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -80,10 +80,10 @@ def test_two_things_with_one_mark_both_get_a_longer_one() -> None:
         return "0" * 12 + format(sum(text.encode()), "020x")
 
     names = Namespace({"a.": ["x"], "a ": ["x"], "b": ["y"]}, weak)
-    assert names.name_of("a.", "x") == marked("a.", "x", weak, 32)
-    assert names.name_of("a ", "x") == marked("a ", "x", weak, 32)
+    assert names.name_of("a.", "x") == with_mark("a.", "x", weak, 32)
+    assert names.name_of("a ", "x") == with_mark("a ", "x", weak, 32)
     assert names.name_of("a.", "x") != names.name_of("a ", "x")
-    assert names.meaning_of(marked("a.", "x", weak, 12)) is None
+    assert names.meaning_of(with_mark("a.", "x", weak, 12)) is None
     assert names.name_of("b", "y") == "b__y"
 
 
