@@ -7,8 +7,7 @@
 
 import sys
 
-from supervisor.host.interrupt import outlive_signals, plain_interrupt
-from supervisor.host.loading import pause_gc
+from supervisor.host.loading import outlive_signals, pause_gc, plain_interrupt
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ _MODULES = {
     "search": "supervisor.commands.search",
     "call": "supervisor.commands.call",
     "watch": "supervisor.commands.watch",
-    "demo": "supervisor.demo.command",
+    "demo": "supervisor.demo.tour",
 }
 """Where each command is; it has the same name there."""
 

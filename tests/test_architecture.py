@@ -146,7 +146,7 @@ SYSTEM = {
     "supervisor.host.signals": "is about signals",
     "supervisor.host.datadir": "locks and file modes",
     "supervisor.host.descriptors": "standard streams and limits",
-    "supervisor.host.interrupt": "what Ctrl-C does while modules are loaded",
+    "supervisor.host.loading": "what Ctrl-C does while modules are loaded",
     "supervisor.host.hard_end": "ends the process whatever holds it up",
     "supervisor.host.logs": "writes to a file descriptor, past Python's buffers and their locks",
     "supervisor.demo.setting": "passes the environment on to the daemon it starts",

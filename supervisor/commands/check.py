@@ -13,7 +13,7 @@ from actors.kit.paths import absolute
 from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import check_exposure
-from supervisor.config import Configuration, ServerConfig, load
+from supervisor.config import Configuration, load
 from supervisor.config.entries.remarks import lines
 from supervisor.host.datadir import default_data_dir, problems_of
 
@@ -67,16 +67,11 @@ def clashes(distributions: list[str]) -> list[str]:
 def _show(configuration: Configuration) -> None:
     rows = table("SERVER", "KIND", "STARTS", "NOTE")
     for server in configuration.servers:
-        rows.add_row(
-            plain(server.path_name), server.kind, plain(_target(server)), "disabled" if server.disabled else ""
-        )
+        # Without arguments and addresses: they may hold secrets.
+        target = Path(server.command).name if server.command else "-"
+        rows.add_row(plain(server.path_name), server.kind, plain(target), "disabled" if server.disabled else "")
     out = console()
     out.print(rows)
     out.print(f"front: {configuration.settings.listen}", markup=False)
     for line in lines(configuration.notes):
         out.print(f"note: {line}", markup=False)
-
-
-def _target(server: ServerConfig) -> str:
-    """Say what would start, without arguments and addresses: they may hold secrets."""
-    return Path(server.command).name if server.command else "-"

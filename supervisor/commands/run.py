@@ -24,8 +24,7 @@ from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback, split_address
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.host.interrupt import plain_interrupt
-from supervisor.host.loading import pause_gc
+from supervisor.host.loading import pause_gc, plain_interrupt
 from supervisor.host.logs import logging_to_stderr
 
 log = logging.getLogger(__name__)

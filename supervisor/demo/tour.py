@@ -7,11 +7,13 @@ measured in this run; the tools that tokens are counted for are those of the dem
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import trio
 from rich.console import Console
 
@@ -26,6 +28,12 @@ POLL_S = 0.1
 LIST_CHANGED = "notifications/tools/list_changed"
 
 Status = dict[str, Any]
+
+
+@click.command()
+def demo() -> None:
+    """Show the daemon at work with small servers that ship with it; exit 0 when every step worked."""
+    sys.exit(run_tour())
 
 
 def run_tour(out: Console | None = None) -> int:

@@ -43,20 +43,9 @@ class DataDir:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-
-    @property
-    def database(self) -> Path:
-        return self.root / _DATABASE
-
-    @property
-    def tokenizer_cache(self) -> Path:
-        """The directory where tiktoken keeps its vocabulary; tiktoken makes it."""
-        return self.root / "tokenizer"
-
-    @property
-    def model(self) -> Path:
-        """The directory for the weights of the sentence model, made once there are any."""
-        return self.root / "model"
+        self.database = root / _DATABASE
+        self.tokenizer_cache = root / "tokenizer"  # tiktoken makes it, and keeps its vocabulary there
+        self.model = root / "model"  # made once there are weights of the sentence model
 
     @property
     def mark(self) -> str:

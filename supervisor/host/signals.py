@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import trio
 
-from supervisor.host.interrupt import OUTLIVED
+from supervisor.host.loading import OUTLIVED
 
 log = logging.getLogger(__name__)
 

@@ -10,16 +10,13 @@ from typing import Any
 
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
-from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command, resolve_command
+from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command
 from supervisor.config.entries.remarks import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
-Resolve = Callable[..., str]
 
 
-def missing_of(
-    own: Mapping[str, Any], environ: Mapping[str, str], resolve: Resolve = resolve_command
-) -> Iterator[Remark]:
+def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Callable[..., str]) -> Iterator[Remark]:
     """Yield a remark for a directory and for a program that cannot be used now. `own` are expanded keys of an entry.
 
     No text of the entry is repeated: it may be a secret. `resolve` is `resolve_command`, or remembers what that said.
