@@ -45,15 +45,11 @@ async def _login(daemon: DaemonClient, server: str, deadline_s: float, show: Cal
         return answer
     show(answer)
     with trio.move_on_after(deadline_s):
-        return await _wait_for_end(daemon, str(answer["login"]))
+        while True:
+            now = await daemon.page(f"/api/logins/{answer['login']}", [("wait_s", f"{WAIT_S:g}")], needs="state")
+            if now["state"] != "pending":
+                return now
     return {**answer, "state": "failed", "message": f"{server}: nobody said yes within {deadline_s:g} s"}
-
-
-async def _wait_for_end(daemon: DaemonClient, login: str) -> Answer:
-    answer: Answer = {"state": "pending"}
-    while answer["state"] == "pending":
-        answer = await daemon.page(f"/api/logins/{login}", [("wait_s", f"{WAIT_S:g}")], needs="state")
-    return answer
 
 
 @click.command()

@@ -48,11 +48,8 @@ def _answer(params: Any) -> dict[str, Any]:
     try:
         if form.url:
             say(f"  {clean(form.url)}")
-            return (
-                {"action": "accept"}
-                if _agrees("Open this address, do there what it asks for, then say y.")
-                else _DECLINED
-            )
+            done = _agrees("Open this address, do there what it asks for, then say y.")
+            return {"action": "accept"} if done else _DECLINED
         return _filled_in(form)
     except EOFError:
         say("")

@@ -26,6 +26,7 @@ END_S = 60.0
 IDLE_S = 1.5
 """How long the calculator is idle before it sleeps."""
 SMALL = {"notes": "notes", "calculator": "calculator", "weather-desk": "weather_desk"}
+PACKAGE_ROOT = str(Path(supervisor.__file__).parent.parent)
 LOG_NAME = "daemon.log"
 LOG_LINES = 15
 
@@ -45,12 +46,8 @@ def _entry(module: str, *arguments: str) -> dict[str, Any]:
     return {
         "command": sys.executable,
         "args": ["-m", f"supervisor.demo.{module}", *arguments],
-        "env": {"PYTHONPATH": _package_root()},
+        "env": {"PYTHONPATH": PACKAGE_ROOT},
     }
-
-
-def _package_root() -> str:
-    return str(Path(supervisor.__file__).parent.parent)
 
 
 class DemoDaemon:
@@ -79,7 +76,7 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
     config.write_text(json.dumps(document, indent=2), encoding="utf-8")
     options = ["--config", str(config), "--data-dir", str(directory / "data")]
     command = [sys.executable, "-m", "supervisor", "run", *options]
-    environment = {**os.environ, "PYTHONPATH": _package_root(), "PYTHONUNBUFFERED": "1"}
+    environment = {**os.environ, "PYTHONPATH": PACKAGE_ROOT, "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as stderr:
         process = await trio.lowlevel.open_process(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=environment

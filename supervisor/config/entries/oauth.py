@@ -65,16 +65,13 @@ def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[
     for name, value in members.items():
         key = SPELLINGS.get(name, name)
         if key in ours:
-            own[key] = " ".join(value) if key == "scope" and _is_words(value) else value
+            words = key == "scope" and isinstance(value, list) and all(isinstance(word, str) for word in value)
+            own[key] = " ".join(value) if words else value
             spelled[key] = name
         elif not is_comment(name):
             likely = nearest(name, [*ours, *SPELLINGS])
             problem(name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/configuration.md")
     return own, spelled
-
-
-def _is_words(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(word, str) for word in value)
 
 
 def check(own: Mapping[str, Any], problem: Problem) -> None:
