@@ -19,7 +19,7 @@ MAX_THREADS: Final = 2
 _limiter = trio.lowlevel.RunVar[trio.CapacityLimiter]("threads that decode messages")
 
 
-async def decoded(decode: Callable[[], T]) -> T:
+async def decode_in_thread(decode: Callable[[], T]) -> T:
     """Return what `decode`, which must not raise, makes of a large message. A checkpoint."""
     try:
         limiter = _limiter.get()

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import trio
 
-from actors.kit.decoding import decoded
+from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.framing import Line, Pieces, may_be_message
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters
@@ -67,7 +67,7 @@ async def write_lines(
     return True
 
 
-async def received(said: Sequence[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
+async def messages_of(said: Sequence[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
     """Return those of some lines that may be messages, count all of them, and tell of the others.
 
     A checkpoint if one comes in pieces, which are put together in a thread.
@@ -76,7 +76,7 @@ async def received(said: Sequence[Line | Pieces], counters: Counters, asides: As
     noise: list[Line] = []
     counters.messages_received += len(said)  # they have arrived, however long it takes to put them together
     for each in said:
-        line = await decoded(each.line) if isinstance(each, Pieces) else each
+        line = await decode_in_thread(each.line) if isinstance(each, Pieces) else each
         if line is not None:
             (messages if may_be_message(line) else noise).append(line)
     counters.messages_received -= len(said) - len(messages)

@@ -82,7 +82,7 @@ class Front:
                 ended=store.end_session,
                 ended_until=store.end_sessions_until,
                 kept=store.keep,
-                already_ended=await store.load_ended_sessions(clock()) if store.opened.is_set() else {},
+                already_ended=await store.load_ended_sessions(clock()) if store.ready.is_set() else {},
             ),
             limit=StreamLimit(),
             doors=doors,
@@ -96,8 +96,8 @@ class Front:
         handler = Dispatch(_guard(settings, sockets), http.serve, websocket.serve, pages, PageSockets(view))
 
         async def learn_late() -> None:
-            if not store.opened.is_set():
-                await store.opened.wait()
+            if not store.ready.is_set():
+                await store.ready.wait()
                 http.sessions.take_ended(await store.load_ended_sessions(clock()))
 
         return cls(settings, sockets, handler, http, drain, state, learn_late)

@@ -75,7 +75,7 @@ class Reading:
     async def read(self, exchange: Exchange) -> bytes:
         """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
         said, params, era = "resources/read: params need a 'uri'", exchange.params, exchange.client.era
-        wanted: _Read = await self._bench.run(len(params) // READ_COST, decoded, params, _Read, said)
+        wanted: _Read = await self._bench.run(len(params) // READ_COST, read_params, params, _Read, said)
         server, own, body = await self._read(exchange, wanted.uri, wanted.meta, era=era)
         renamed = own != wanted.uri
         return await self._bench.run(len(body) // READ_COST, as_read, server, body, era, renamed)
@@ -94,7 +94,7 @@ class Reading:
         """`prompts/get`."""
         since = trio.current_time()
         said, params = "prompts/get: params need a 'name'", exchange.params
-        wanted: _Get = await self._bench.run(len(params) // READ_COST, decoded, params, _Get, said)
+        wanted: _Get = await self._bench.run(len(params) // READ_COST, read_params, params, _Get, said)
         server, name = await self._lookup.prompt(exchange.client, wanted.name, since)
         members = b'"name":' + encode(name)
         if bytes(wanted.arguments) not in (b"{}", b"null"):
@@ -109,7 +109,7 @@ class Reading:
         if len(params) > MAX_COMPLETED_BYTES:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
         since = trio.current_time()
-        wanted: _Complete = decoded(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
+        wanted: _Complete = read_params(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
         server, ref = await self._resolve_ref(exchange.client, wanted.ref, since)
         members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
         if bytes(wanted.context):
@@ -211,7 +211,7 @@ def _text(raw: msgspec.Raw) -> str:
     return str(json.read_or(json.VALUE, raw, ""))
 
 
-def decoded(params: msgspec.Raw, type_: type[Any], wrong: str) -> Any:
+def read_params(params: msgspec.Raw, type_: type[Any], wrong: str) -> Any:
     """Return the params of a method as a struct. Raises `InvalidArguments` with what is expected."""
     try:
         return json.read(msgspec.json.Decoder(type_), params)

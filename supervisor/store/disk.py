@@ -28,10 +28,10 @@ class Outage(Exception):
 
 
 class Disk:
-    """Uses one database. `trouble` is empty, or why the last use failed; `opened` is set once it could be used."""
+    """Uses one database. `trouble` is empty, or why the last use failed; `ready` is set once it could be used."""
 
     def __init__(self, database: Database, conditions: Conditions) -> None:
-        self.opened = trio.Event()
+        self.ready = trio.Event()
         self.trouble = ""
         self._database = database
         self._conditions = conditions
@@ -47,7 +47,7 @@ class Disk:
                 raise
             self.fail(str(error))
             raise Outage from error
-        self.opened.set()
+        self.ready.set()
         return returned
 
     def fail(self, why: str) -> None:
@@ -71,9 +71,9 @@ class Disk:
 
     async def open_later(self) -> None:
         pauses = Pauses(max_s=MAX_PAUSE_S)
-        while not self.opened.is_set():
+        while not self.ready.is_set():
             with trio.move_on_after(pauses.next()):
-                await self.opened.wait()
+                await self.ready.wait()
                 return
             try:
                 await self.use(self._database.open)

@@ -49,7 +49,7 @@ class StoreMemory:
 
         Nothing if the store cannot be opened now: servers are discovered again, and that is what is kept then.
         """
-        if not self._store.opened.is_set():
+        if not self._store.ready.is_set():
             return {}, {}
         saved = await self._store.load_servers()
         offers: dict[str, Offer] = {}

@@ -24,7 +24,7 @@ class Usage:
         self._loaded = False
 
     async def load(self) -> None:
-        if not self._store.opened.is_set():
+        if not self._store.ready.is_set():
             return
         saved = {(row.principal, row.server, row.tool): row for row in await self._store.load_usage()}
         self._totals, self._loaded = saved, True

@@ -4,7 +4,7 @@
 - SQLite runs on one thread at a time (a limiter of one), never on the loop.
 - A disk that fails, is full or locked, or want of threads costs persistence only: the writes are counted, the state is
   "degraded", and the batch is tried again by itself, with pauses, together with what came meanwhile; the newest wins.
-- A file that cannot be opened at the start holds nobody up: it is opened later, and `opened` says when.
+- A file that cannot be opened at the start holds nobody up: it is opened later, and `ready` says when.
 - The writer is shielded from the cancellation of its surroundings: only closing ends it, after a last flush.
 """
 
@@ -71,8 +71,8 @@ class Store:
         self._lost_writes = 0
 
     @property
-    def opened(self) -> trio.Event:
-        return self._disk.opened
+    def ready(self) -> trio.Event:
+        return self._disk.ready
 
     @property
     def state(self) -> Literal["ok", "degraded"]:
@@ -123,7 +123,7 @@ class Store:
 
     async def load_vectors(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         """As if there were none until the file could be opened: whoever asks can do without."""
-        if not self.opened.is_set():
+        if not self.ready.is_set():
             return {}
         return await self._read(self._database.load_vectors, digests, self._clock()) or {}
 

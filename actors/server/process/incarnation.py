@@ -15,7 +15,7 @@ import trio
 
 from actors.errors import ProtocolViolation, ServerExited, SpawnFailed
 from actors.kit import Address, Outbox, Starts, Turn
-from actors.kit.decoding import decoded
+from actors.kit.decoding import decode_in_thread
 from actors.kit.want import first_of
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.protocol.wire.fragment import Message, decode_line
@@ -201,7 +201,7 @@ class Incarnation:
                         if isinstance(line, Oversized) or len(line) < LARGE_BYTES:
                             messages.append(line)
                         else:
-                            messages.append(await decoded(partial(decode_line, line)))
+                            messages.append(await decode_in_thread(partial(decode_line, line)))
                     await self._post.tell(Received(self.number, messages, incoming.stream))
                 if incoming.failure is not None:
                     await self._post.tell(Received(self.number, (), failure=incoming.failure))

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 import httpx2
 import trio
 
-from actors.kit.decoding import decoded
+from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.framing import may_be_message
@@ -64,7 +64,7 @@ _TOO_LONG = (
 
 async def _beside(read: Callable[[], T], size: int) -> T:
     """Read something, in a thread where it is large."""
-    return read() if size < LARGE_BYTES else await decoded(read)
+    return read() if size < LARGE_BYTES else await decode_in_thread(read)
 
 
 class _Place:

@@ -13,7 +13,7 @@ from trio_websocket import ConnectionClosed, WebSocketConnection
 from wsproto.events import TextMessage
 
 from actors.errors import ServerExited
-from actors.kit.decoding import decoded
+from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.base import Exit
@@ -52,7 +52,7 @@ class SocketConnection(Session):
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
         for message in messages:
             body = message.body
-            text = body.decode(errors="replace") if len(body) < LARGE_BYTES else await decoded(body.decode)
+            text = body.decode(errors="replace") if len(body) < LARGE_BYTES else await decode_in_thread(body.decode)
             self.count(message)
             left(1)
             for start in range(0, len(text), FRAME_CHARS):

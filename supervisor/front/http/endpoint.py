@@ -18,7 +18,7 @@ import trio
 
 from actors.codes import INVALID_REQUEST
 from actors.errors import MailboxFull, SupervisorError, UnknownDoor
-from actors.kit.decoding import decoded
+from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import RETRY_S
@@ -155,7 +155,7 @@ class McpHttp:
         except TooLate as error:
             await _refuse(request, refuse(408, NULL, INVALID_REQUEST, str(error)))
         else:
-            message = read(body) if len(body) < LARGE_BYTES else await decoded(partial(read, body))
+            message = read(body) if len(body) < LARGE_BYTES else await decode_in_thread(partial(read, body))
             await self._serve(fronts, message, head, request)
 
     async def _serve(self, fronts: _Fronts, message: Message, head: Head, request: HttpRequest) -> None:
@@ -193,7 +193,7 @@ class McpHttp:
 async def _disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, fields: Fields) -> Invalid | None:
     if len(message.params) < LARGE_BYTES:
         return disagreement(mirrors, message, fields)
-    return await decoded(partial(disagreement, mirrors, message, fields))
+    return await decode_in_thread(partial(disagreement, mirrors, message, fields))
 
 
 async def _refuse(request: HttpRequest, refusal: ErrorResponse, lines: Lines = ()) -> None:

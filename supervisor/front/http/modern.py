@@ -24,7 +24,7 @@ from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
-from supervisor.front.mcp.modern import client_of, refusal_of_removed
+from supervisor.front.mcp.modern import client_of, refuse_removed
 from supervisor.service.drain import RequestDrain
 from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.port import Answer, failure
@@ -53,7 +53,7 @@ class ModernFront:
     async def serve(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
         if message.method == LISTEN:
             await self._listen(message, accepts, request)
-        elif (error := refusal_of_removed(message)) is not None:
+        elif (error := refuse_removed(message)) is not None:
             answer = failure(message.id, error)
             await request.answer(answer.status, answer.body)
         else:

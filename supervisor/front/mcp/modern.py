@@ -9,7 +9,7 @@ from supervisor.front.mcp.messages import ModernRequest
 from supervisor.service.client import Client
 
 
-def refusal_of_removed(request: ModernRequest) -> UnknownMethod | None:
+def refuse_removed(request: ModernRequest) -> UnknownMethod | None:
     if request.method in REMOVED:
         return UnknownMethod(f"{request.method} does not exist in this revision")
     return None

@@ -21,7 +21,7 @@ import trio
 
 from actors import codes
 from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
-from actors.kit.decoding import decoded
+from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import BATCH_VERSION, META_VERSION
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
@@ -40,7 +40,7 @@ from supervisor.front.mcp.messages import (
     Response,
     read,
 )
-from supervisor.front.mcp.modern import client_of, refusal_of_removed
+from supervisor.front.mcp.modern import client_of, refuse_removed
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
 from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import OutgoingQueue
@@ -97,7 +97,7 @@ class SocketSession:
         while len(self._unanswered) >= most or self._unanswered_bytes >= settings.max_waiting_bytes:
             await self._ended.park()
         await self._outgoing.room()
-        message = read(text) if len(text) < LARGE_BYTES else await decoded(partial(read, text))
+        message = read(text) if len(text) < LARGE_BYTES else await decode_in_thread(partial(read, text))
         if isinstance(message, Batch) and self._batching:
             self._nursery.start_soon(self._perform_all, [self._begin(one) for one in message.messages])
             return
@@ -160,7 +160,7 @@ class SocketSession:
             self._listens.cancel(key)
 
     def _begin_request(self, request: Request) -> _Unanswered | bytes | None:
-        if isinstance(request, ModernRequest) and (error := refusal_of_removed(request)) is not None:
+        if isinstance(request, ModernRequest) and (error := refuse_removed(request)) is not None:
             return failure(request.id, error).body
         if self._closing:
             return failure(request.id, ShuttingDown()).body

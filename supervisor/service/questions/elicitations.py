@@ -137,12 +137,12 @@ class Elicitations:
         about = {"about": call.about, "kind": form.kind, "asked": asked, **({"id": id_} if id_ else {})}
         self._emit(ASKED, call.server, about)
 
-        def ended() -> None:
+        def end() -> None:
             if self._open.pop(id_, None) is not None:
                 self._give_back(call.client)
             self._emit(ENDED, call.server, {**about, "action": _action_of(reply.value)})
 
-        reply.on_settled(ended)
+        reply.on_settled(end)
 
     def _give_back(self, client: Client) -> None:
         shared = self._shared[client.principal]

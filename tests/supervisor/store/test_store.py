@@ -326,12 +326,12 @@ async def test_a_file_that_is_locked_at_the_start_holds_nobody_up_and_is_opened_
         started = trio.current_time()
         async with open_store(path) as store:
             assert trio.current_time() - started < 2.0
-            assert not store.opened.is_set()
+            assert not store.ready.is_set()
             assert "locked" in store.status().last_error
             other.execute("ROLLBACK")
             other.close()
             with trio.fail_after(20):
-                await store.opened.wait()
+                await store.ready.wait()
             assert set(await store.load_servers()) == {"files"}
             assert store.state == "ok"
 
@@ -358,7 +358,7 @@ async def test_a_disk_that_does_not_answer_holds_nobody_up(path: Path, monkeypat
         assert "did not answer" in store.status().last_error
         answer.set()
         with trio.fail_after(20):
-            await store.opened.wait()
+            await store.ready.wait()
 
 
 async def test_at_the_end_what_waits_is_saved_even_if_no_thread_can_be_had(path: Path) -> None:

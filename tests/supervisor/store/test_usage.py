@@ -94,6 +94,6 @@ async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp
             other.execute("ROLLBACK")
             other.close()
             with trio.fail_after(20):
-                await store.opened.wait()
+                await store.ready.wait()
             await usage.load()
             assert usage.totals(LOCAL) == {("files", "read_file"): (3, 0, 30.0, 0.0)}

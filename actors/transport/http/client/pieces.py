@@ -18,7 +18,7 @@ from functools import partial
 import httpx2
 import trio
 
-from actors.kit.decoding import decoded
+from actors.kit.decoding import decode_in_thread
 from actors.kit.fairness.share import LoopShare
 from actors.transport.http.client.pace import Pace, Waiting
 from actors.transport.http.head import ENCODING, EVENTS, media_type
@@ -154,4 +154,4 @@ async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> byte
             body += piece
             if len(body) > limit:
                 return None
-    return bytes(body) if len(body) < _LONG_BYTES else await decoded(partial(bytes, body))
+    return bytes(body) if len(body) < _LONG_BYTES else await decode_in_thread(partial(bytes, body))
