@@ -34,10 +34,14 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
     """
     wanted = {"tool_path": tool, "arguments": _object(arguments if arguments is not None else _stdin())}
     asked = questions.CAPABILITIES if questions.is_terminal() else None
-    result = _result(url, wanted, asked)
+
+    def result_of(retry: dict[str, Any] | None = None) -> dict[str, Any]:
+        return ask(url, lambda daemon: daemon.call(EXECUTE, wanted, asked=asked, retry=retry), _describe)
+
+    result = result_of()
     while result.get("resultType") == KIND:
         given = questions.answers(result.get("inputRequests") or {})
-        result = _result(url, wanted, asked, {RESPONSES: given, STATE: result.get(STATE, "")})
+        result = result_of({RESPONSES: given, STATE: result.get(STATE, "")})
     result.pop("resultType", None)
     if (waiting := _unanswered_questions(result)) is not None:
         raise CommandFailed(_refusal(tool, waiting))
@@ -47,12 +51,6 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
         click.echo(readable(result), err=bool(result.get("isError")))
     if result.get("isError"):
         sys.exit(EXIT_FAILED)
-
-
-def _result(
-    url: str, wanted: dict[str, Any], asked: dict[str, Any] | None, retry: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    return ask(url, lambda daemon: daemon.call(EXECUTE, wanted, asked=asked, retry=retry), _describe)
 
 
 def _unanswered_questions(result: dict[str, Any]) -> dict[str, Any] | None:

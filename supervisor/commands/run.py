@@ -88,6 +88,7 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
 
 
 def checked_address(listen: str | None) -> str | None:
+    """Raises `ConfigError` if the option is no address."""
     try:
         if listen is not None:
             split_address(listen)

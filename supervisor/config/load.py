@@ -137,6 +137,7 @@ def _raise_together(fatal: list[ConfigError]) -> None:
 
 
 def _top_level(document: ConfigText, path: Path, findings: Findings) -> dict[str, Any]:
+    """Raises `ConfigError` for keys that the outermost object cannot have."""
     top = document.value
     if not isinstance(top, dict):
         raise findings.error((), "the outermost value must be an object", 'write {"mcpServers": {...}}')
@@ -225,6 +226,7 @@ def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
 
 
 def _settings(members: Any, directory: Path, environ: Mapping[str, str], findings: Findings) -> Settings:
+    """Raises what is wrong with types and keys together, else the first `ConfigError`."""
     own = {key: value for key, value in (members or {}).items() if not is_comment(key)}
     keys, known = keys_of(Settings), len(findings.problems)
     for key in (key for key in own if key not in keys):

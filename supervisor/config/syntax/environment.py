@@ -21,6 +21,7 @@ _WHERE: KeyPath = ("supervisor",)
 
 
 def read_env(own: Mapping[str, Any], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
+    """Return `env`, expanded. Raises `ConfigError` for the first variable that cannot be used."""
     variables: dict[str, str] = {}
     for name, text in own.get("env", {}).items():
         where = (*_WHERE, "env", name)

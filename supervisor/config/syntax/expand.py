@@ -81,6 +81,7 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
 
 
 def expand_home(text: str, environ: Mapping[str, str]) -> str:
+    """Replace a leading `~/`. Raises `ConfigError` if `HOME` is not set."""
     if text != "~" and not text.startswith("~/"):
         return text
     return _variable("HOME", None, environ) + text[1:]
