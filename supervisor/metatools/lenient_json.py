@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,10 +31,6 @@ _MAX_COLONS = 20_000
 _MAX_LITERAL_CHARS = 8_000
 """Python's parser takes two microseconds for each."""
 _MAX_NAMES = 200
-MAX_INT_DIGITS = 4300
-"""What Python reads by default (`sys.get_int_max_str_digits`)."""
-_DIGITS = b"0123456789"
-_RUN = re.compile(rb"[0-9]*")
 _BEGINS = ("{", "[", '"', "`")
 _FENCE = "```"
 
@@ -167,44 +162,6 @@ def _missing_of_large(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
     return [name for name, value in zip(names, msgspec.structs.astuple(asked), strict=True) if value is EMPTY]
 
 
-def has_endless_integer(data: bytes) -> bool:
-    """Say whether JSON has an integer of more than 4,300 digits, which many readers refuse, Python's among them.
-
-    So many digits in a row cover one place of any 4,300, so a few places are enough to look at. In one pass: whether a
-    place is inside a string is counted on from the one before.
-    """
-    if len(data) <= MAX_INT_DIGITS:
-        return False
-    end = counted = 0
-    quoted = False
-    for place in range(0, len(data), MAX_INT_DIGITS):
-        if place < end or data[place] not in _DIGITS:
-            continue
-        start, end = _digits_around(data, place)
-        whole = data[end : end + 1] not in b".eE" and data[start - 1 : start] not in b".eE+"
-        if end - start > MAX_INT_DIGITS and whole:
-            quoted ^= _ends_other_than_it_began(data[counted:start])
-            counted = start
-            if not quoted:
-                return True
-    return False
-
-
-def _digits_around(data: bytes, place: int) -> tuple[int, int]:
-    """Return where the digits around a place begin and end; of very many some may be left out at the beginning."""
-    before = data[max(0, place - MAX_INT_DIGITS) : place]
-    run = _RUN.match(data, place)
-    assert run is not None, "it matches the empty text"
-    return place - (len(before) - len(before.rstrip(_DIGITS))), run.end()
-
-
-def _ends_other_than_it_began(part: bytes) -> bool:
-    """Say whether a string begins or ends in a part of valid JSON: after an odd number of quotes not escaped."""
-    if b"\\" in part:
-        part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return part.count(b'"') % 2 == 1
-
-
 def is_prose(raw: msgspec.Raw) -> bool:
     """Say whether this is a text that is not meant to be JSON."""
     text = plain(raw)
@@ -238,11 +195,6 @@ def number(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def is_json(data: bytes) -> bool:
-    """Say whether this is JSON, without making values of it."""
-    return json.read_or(json.ANY, data, None) is not None
-
-
 def holds_object(raw: msgspec.Raw | None) -> bool:
     """Say whether this is an object, or a text that is one."""
     data = b"" if raw is None else bytes(raw).strip()
@@ -251,7 +203,7 @@ def holds_object(raw: msgspec.Raw | None) -> bool:
             data = json.read(json.STRING, data).strip().encode(errors="replace")
     except json.UnreadableJson:
         return False
-    return data[:1] == b"{" and is_json(data)
+    return data[:1] == b"{" and json.is_json(data)
 
 
 def plain(raw: msgspec.Raw | None) -> Any:

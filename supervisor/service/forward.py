@@ -16,7 +16,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
-from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer, is_json, plain
+from supervisor.metatools.lenient_json import plain
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
 from supervisor.service.exchange import Exchange
@@ -70,7 +70,7 @@ class Forwarder:
             if client.era == "legacy":  # it asked for a task; of a modern one any call may become one, and need not
                 raise self._tasks.refusal(client)
             request = msgspec.structs.replace(request, as_task=False)
-        if len(request.members) + len(request.meta) > MAX_INT_DIGITS:  # less holds nothing that `check` refuses
+        if len(request.members) + len(request.meta) > json.MAX_INT_DIGITS:  # less holds nothing that `check` refuses
             await self._bench.run(len(request.members) // CHECKED_COST, check, request.members, request.meta)
         message = self._message(exchange, request)
         refused: RemoteError | None = None
@@ -151,14 +151,14 @@ def check(members: bytes, meta: msgspec.Raw) -> None:
     """Raise `MalformedRequest` or `InvalidArguments` for what no server should get."""
     if len(meta) > MAX_META_BYTES:
         raise MalformedRequest(f"'_meta' has {len(meta)} bytes, {MAX_META_BYTES} are the most")
-    if has_endless_integer(members):
+    if json.has_endless_integer(members):
         raise InvalidArguments("an integer of over 4,300 digits: no server can be expected to read it; send it as text")
 
 
 def within_limits(error: RemoteError) -> RemoteError:
     """Return a server's error as it is, but for data, and the end of a text, with which hardly any client can do."""
     said = error.error
-    passes = len(said.data) <= MAX_ERROR_BYTES and not has_endless_integer(bytes(said.data))
+    passes = len(said.data) <= MAX_ERROR_BYTES and not json.has_endless_integer(bytes(said.data))
     if passes and len(said.message) <= MAX_ERROR_BYTES:
         return error
     data = said.data if passes else msgspec.Raw(b"")
@@ -172,7 +172,7 @@ def mask_error(error: RemoteError, hide: Callable[[str], str]) -> RemoteError:
     after = hide(before)
     if message == said.message and after == before:
         return error
-    if not is_json(after.encode()):  # the secret was no text in it, or there was none
+    if not json.is_json(after.encode()):  # the secret was no text in it, or there was none
         after = _masked_value(said.data, hide)
     return RemoteError(ErrorObject(said.code, message, msgspec.Raw(after.encode())))
 

@@ -7,6 +7,7 @@ What is passed on is not decoded: its values stay `msgspec.Raw`, the bytes they 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -25,6 +26,11 @@ VALUE: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
 """Anything, as values of Python."""
 ANY: Final = msgspec.json.Decoder(msgspec.Raw)
 """Anything, without making values of it."""
+
+MAX_INT_DIGITS: Final = 4300
+"""What Python reads by default (`sys.get_int_max_str_digits`)."""
+_DIGITS: Final = b"0123456789"
+_RUN: Final = re.compile(rb"[0-9]*")
 
 
 class UnreadableJson(ValueError):
@@ -56,3 +62,45 @@ def read_or(decoder: msgspec.json.Decoder[T], text: Text, otherwise: D) -> T | D
 def members(text: Text | None) -> Members:
     """Return the members of an object, each as it was written; none of what is no object, or is not there."""
     return {} if text is None else read_or(MEMBERS, text, {})
+
+
+def is_json(text: Text) -> bool:
+    return read_or(ANY, text, None) is not None
+
+
+def has_endless_integer(data: bytes) -> bool:
+    """Say whether JSON has an integer of more than 4,300 digits, which many readers refuse, Python's among them.
+
+    So many digits in a row cover one place of any 4,300, so a few places are enough to look at. In one pass: whether a
+    place is inside a string is counted on from the one before.
+    """
+    if len(data) <= MAX_INT_DIGITS:
+        return False
+    end = counted = 0
+    quoted = False
+    for place in range(0, len(data), MAX_INT_DIGITS):
+        if place < end or data[place] not in _DIGITS:
+            continue
+        start, end = _digits_around(data, place)
+        whole = data[end : end + 1] not in b".eE" and data[start - 1 : start] not in b".eE+"
+        if end - start > MAX_INT_DIGITS and whole:
+            quoted ^= _ends_other_than_it_began(data[counted:start])
+            counted = start
+            if not quoted:
+                return True
+    return False
+
+
+def _digits_around(data: bytes, place: int) -> tuple[int, int]:
+    """Return where the digits around a place begin and end; of very many some may be left out at the beginning."""
+    before = data[max(0, place - MAX_INT_DIGITS) : place]
+    run = _RUN.match(data, place)
+    assert run is not None, "it matches the empty text"
+    return place - (len(before) - len(before.rstrip(_DIGITS))), run.end()
+
+
+def _ends_other_than_it_began(part: bytes) -> bool:
+    """Say whether a string begins or ends in a part of valid JSON: after an odd number of quotes not escaped."""
+    if b"\\" in part:
+        part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return part.count(b'"') % 2 == 1

@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.offer import Tool
+from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
 from actors.protocol.wire.repeated_keys import check_keys
-from supervisor.metatools.lenient_json import NotAnObject, Object, is_json, members, plain
+from supervisor.metatools.lenient_json import NotAnObject, Object, members, plain
 
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "integer": int,
@@ -95,7 +96,7 @@ def _out_of_text(raw: msgspec.Raw, wanted: str) -> msgspec.Raw:
     text = str(plain(raw)).strip()
     if wanted in _BEGINS:
         data = text.encode(errors="replace")
-        if data[:1] != _BEGINS[wanted] or not is_json(data):
+        if data[:1] != _BEGINS[wanted] or not json.is_json(data):
             return raw
         check_keys(data)
         return msgspec.Raw(data)

@@ -26,7 +26,6 @@ from actors.messages import Result
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
-from supervisor.metatools.lenient_json import MAX_INT_DIGITS, has_endless_integer
 
 MISLEADING = frozenset(
     {NO_CODE, RESOURCE_NOT_FOUND, HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION, URL_ELICITATION_REQUIRED}
@@ -87,7 +86,7 @@ def fit(result: Result, era: Era, server: str) -> bytes:
     what would break the client, with every other answer on its connection.
     """
     body = _without_nulls(bytes(result.body), valued=result.era == "modern")
-    if len(body) > MAX_INT_DIGITS and has_endless_integer(body):
+    if len(body) > json.MAX_INT_DIGITS and json.has_endless_integer(body):
         text = f"server {server!r} answered with an integer of over 4,300 digits, which hardly any client can read"
         raise ProtocolViolation(text, server=server, outcome="completed")
     if result.era == "legacy":
@@ -166,11 +165,8 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
     data = bytes(meta)
     if len(data) <= 2:
         return b""
-    kept = {
-        key: value
-        for key, value in json.members(data).items()
-        if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY
-    }
+    members = json.members(data)
+    kept = {key: value for key, value in members.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
     return encode(kept)[1:-1] if kept else b""
 
 
