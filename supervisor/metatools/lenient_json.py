@@ -198,11 +198,8 @@ def number(value: Any) -> float:
 def holds_object(raw: msgspec.Raw | None) -> bool:
     """Say whether this is an object, or a text that is one."""
     data = b"" if raw is None else bytes(raw).strip()
-    try:
-        if data[:1] == b'"':
-            data = json.read(json.STRING, data).strip().encode(errors="replace")
-    except json.UnreadableJson:
-        return False
+    if data[:1] == b'"':
+        data = json.read_or(json.STRING, data, "").strip().encode(errors="replace")
     return data[:1] == b"{" and json.is_json(data)
 
 

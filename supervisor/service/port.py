@@ -13,25 +13,23 @@ from typing import Protocol
 import msgspec
 
 from actors import codes
-from actors.codes import HANDSHAKES, MISSING_CAPABILITY, NAMED_BY
 from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.service.exchange import Exchange
-from supervisor.service.introduction.signature import sign
 from supervisor.service.rounds.rounds import InputNeeded
 
 log = logging.getLogger(__name__)
 
 LARGE_BYTES = 1024 * 1024
 """Of a result; putting the envelope around a larger one takes a millisecond a MiB and more."""
-
-
-KNOWN_METHODS = frozenset({*NAMED_BY, *METHODS.values(), "completion/complete"})
+MARK = "mcpvisor/daemon"
+"""In the `_meta` of our answers to a handshake: a daemon knows itself by it behind whatever proxies."""
+KNOWN_METHODS = frozenset({*codes.NAMED_BY, *METHODS.values(), "completion/complete"})
 """Methods of the protocol that servers answer. What they say of any other, they say of the method itself."""
 
 
@@ -113,8 +111,8 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
     id_, method = exchange.id, exchange.method
     try:
         result = await service.perform(exchange)
-        if mark and method in HANDSHAKES:
-            result = sign(result, mark)
+        if mark and method in codes.HANDSHAKES:
+            result = _sign(result, mark)
         if len(result) < LARGE_BYTES:
             return Answer(jsonrpc.success(id_, result))
         return Answer(await beside(lambda: jsonrpc.success(id_, result)))  # a join of so many bytes gives up the lock
@@ -142,9 +140,17 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
             exchange.close()
 
 
+def _sign(result: bytes, mark: str) -> bytes:
+    """Return the result of a handshake, a JSON object, with the mark in its `_meta` beside what is there."""
+    members = json.MEMBERS.decode(result)
+    if (meta := json.read_or(json.MEMBERS, members.get("_meta", b"{}"), None)) is None:
+        return result  # a server wrote it so, and its clients shall see it so
+    return jsonrpc.encode({**members, "_meta": {**meta, MARK: mark}})
+
+
 def _status(method: str, code: int) -> int:
     """Return the status of a server's error: it is an answer that arrived, but where the specification says which."""
-    if code == MISSING_CAPABILITY:
+    if code == codes.MISSING_CAPABILITY:
         return 400
     return 404 if code == codes.METHOD_NOT_FOUND and method not in KNOWN_METHODS else 200
 

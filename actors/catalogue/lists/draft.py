@@ -11,6 +11,7 @@ from actors.catalogue.lists.validation import MAX_DESCRIPTION
 from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool, key_of
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, capability_names
+from actors.protocol.wire import json
 
 E = TypeVar("E", Tool, Resource, Prompt)
 
@@ -114,5 +115,5 @@ def _with_tools(capabilities: msgspec.Raw) -> msgspec.Raw:
     declared = capability_names(capabilities)
     if "tools" in declared:
         return capabilities
-    members = msgspec.json.decode(capabilities, type=dict[str, msgspec.Raw]) if declared else {}
+    members = json.members(capabilities) if declared else {}
     return msgspec.Raw(msgspec.json.encode({**members, "tools": {}}))

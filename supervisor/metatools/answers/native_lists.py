@@ -129,21 +129,13 @@ def resource_row(entry: Entry, resource: Resource) -> dict[str, Any]:
         row["description"] = shorten(resource.description, DESCRIPTION_CHARS)
     if resource.mime_type:
         row["mimeType"] = clean(resource.mime_type)
-    size = _size(resource)
-    if size is not None:
+    if (size := json.read_or(_sized, resource.definition, _Sized()).size) is not None:
         row["size"] = size
     row["server"] = entry.server
     meta = shown_meta(entry.server, resource.meta)
     if meta is not None:
         row["_meta"] = meta
     return row
-
-
-def _size(resource: Resource) -> int | None:
-    try:
-        return json.read(_sized, resource.definition).size
-    except json.UnreadableJson:
-        return None
 
 
 def native_page(
@@ -176,7 +168,7 @@ def native_page(
 
 def native_definition(catalogue: Catalogue, server: str, item: Tool | Resource | Prompt) -> dict[str, Any]:
     """Return the definition of a resource or a prompt under its name at the door of the meta-tools."""
-    written = msgspec.json.decode(item.definition, type=well_formed.Members)
+    written = json.MEMBERS.decode(item.definition)
     kind: Listed = "prompts" if isinstance(item, Prompt) else "resources"
     definition: dict[str, Any] = dict(well_formed.definition(written, kind, "legacy"))
     if isinstance(item, Prompt):

@@ -1,1 +1,1 @@
-"""What we say of ourselves to clients: instructions, description, mark."""
+"""What we say of ourselves to clients: instructions, description."""
