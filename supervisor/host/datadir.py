@@ -15,12 +15,12 @@ import fcntl
 import hashlib
 import os
 import pwd
-import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal, get_args
 
 from actors.errors import ConfigError
 from actors.kit import is_want
@@ -29,13 +29,12 @@ from supervisor.store.file import examine
 
 NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
-KEYS = ("launch", "session", "oauth")
-"""The keys of a daemon."""
+KeyName = Literal["launch", "session", "oauth", "request-state"]
+"""The keys of a daemon, each a file."""
 
 KEY_BYTES = 32
 _DATABASE = "store.sqlite3"
 MAX_PID_BYTES = 32
-_KEY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 class DataDir:
@@ -52,14 +51,11 @@ class DataDir:
         """Return what tells this daemon from every other, 32 hexadecimal digits; nothing secret follows from it."""
         return hashlib.blake2b(self.key("session"), digest_size=16, person=b"mcpvisor mark").hexdigest()
 
-    def key(self, name: str) -> bytes:
+    def key(self, name: KeyName) -> bytes:
         """Return the secret key of that name, made of random bytes at the first call.
 
-        Raises `ConfigError` if the file cannot be used or others may read it, `ValueError` for a name that is not
-        lower-case letters, digits, "-" and "_".
+        Raises `ConfigError` if the file cannot be used or others may read it.
         """
-        if not _KEY_NAME.fullmatch(name):
-            raise ValueError(f"not a name of a key: {name!r}")
         path = self.root / f"{name}.key"
         try:
             if not os.path.lexists(path):
@@ -102,7 +98,7 @@ def problems_of(root: Path) -> list[ConfigError]:
     problem = _trouble_with(root, about)
     if problem is not None:
         return [problem]
-    files = [(examine, root / _DATABASE), *((_read_key, root / f"{name}.key") for name in KEYS)]
+    files = [(examine, root / _DATABASE), *((_read_key, root / f"{name}.key") for name in get_args(KeyName))]
     return [refusal for examination, path in files for refusal in _examine(examination, path)]
 
 
