@@ -10,7 +10,7 @@ from __future__ import annotations
 import trio
 
 from actors.errors import ShuttingDown
-from supervisor.service.exchange import Exchange
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.port import Answer, Service, answer, failure
 
 

@@ -18,15 +18,15 @@ from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import plain
 from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.elicitations import CallElicitations, Elicitations
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.parking import Parking
+from supervisor.service.asking.round_trips import RoundTrips
+from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import as_tool_result, fit, passes, translate_error, travelling_meta
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result, may_not_fit
-from supervisor.service.questions.elicitations import CallElicitations, Elicitations
 from supervisor.service.request import ServerRequest
-from supervisor.service.rounds.parking import Parking
-from supervisor.service.rounds.round_trips import RoundTrips
-from supervisor.service.rounds.rounds import CapabilityRequired
 from supervisor.service.tasks import HeldTasks, TaskVoice
 
 MAX_META_BYTES = 65_536

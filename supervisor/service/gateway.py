@@ -22,9 +22,9 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.answers.native_lists import Listed
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.tool_calls import ToolCalls
-from supervisor.service.exchange import Exchange
 from supervisor.service.introduction.instructions import Introduction
 from supervisor.service.introduction.self_description import SelfDescription
 from supervisor.service.lookup.lookup import Lookup

@@ -11,13 +11,13 @@ from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.asking.parking import Parking
 from supervisor.service.calls.counting import Used
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.visible import Visible
-from supervisor.service.questions.elicitations import Elicitations
-from supervisor.service.rounds.parking import Parking
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
 

@@ -20,8 +20,8 @@ from actors.protocol.listing import METHODS
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
-from supervisor.service.exchange import Exchange
-from supervisor.service.rounds.rounds import InputNeeded
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.rounds import InputNeeded
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.arguments import resources
 from supervisor.metatools.lenient_json import EMPTY
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest

@@ -26,7 +26,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
-from supervisor.service.exchange import Exchange
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import ServerRequest

@@ -23,7 +23,7 @@ from supervisor.front.pages.sockets import PATHS
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.reference import documents
-from supervisor.service.questions.elicitations import Elicitations
+from supervisor.service.asking.elicitations import Elicitations
 from tests.supervisor.front.pages.test_api import view
 from tests.supervisor.front.pages.test_servers import Obeys
 

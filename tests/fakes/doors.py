@@ -18,8 +18,8 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.websocket.endpoint import McpSocket
 from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.service.asking.exchange import Exchange as ServiceExchange
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange as ServiceExchange
 from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy
 from tests.fakes.service import FakeService
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import msgspec
 
 from actors.protocol.exchanges import LogLevel
+from supervisor.service.asking.exchange import Exchange, SessionState
+from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange, SessionState
-from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
 
 

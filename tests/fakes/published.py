@@ -31,12 +31,12 @@ from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.calls.counting import Used
 from supervisor.service.client import Client
 from supervisor.service.gateway import Gateway
 from supervisor.service.parts import ServiceParts
 from supervisor.service.port import answer
-from supervisor.service.questions.elicitations import Elicitations
 from tests.fakes.exchanges import exchange
 from tests.fakes.lines import Lines, line
 from tests.fakes.memory import MemoryPeer, MemoryTransport

@@ -11,8 +11,8 @@ from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.wire.mirrors import Mirror
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
 from supervisor.service.port import Revisions
 from supervisor.service.updates import Updates
 

@@ -13,8 +13,11 @@ from typing import Final
 import msgspec
 
 from actors.codes import URL_ELICITATION_REQUIRED
+from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.asking.input_required import MAX_REQUESTS, InputRequest
+from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import ErrorObject
+from actors.protocol.wire.jsonrpc import ErrorObject, encode
 
 COMPLETE: Final = "notifications/elicitation/complete"
 MAX_VISITS: Final = 1024
@@ -34,7 +37,7 @@ class _Visit(msgspec.Struct):
 
 
 class _Elicitations(msgspec.Struct):
-    elicitations: list[_Visit]
+    elicitations: list[dict[str, msgspec.Raw]]
 
 
 _visit = msgspec.json.Decoder(_Visit)
@@ -47,13 +50,26 @@ def id_of(params: msgspec.Raw) -> str:
     return id_ if len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES else ""
 
 
+def _wanted(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
+    """Return the params of the questions that an error has in it."""
+    if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
+        return []
+    return json.read_or(_elicitations, error.data, _Elicitations([])).elicitations
+
+
 def ids_in(error: ErrorObject) -> tuple[str, ...]:
     """Return the ids of the visits that an error asks for."""
-    if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
-        return ()
-    wanted = json.read_or(_elicitations, error.data, _Elicitations([])).elicitations
-    ids = dict.fromkeys(each.id for each in wanted)
-    return tuple(id_ for id_ in ids if 0 < len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES)
+    return tuple(dict.fromkeys(id_ for each in _wanted(error) if (id_ := id_of(msgspec.Raw(encode(each))))))
+
+
+def requests_in(error: ErrorObject) -> dict[str, InputRequest]:
+    """Return the questions of an error for a client of the modern era, where a visit has no id."""
+    requests = {}
+    for number, each in enumerate(_wanted(error)[:MAX_REQUESTS], 1):
+        params = msgspec.Raw(encode({name: value for name, value in each.items() if name != "elicitationId"}))
+        if refusal(ELICIT, params) is None:
+            requests[f"question-{number}"] = InputRequest(ELICIT, params)
+    return requests
 
 
 class Visits:

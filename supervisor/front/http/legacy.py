@@ -44,9 +44,9 @@ from supervisor.front.mcp.messages import (
     Response,
 )
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
+from supervisor.service.asking.exchange import NO_SESSION, Exchange, Voice
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import NO_SESSION, Exchange, Voice
 from supervisor.service.port import Answer, failure
 
 _HERE: Final = frozenset({"ping", "subscriptions/listen", "initialize", "logging/setLevel"})

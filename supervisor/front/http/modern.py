@@ -25,8 +25,8 @@ from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
 from supervisor.front.mcp.modern import client_of, refuse_removed
+from supervisor.service.asking.exchange import Exchange, SessionState
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.port import Answer, failure
 from supervisor.service.updates import Updates
 

@@ -29,10 +29,10 @@ from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims,
 from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
+from supervisor.service.asking.exchange import SessionState
+from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
-from supervisor.service.exchange import SessionState
 from supervisor.service.port import Revisions
-from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
 from supervisor.store import ALL_UNTIL
 

@@ -28,7 +28,7 @@ from actors.protocol.asking.visits import COMPLETE
 from actors.protocol.changes import MAX_URI_CHARS, UPDATED
 from actors.protocol.wire import json, jsonrpc
 from supervisor.host.loop.wakes import Bell
-from supervisor.service.exchange import Exchange
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.port import Revisions, Service
 from supervisor.service.updates import MAX_SUBSCRIBED, Updates
 

@@ -31,7 +31,7 @@ from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
 from supervisor.servers.statuses import Statuses
-from supervisor.service.questions.elicitations import Elicitations
+from supervisor.service.asking.elicitations import Elicitations
 
 ROWS_AT_ONCE = 16
 """A row takes some 50 us."""

@@ -18,7 +18,7 @@ import jinja2
 from actors.protocol.asking.forms import FormField
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.texts import clean
-from supervisor.service.questions.elicitations import Elicitation
+from supervisor.service.asking.elicitations import Elicitation
 
 HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "

@@ -25,7 +25,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.requests import Unreadable, read_form
 from supervisor.host.loop.workbench import beside
-from supervisor.service.questions.elicitations import PAGES, Action, Elicitation, Elicitations
+from supervisor.service.asking.elicitations import PAGES, Action, Elicitation, Elicitations
 
 API: Final = "/api/questions"
 GONE: Final = "Nobody waits for this answer any more: it was given, its time is over, or its call has ended."

@@ -45,11 +45,11 @@ from supervisor.front.mcp.params import read_cancelled, read_initialize, read_le
 from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.service.asking.exchange import Exchange, SessionState
+from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange, SessionState
 from supervisor.service.port import failure
-from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.updates import Updates
 
 

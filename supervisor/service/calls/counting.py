@@ -9,7 +9,7 @@ from actors.catalogue.offer import Tool
 from actors.errors import MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.principal import Principal
 from actors.protocol.wire.jsonrpc import RemoteError
-from supervisor.service.exchange import Exchange
+from supervisor.service.asking.exchange import Exchange
 
 Used = Callable[[Principal, str, str, bool, float, float], None]
 """Told of each call that ended: who called, server, tool, whether the server answered with a result, and milliseconds:

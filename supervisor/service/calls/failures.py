@@ -17,7 +17,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
-from supervisor.service.rounds.rounds import CapabilityRequired
+from supervisor.service.asking.rounds import CapabilityRequired
 
 _OF_THE_DAEMON = (MailboxFull, Starved, ShuttingDown)
 """The daemon has no room for the request now. Those of one server that is busy or being stopped are not meant."""

@@ -41,14 +41,14 @@ from supervisor.metatools.lenient_json import EMPTY
 from supervisor.metatools.servers.availability import standings
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.rounds import AskedByResult
 from supervisor.service.calls import failures
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
 from supervisor.service.introduction.instructions import Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.resources import NO_META, Reading
-from supervisor.service.rounds.rounds import AskedByResult
 
 ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""

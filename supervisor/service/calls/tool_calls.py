@@ -22,9 +22,9 @@ from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, t
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas import rendering
 from supervisor.metatools.texts import clean
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import Used, count
 from supervisor.service.calls.failures import is_for_client
-from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import has_failed
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup

@@ -30,6 +30,7 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers import native_lists
 from supervisor.metatools.texts import clean
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count
 from supervisor.service.client import Client
 from supervisor.service.doors import task_requests
@@ -40,7 +41,6 @@ from supervisor.service.doors.naming import CurrentNames, unknown_tool
 from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import run_shown
-from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.introduction.self_description import SelfDescription
 from supervisor.service.lookup.lookup import ambiguous

@@ -23,13 +23,13 @@ from actors.protocol.changes import OF_RESOURCES, subscribable
 from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools.servers.availability import refusal
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.requests import Parts, is_method, parts_of
 from supervisor.service.doors.task_requests import takes_task, with_task
 from supervisor.service.doors.tool_failures import run_shown
-from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.lookup.lookup import refuse_barred

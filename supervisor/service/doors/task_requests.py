@@ -17,11 +17,11 @@ from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.labels import label_result
 from supervisor.service.client import Client
 from supervisor.service.doors.requests import NO_META, members_of, text_of
-from supervisor.service.exchange import Exchange
 from supervisor.service.parts import ServiceParts
-from supervisor.service.questions.labels import label_result
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTask
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from actors.errors import SupervisorError
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls import failures
-from supervisor.service.exchange import Exchange
 from supervisor.service.fitting.relay import with_member
 from supervisor.service.parts import ServiceParts
 

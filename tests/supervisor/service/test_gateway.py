@@ -46,14 +46,14 @@ from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
+from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway
 from supervisor.service.parts import ServiceParts
 from supervisor.service.port import answer
-from supervisor.service.questions.elicitations import Elicitations
 from supervisor.service.request import ServerRequest
-from supervisor.service.rounds.parking import Parking
 from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder, document_levels

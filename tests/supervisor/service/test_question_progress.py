@@ -10,9 +10,9 @@ import pytest
 from actors.kit import Reply
 from actors.messages import Question
 from actors.protocol.agreement.client_capabilities import ELICIT
+from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.rounds import Rounds
 from supervisor.service.client import Client
-from supervisor.service.questions.question_table import QuestionTable
-from supervisor.service.rounds.rounds import Rounds
 from tests.fakes.exchanges import Ear, exchange
 
 ABLE = msgspec.Raw(b'{"elicitation":{}}')

@@ -22,10 +22,10 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.tasks.tasks import UnknownTask
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
+from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
-from supervisor.service.questions.question_table import QuestionTable
 from supervisor.service.tasks import HeldTasks
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange

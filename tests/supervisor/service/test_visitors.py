@@ -7,10 +7,10 @@ import pytest
 
 from actors.messages import Caller, Question
 from actors.protocol.agreement.client_capabilities import ELICIT
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.rounds import Rounds
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
-from supervisor.service.questions.question_table import QuestionTable
-from supervisor.service.rounds.rounds import Rounds
 from supervisor.service.tasks import HeldTask, TaskVoice
 from supervisor.service.updates import Updates
 from tests.fakes.exchanges import Ear, exchange

@@ -15,7 +15,7 @@ from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.redelivery import EVENT_COST, STREAM_COST, SWEPT, Bounds, Redelivery
-from supervisor.service.exchange import Exchange
+from supervisor.service.asking.exchange import Exchange
 from tests.fakes.http_client import JSON_HEADERS, fetch, legacy, opened
 from tests.fakes.http_client import Exchange as Connection
 from tests.supervisor.front.http.test_answer_stream import ASKABLE, asks, front_that, session_of

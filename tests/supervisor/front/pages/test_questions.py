@@ -18,8 +18,8 @@ from actors.kit import Feed, Reply
 from actors.messages import Question
 from actors.principal import Principal
 from supervisor.front.pages.questions import add_question_routes
+from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.client import Client
-from supervisor.service.questions.elicitations import CallElicitations, Elicitations
 from tests.fakes.front_server import Running, dispatch, running
 from tests.supervisor.front.pages.test_api import NOW, ask, page, view
 

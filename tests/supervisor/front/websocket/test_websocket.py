@@ -21,9 +21,9 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
 from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
-from supervisor.service.exchange import Exchange
 from supervisor.service.port import Door, Revisions
 from supervisor.service.updates import Updates
 from tests.fakes.front_server import Running, dispatch, frame, read_all, running

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final, NoReturn
+from typing import Final
 
 import msgspec
 import trio
@@ -20,14 +20,14 @@ from actors.errors import CannotAsk, SupervisorError
 from actors.messages import CallServer, Question
 from actors.principal import Principal
 from actors.protocol.agreement.client_capabilities import ELICIT
-from actors.protocol.asking.input_required import InputRequest, incomplete_result
+from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers import shown_call
-from supervisor.service.exchange import Exchange
-from supervisor.service.rounds.parking import GRACE_S, Parked, Parking
-from supervisor.service.rounds.rounds import AskedByResult, InputNeeded, Rounds
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.parking import GRACE_S, Parked, Parking
+from supervisor.service.asking.rounds import Rounds
 
 KEY: Final = "confirm"
 _SHOWN_COST: Final = 4
@@ -102,7 +102,8 @@ class Confirmations:
         rounds = Rounds(exchange, by_result=bool(lacks))
         rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not everyone)
         expires = trio.current_time() + timeout_s + GRACE_S
-        self._ask_again(Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True), message)
+        parked = Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True)
+        raise self._parking.park_asking(parked, message.server, by_result=rounds.by_result)
 
     def go_on(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: Mapping[str, msgspec.Raw]
@@ -112,16 +113,9 @@ class Confirmations:
         rounds.go_on(exchange, answers)
         answer = rounds.answers.get(KEY)
         if answer is None and rounds.by_result:
-            self._ask_again(parked, message)
+            raise self._parking.park_asking(parked, message.server, by_result=True)
         rounds.close()
         check(answer, message)
-
-    def _ask_again(self, parked: Parked, message: CallServer) -> NoReturn:
-        state, rounds = self._parking.park(parked), parked.rounds
-        if rounds.by_result:
-            left_s = parked.expires - GRACE_S - trio.current_time()
-            raise AskedByResult(message.server, rounds.questions, state, left_s)
-        raise InputNeeded(incomplete_result(rounds.requests, state))
 
 
 def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:

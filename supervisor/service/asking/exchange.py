@@ -33,11 +33,11 @@ from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.listing import METHODS
 from actors.protocol.wire import json, jsonrpc
+from supervisor.service.asking.allowance import CallAllowance
+from supervisor.service.asking.elicitations import CallElicitations
+from supervisor.service.asking.labels import label
+from supervisor.service.asking.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.client import Client
-from supervisor.service.questions.allowance import CallAllowance
-from supervisor.service.questions.elicitations import CallElicitations
-from supervisor.service.questions.labels import label
-from supervisor.service.questions.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.updates import Updates
 
 MAX_TOKEN_BYTES: Final = 512

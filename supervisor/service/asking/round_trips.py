@@ -22,23 +22,21 @@ from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
 from actors.kit import Address, Latest, Reply
 from actors.messages import CallServer, Question, Result
-from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
-from actors.protocol.asking.questions import refusal
-from actors.protocol.wire import json
+from actors.protocol.asking.visits import requests_in
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import CallRules, Deployment
-from supervisor.service.exchange import OVER, Exchange
+from supervisor.service.asking.allowance import Allowances, CallAllowance
+from supervisor.service.asking.confirmations import Confirmations
+from supervisor.service.asking.exchange import OVER, Exchange
+from supervisor.service.asking.labels import label_result
+from supervisor.service.asking.parking import GRACE_S, Parked, Parking, digest_of
+from supervisor.service.asking.questionnaire import Questionnaire
+from supervisor.service.asking.rounds import AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from supervisor.service.fitting.relay import has_failed
-from supervisor.service.questions.allowance import Allowances, CallAllowance
-from supervisor.service.questions.labels import label_result
-from supervisor.service.rounds.confirmations import Confirmations
-from supervisor.service.rounds.parking import GRACE_S, Parked, Parking, digest_of
-from supervisor.service.rounds.questionnaire import Questionnaire
-from supervisor.service.rounds.rounds import AskedByResult, CapabilityRequired, InputNeeded, Rounds
 
 MAX_ROUNDS: Final = 10
 """Incomplete results to one request, as the official SDKs have it."""
@@ -50,15 +48,6 @@ _ANSWERS_COST = _READ_COST = 4
 """The same of what questions and answers are in."""
 _SKIMMED_COST: Final = 256
 """The same of a result of which only its type is read."""
-MAX_ADDRESSES_BYTES: Final = 65_536
-"""Of an error that names addresses to be opened first."""
-
-
-class _Elicitations(msgspec.Struct):
-    elicitations: list[dict[str, msgspec.Raw]]
-
-
-_elicitations = msgspec.json.Decoder(_Elicitations)
 
 
 class RoundTrips:
@@ -138,7 +127,7 @@ class RoundTrips:
             result = await self._round(rounds, reply, exchange, message)
         except RemoteError as error:
             passed = exchange.client.era == "legacy" or error.error.code != URL_ELICITATION_REQUIRED
-            requests = {} if passed else _addresses(error)
+            requests = {} if passed else requests_in(error.error)
             question = next(iter(requests.values()), None)
             if question is None or exchange.lacks(Question(question.method, question.params)):
                 raise
@@ -168,7 +157,8 @@ class RoundTrips:
         except CannotAsk as error:
             text = f"server {message.server!r} asked for input: {error.message}"
             raise CannotAsk(text, server=message.server) from None
-        raise self._park_to_ask(await self._parkable(exchange, message, rounds, None, required), message.server)
+        parked = await self._parkable(exchange, message, rounds, None, required)
+        raise self._parking.park_asking(parked, message.server, by_result=True)
 
     async def _resume(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: dict[str, msgspec.Raw]
@@ -179,7 +169,8 @@ class RoundTrips:
             return await self._round(rounds, parked.reply, exchange, message)
         if required is not None:
             if rounds.questions:
-                raise self._park_to_ask(await self._parkable(exchange, message, rounds, None, required), message.server)
+                parked = await self._parkable(exchange, message, rounds, None, required)
+                raise self._parking.park_asking(parked, message.server, by_result=True)
             known = Retry(msgspec.Raw(encode(rounds.answers)), required.state)
             message = msgspec.structs.replace(message, retry=known.members())
         return await self._begin(exchange, message, by_result=rounds.by_result)
@@ -190,9 +181,7 @@ class RoundTrips:
             while not await rounds.settled(reply):
                 parked = await self._parkable(exchange, message, rounds, reply)
                 try:
-                    if requests := rounds.requests:
-                        raise InputNeeded(input_required.incomplete_result(requests, self._parking.park(parked)))
-                    raise self._park_to_ask(parked, message.server)
+                    raise self._parking.park_asking(parked, message.server, by_result=not rounds.requests)
                 except CannotAsk:
                     rounds.close()
         except (trio.Cancelled, TooManyCalls):
@@ -207,11 +196,6 @@ class RoundTrips:
         if rounds.lacked and exchange.client.era == "modern" and has_failed(result.body):
             raise CapabilityRequired(message.server, rounds.lacked, result)
         return result
-
-    def _park_to_ask(self, parked: Parked, server: str) -> AskedByResult:
-        """Park a call and return what tells its client of questions. Raises `CannotAsk` if too many calls wait."""
-        left_s = parked.expires - GRACE_S - trio.current_time()
-        return AskedByResult(server, parked.rounds.questions, self._parking.park(parked), left_s)
 
     async def _parkable(
         self,
@@ -281,18 +265,3 @@ class RoundTrips:
 
 def _question(request: InputRequest) -> Question:
     return Question(request.method, request.params)
-
-
-def _addresses(error: RemoteError) -> dict[str, InputRequest]:
-    """Return the questions of an error that wants addresses visited before the request is made again (-32042)."""
-    if len(error.error.data) > MAX_ADDRESSES_BYTES:
-        return {}
-    wanted = json.read_or(_elicitations, error.error.data, _Elicitations([])).elicitations[
-        : input_required.MAX_REQUESTS
-    ]
-    requests = {}
-    for number, members in enumerate(wanted[: input_required.MAX_REQUESTS], 1):
-        params = msgspec.Raw(encode({name: value for name, value in members.items() if name != "elicitationId"}))
-        if refusal(ELICIT, params) is None:
-            requests[f"question-{number}"] = InputRequest(ELICIT, params)
-    return requests

@@ -26,8 +26,8 @@ from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.questions import ToldQuestion
-from supervisor.service.exchange import Exchange
-from supervisor.service.questions.labels import label
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.labels import label
 
 MAX_OPEN: Final = 32
 TOGETHER_S: Final = 0.04

@@ -16,12 +16,12 @@ from actors.messages import Caller, CallServer, Question, Result
 from actors.protocol.agreement.versions import Era
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.parking import Parking
+from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.round_trips import RoundTrips
+from supervisor.service.asking.rounds import InputNeeded
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
-from supervisor.service.questions.question_table import QuestionTable
-from supervisor.service.rounds.parking import Parking
-from supervisor.service.rounds.round_trips import RoundTrips
-from supervisor.service.rounds.rounds import InputNeeded
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.router import FakeRouter

@@ -17,13 +17,13 @@ from actors.messages import Question
 from actors.principal import LOCAL, Principal
 from actors.protocol.asking.questions import MAX_FORM_BYTES
 from actors.registry.actor import Happening
+from supervisor.service.asking.confirmations import Declined
+from supervisor.service.asking.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
-from supervisor.service.questions.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
-from supervisor.service.questions.question_table import QuestionTable
-from supervisor.service.rounds.confirmations import Declined
 from tests.fakes.exchanges import Ear
-from tests.supervisor.service.rounds.test_round_trips import (
+from tests.supervisor.service.asking.test_round_trips import (
     COMPLETE,
     DONE,
     ELICIT,

@@ -30,9 +30,9 @@ from actors.errors import CannotAsk, MalformedRequest
 from actors.kit import Quota, Reply
 from actors.messages import Result
 from actors.principal import Principal
-from actors.protocol.asking.input_required import InputRequired
+from actors.protocol.asking.input_required import InputRequired, incomplete_result
 from supervisor.metatools.arguments.continuation import PREFIX
-from supervisor.service.rounds.rounds import Rounds
+from supervisor.service.asking.rounds import AskedByResult, InputNeeded, Rounds
 
 MAX_PARKED: Final = 1024
 """Of all clients, which share it; see `actors.kit.fairness.quota`."""
@@ -89,6 +89,14 @@ class Parking:
         self._quota.add(program)
         self._bell.unpark()
         return PREFIX + _text(self._boot + name + self._mac(self._boot + name))
+
+    def park_asking(self, parked: Parked, server: str, *, by_result: bool) -> AskedByResult | InputNeeded:
+        """Park a call whose client is to make its request again, and return what asks it. Raises as `park` does."""
+        rounds = parked.rounds
+        if by_result:
+            left_s = parked.expires - GRACE_S - trio.current_time()
+            return AskedByResult(server, rounds.questions, self.park(parked), left_s)
+        return InputNeeded(incomplete_result(rounds.requests, self.park(parked)))
 
     def is_ours(self, state: str) -> bool:
         """Say whether a state was made by this daemon, in this run or an earlier one."""

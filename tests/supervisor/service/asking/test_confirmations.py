@@ -16,14 +16,14 @@ from actors.errors import CannotAsk, InvalidArguments, MalformedRequest
 from actors.messages import Question, Result
 from actors.principal import LOCAL
 from actors.protocol.asking.input_required import Retry
+from supervisor.service.asking.confirmations import Declined
+from supervisor.service.asking.exchange import Exchange, SessionState
+from supervisor.service.asking.parking import GRACE_S, Parked
+from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.rounds import Rounds
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange, SessionState
-from supervisor.service.questions.question_table import QuestionTable
-from supervisor.service.rounds.confirmations import Declined
-from supervisor.service.rounds.parking import GRACE_S, Parked
-from supervisor.service.rounds.rounds import Rounds
 from tests.fakes.exchanges import Ear
-from tests.supervisor.service.rounds.test_round_trips import (
+from tests.supervisor.service.asking.test_round_trips import (
     CALL_MAX_S,
     COMPLETE,
     DONE,

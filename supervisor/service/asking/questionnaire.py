@@ -17,7 +17,7 @@ from actors.protocol.asking.questions import CANCELLED, Fallback, refusal, timeo
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.servers.deployment import Deployment
-from supervisor.service.exchange import Exchange
+from supervisor.service.asking.exchange import Exchange
 
 
 class Questionnaire:

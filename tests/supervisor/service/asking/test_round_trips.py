@@ -21,17 +21,18 @@ from actors.messages import Caller, CallServer, Note, Question, Result
 from actors.principal import LOCAL, Principal
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.asking.questions import Fallback
+from actors.protocol.asking.visits import MAX_ERROR_BYTES
 from actors.protocol.exchanges import MESSAGE, PROGRESS
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
 from supervisor.host.loop.workbench import Workbench
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.parking import GRACE_S, MAX_PARKED, SWEPT, Parked, Parking
+from supervisor.service.asking.question_table import QuestionTable
+from supervisor.service.asking.round_trips import MAX_ROUNDS, RoundTrips
+from supervisor.service.asking.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from supervisor.service.client import Client
-from supervisor.service.exchange import Exchange
-from supervisor.service.questions.question_table import QuestionTable
-from supervisor.service.rounds.parking import GRACE_S, MAX_PARKED, SWEPT, Parked, Parking
-from supervisor.service.rounds.round_trips import MAX_ADDRESSES_BYTES, MAX_ROUNDS, RoundTrips
-from supervisor.service.rounds.rounds import MAX_OPEN, AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.router import FakeRouter
@@ -379,7 +380,7 @@ async def test_a_visit_is_asked_for_and_then_the_call_is_made_anew(autojump_cloc
         (b'{"elicitation":{}}', b'{"elicitations":[{"mode":"url","url":"https://example.com"}]}'),
         (bytes(EVERYTHING), b'{"elicitations":[]}'),
         (bytes(EVERYTHING), b"7"),
-        (bytes(EVERYTHING), b'{"elicitations":[%b{}]}' % (b"{}," * MAX_ADDRESSES_BYTES)),
+        (bytes(EVERYTHING), b'{"elicitations":[%b{}]}' % (b"{}," * MAX_ERROR_BYTES)),
     ],
 )
 async def test_otherwise_the_error_stays_one(autojump_clock: MockClock, capabilities: bytes, data: bytes) -> None:

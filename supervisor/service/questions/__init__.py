@@ -1,1 +1,0 @@
-"""Questions of servers: how many, whose, and where they wait for an answer."""

@@ -1,1 +1,0 @@
-"""A call with everything that is asked before it has its result, across the eras."""
