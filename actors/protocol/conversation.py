@@ -86,7 +86,6 @@ class Conversation:
 
     @property
     def probing(self) -> bool:
-        """True while the first probe of the era is unanswered."""
         return self._negotiation.probing
 
     @property
@@ -112,7 +111,6 @@ class Conversation:
         listing.expect(kind, self._out.ask(kind, METHODS[kind], params))
 
     def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
-        """Go on with the walk when a page was read; returns the result of the last one."""
         self._out.forget(kind)
         self.exchanges.at_work = True
         if self._listing is None:
@@ -123,7 +121,6 @@ class Conversation:
         return self._finish_listing()
 
     def waits_for(self, kind: Kind) -> bool:
-        """Return whether a walk is under way that has not come to the end of that list."""
         return self._listing is not None and self._listing.waits_for(kind)
 
     def stop_listing(self, seconds: float) -> AllListed | None:
@@ -145,7 +142,6 @@ class Conversation:
         return asked
 
     def call(self, call: int, asked: ClientRequest) -> None:
-        """Send a request of a client, known as `call` from now on."""
         if self.era == "modern" and asked.method in changes.OF_RESOURCES:
             self._subscription.call(call, asked.method, asked.name)
         elif self.tasks.spoken and self.tasks.concerns(asked):
@@ -155,7 +151,7 @@ class Conversation:
 
     def cancel(self, call: int, reason: str) -> None:
         self._subscription.drop(call)
-        if call in self.tasks.ids:
+        if call in self.tasks:
             self.tasks.cancel(call, reason)
             return
         id_ = self.exchanges.leave(call)
@@ -179,11 +175,10 @@ class Conversation:
         return page or self._receive(message, spoiled_by, stream)
 
     def on_failure(self, failure: Failure) -> Fact | None:
-        """Take that a request is not answered; one that was answered before is not lost."""
         if not failure.id:
             return ListsChanged(missed=True)
         match self._out.peer.settle(failure.id):
-            case int(call) if call in self.tasks.ids:
+            case int(call) if call in self.tasks:
                 return self.tasks.on_failure(call, failure)
             case int(call):
                 self.exchanges.end(call)
@@ -216,7 +211,7 @@ class Conversation:
         alone = self.agreement is None and not stream
         event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message, alone=alone)
         match event:
-            case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks.ids:
+            case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks:
                 return self.tasks.take(call, event)
             case Answered(tag=int(call), result=result):
                 self.exchanges.end(call)

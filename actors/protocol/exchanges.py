@@ -23,10 +23,10 @@ import msgspec
 
 from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
+from actors.protocol.asking.question_progress import with_progress_token
 from actors.protocol.facts import CallNoted
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import encode
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the most to the least talkative (RFC 5424, which MCP follows)."""
@@ -206,7 +206,6 @@ class Exchanges:
         self._goes_on = self._goes_on or self._clock() > left.at + LEFT_S
 
     def asked_of_none(self) -> None:
-        """The server asks something while no call is in flight."""
         if self._left:
             self._went_on(next(reversed(self._left.values())))
 
@@ -234,9 +233,7 @@ class Exchanges:
         if not token or told.progress <= in_flight.progress:
             return None
         in_flight.progress = told.progress
-        members = json.read(json.MEMBERS, params)
-        members["progressToken"] = msgspec.Raw(token)
-        return CallNoted(call, PROGRESS, encode(members))
+        return CallNoted(call, PROGRESS, with_progress_token(bytes(params), token))
 
     def _route_message(self, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         call = self.of(stream)

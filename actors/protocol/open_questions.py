@@ -13,7 +13,7 @@ import msgspec
 
 from actors.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from actors.protocol.agreement.client_capabilities import ASKED_BY, LIST_ROOTS
-from actors.protocol.asking.question_progress import told_with
+from actors.protocol.asking.question_progress import with_progress_token
 from actors.protocol.asking.questions import refusal
 from actors.protocol.exchanges import PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked
@@ -114,7 +114,6 @@ class OpenQuestions:
         return self._exchanges.of(encode(token)) if token else None
 
     def answer(self, id_: bytes, result: bytes | ErrorObject) -> None:
-        """Answer a question with a result, a JSON object, or an error; nothing if it is not open."""
         if not self.close(id_):
             return
         if isinstance(result, bytes):
@@ -132,4 +131,4 @@ class OpenQuestions:
 
     def send_progress(self, token: bytes, params: bytes) -> None:
         """Tell the server how far a client is with an answer, under the token (JSON text) that it gave."""
-        self._out.write(notification(PROGRESS, told_with(params, token)), method=PROGRESS)
+        self._out.write(notification(PROGRESS, with_progress_token(params, token)), method=PROGRESS)

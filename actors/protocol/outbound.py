@@ -80,7 +80,6 @@ class Outbound:
         self._log_level = self._unasked = len(LOG_LEVELS)
 
     def on_agreement(self, agreement: Agreement, identity: Identity) -> None:
-        """Speak the era that was agreed on from now on."""
         self._modern = agreement.era == "modern"
         self._version = agreement.version
         self._logs = not self._modern and "logging" in capability_names(agreement.capabilities)

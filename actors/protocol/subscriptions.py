@@ -115,7 +115,6 @@ class ServerSubscription:
         self._out.ask(self._opening, LISTEN, changes.listen_params(self._uris))
 
     def _go_on(self) -> None:
-        """Open another one for those who came while the last one was opened."""
         self._waiting, self._later = self._later, {}
         if self._waiting:
             self._ask()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.questions import MAX_QUESTION_BYTES
-from actors.protocol.exchanges import MAX_NOTE_BYTES, NOTHING, Exchanges, Interest
+from actors.protocol.exchanges import MAX_NOTE_BYTES, Exchanges, Interest
 from actors.protocol.facts import CallAnswered, CallAsked, CallLost, CallMalformed, CallNoted, CallRefused, Fact
 from actors.protocol.outbound import ClientRequest, Outbound, Tag
 from actors.protocol.tasks import tasks
@@ -56,19 +56,25 @@ class _Open(msgspec.Struct, frozen=True):
     token: bytes
 
 
-class _Asking(msgspec.Struct, frozen=True):
-    """A request of a client; `id` is ours, `token` what the client calls its progress."""
+class _TaskCall(msgspec.Struct):
+    """A call that is about a task, a client's or one `driven` by us; `id` is that of its last request."""
 
     method: str
-    task: str
+    name: str
     id: bytes
-    token: bytes
+    interest: Interest
+    driven: DrivenTask | None = None
+
+    @property
+    def task(self) -> str:
+        """The id of that task, empty before there is one; the name of a tool where a client makes one."""
+        return self.name if self.driven is None else self.driven.id
 
 
 class TaskCalls:
     """Those of one incarnation. `needs_task` says of a tool of a legacy server that it can only be run as a task.
 
-    `spoken`: the server declared tasks. `ids` has each of the calls, with the id (JSON text) of its last request.
+    `spoken`: the server declared tasks.
     """
 
     def __init__(self, out: Outbound, exchanges: Exchanges, needs_task: Callable[[str], bool]) -> None:
@@ -77,13 +83,14 @@ class TaskCalls:
         self._needs_task = needs_task
         self._era: Era = "legacy"
         self.spoken = False
-        self._asking: dict[int, _Asking] = {}
-        self._driven: dict[int, tuple[DrivenTask, Interest]] = {}
-        self.ids: dict[int, bytes] = {}
+        self._calls: dict[int, _TaskCall] = {}
         self._open: dict[str, _Open] = {}
         self._waiting: dict[str, int] = {}
         self._questions: dict[bytes, int] = {}
         self._tasks: dict[bytes, str] = {}
+
+    def __contains__(self, call: int) -> bool:
+        return call in self._calls
 
     @property
     def open(self) -> int:
@@ -114,13 +121,12 @@ class TaskCalls:
         if drives and self._era == "legacy":
             members = b",".join(part for part in (members, b'"task":{"ttl":%d}' % TTL_MS) if part)
         request = _Request(asked.method, members, interest, asked.name, asked.meta, asked.retry, asked.client)
-        id_ = self.ids[call] = self._out.call(call, request)
+        id_ = self._out.call(call, request)
         self._exchanges.begin(call, id_, interest, request.method, request.client)
+        begun = self._calls[call] = _TaskCall(asked.method, asked.name, id_, interest)
         if drives:
-            self._driven[call] = DrivenTask(call, self._era, partial(self._send, call)), interest
-            return
-        self._asking[call] = _Asking(asked.method, asked.name, id_, interest.progress)
-        if asked.method == RESULT:
+            begun.driven = DrivenTask(call, self._era, partial(self._send, call))
+        elif asked.method == RESULT:
             self._wait(call, asked.name)
 
     def _with_extension(self, interest: Interest) -> Interest:
@@ -129,11 +135,9 @@ class TaskCalls:
         return replace(interest, capabilities=tasks.with_extension(interest.capabilities))
 
     def _send(self, call: int, method: str, more: bytes) -> None:
-        driven, interest = self._driven[call]
-        asked = self._about(driven.id, method, more, interest)
-        before = self.ids[call]
-        id_ = self.ids[call] = self._out.call(call, asked)
-        self._exchanges.also(call, id_, instead_of=before)
+        about = self._calls[call]
+        before, about.id = about.id, self._out.call(call, self._about(about.task, method, more, about.interest))
+        self._exchanges.also(call, about.id, instead_of=before)
 
     def _about(self, task: str, method: str, more: bytes, interest: Interest) -> _Request:
         members = b'"taskId":' + encode(task) + (b"," if more else b"") + more
@@ -147,22 +151,21 @@ class TaskCalls:
     # Answers --------------------------------------------------------------------------------------------------------
 
     def take(self, call: int, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
-        """Take the answer to a call of these."""
-        match event:
-            case Answered(result=result) if call in self._driven:
-                return self._drive(call, lambda driven: driven.on_result(result))
-            case Answered(result=result):
-                self._learn(self._asking[call], result)
+        about = self._calls[call]
+        match event, about.driven:
+            case Answered(result=result), DrivenTask() as driven:
+                return self._drive(call, driven, driven.on_result(result))
+            case Answered(result=result), _:
+                self._learn(about, result)
                 return self._finish(CallAnswered(call, result))
-            case Refused(error=error) if call in self._driven:
-                return self._drive(call, lambda driven: driven.on_error(error))
-            case Refused(error=error):
+            case Refused(error=error), DrivenTask() as driven:
+                return self._drive(call, driven, driven.on_error(error))
+            case Refused(error=error), _:
                 return self._finish(CallRefused(call, error))
             case _:
                 return self._finish(CallMalformed(call, event.reason, event.done, event.over))
 
-    def _learn(self, asking: _Asking, result: msgspec.Raw) -> None:
-        """See what a result tells of a task of a client."""
+    def _learn(self, asking: _TaskCall, result: msgspec.Raw) -> None:
         if asking.method == CALL:
             self._add(asking, tasks.read_created(result, self._era))
         elif asking.method == RESULT:
@@ -171,13 +174,13 @@ class TaskCalls:
             self._update(task)
 
     def on_failure(self, call: int, failure: Failure) -> Fact | None:
-        if call in self._driven:
-            return self._drive(call, lambda driven: driven.on_failure(failure))
+        if (driven := self._calls[call].driven) is not None:
+            return self._drive(call, driven, driven.on_failure(failure))
         return self._finish(CallLost(call, failure))
 
     def due(self, call: int) -> None:
-        if call in self._driven:
-            self._driven[call][0].due()
+        if (driven := self._driven(call)) is not None:
+            driven.due()
 
     def on_answer(self, id_: bytes, answer: bytes | ErrorObject) -> bytes | ErrorObject | None:
         """Take the answer of a client to a question, and return what the server gets for it.
@@ -185,15 +188,17 @@ class TaskCalls:
         None if it has got it already: a task of a modern server led to the question.
         """
         task, call = self._tasks.pop(id_, None), self._questions.pop(id_, None)
-        if call in self._driven:
-            self._driven[call][0].on_answer(answer)
         if call is not None:
+            if (driven := self._driven(call)) is not None:
+                driven.on_answer(answer)
             return None
         return answer if task is None or isinstance(answer, ErrorObject) else tasks.with_related(answer, task)
 
-    def _drive(self, call: int, go_on: Callable[[DrivenTask], Fact | None]) -> Fact | None:
-        driven, _ = self._driven[call]
-        fact = go_on(driven)
+    def _driven(self, call: int) -> DrivenTask | None:
+        return self._calls[call].driven if call in self._calls else None
+
+    def _drive(self, call: int, driven: DrivenTask, fact: Fact | None) -> Fact | None:
+        """Note what has become of a task that we drive: its id, what it asks, or its end."""
         if driven.id and self._era == "legacy":
             self._waiting[driven.id] = call
         if isinstance(fact, CallAsked):
@@ -205,26 +210,24 @@ class TaskCalls:
         return fact
 
     def _end(self, call: int, *, answered: bool = True) -> None:
-        del self.ids[call]
         if answered:
             self._exchanges.end(call)
         else:
             self._exchanges.leave(call)
-        driven = self._driven.pop(call, None)
-        task = driven[0].id if driven is not None else self._asking.pop(call).task
+        task = self._calls.pop(call).task
         if self._waiting.get(task) == call:
             del self._waiting[task]
             self._tasks = {id_: about for id_, about in self._tasks.items() if about != task}
 
     def cancel(self, call: int, reason: str) -> None:
         """Nobody waits for a call any more: a task that we drive is cancelled, one of a client is not."""
-        id_ = self.ids[call]
-        driven, interest = self._driven.get(call, (None, NOTHING))
+        about = self._calls[call]
+        driven = about.driven
         self._end(call, answered=False)
         if driven is None or driven.sent:
-            self._out.cancel(id_, reason)
+            self._out.cancel(about.id, reason)
         if driven is not None and driven.id:
-            self._out.call("task", self._about(driven.id, CANCEL, b"", interest))
+            self._out.call("task", self._about(driven.id, CANCEL, b"", about.interest))
 
     # What the server says -------------------------------------------------------------------------------------------
 
@@ -235,18 +238,18 @@ class TaskCalls:
         call = self._waiting.get(task)
         if call is None:
             return asked, NOWHERE
-        if call in self._driven:
+        if self._calls[call].driven is not None:
             asked = replace(asked, params=msgspec.Raw(tasks.with_related(bytes(asked.params), "")))
         elif len(self._tasks) < MAX_OPEN:
             self._tasks[asked.id] = task
-        return asked, self.ids[call]
+        return asked, self._calls[call].id
 
     def stream_of(self, params: msgspec.Raw, stream: bytes) -> bytes:
         """Return the stream on which something is to be taken: that of the call to whose task it belongs, if to any."""
         if not self.spoken or not (task := tasks.related_task(params)):
             return stream
         call = self._waiting.get(task)
-        return NOWHERE if call is None else self.ids[call]
+        return NOWHERE if call is None else self._calls[call].id
 
     def on_status(self, params: msgspec.Raw) -> CallNoted | None:
         """Take how a task is doing; return for which call that is, None, and counted, if for none."""
@@ -254,17 +257,17 @@ class TaskCalls:
         if task is not None:
             self._update(task)
         call = self._waiting.get(task.id) if task is not None else None
-        if call is not None and call in self._asking:
+        if call is not None and self._calls[call].driven is None:
             return CallNoted(call, STATUS, bytes(params))
         self._exchanges.unheard += 1
         return None
 
-    def _add(self, asking: _Asking, task: Task | None) -> None:
+    def _add(self, asking: _TaskCall, task: Task | None) -> None:
         if task is None or task.status in tasks.OVER:
             return
         while len(self._open) >= MAX_OPEN:
             del self._open[next(iter(self._open))]
-        self._open[task.id] = _Open(task.lifetime_s, asking.id, asking.token)
+        self._open[task.id] = _Open(task.lifetime_s, asking.id, asking.interest.progress)
 
     def _update(self, task: Task) -> None:
         if task.status in tasks.OVER:

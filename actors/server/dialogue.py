@@ -112,7 +112,6 @@ class Dialogue:
                 question.patience.deadline = min(question.patience.deadline, question.asked_at + CONTENDED_S)
 
     def on_hold_end(self, ended: HoldEnded, link: Link | None) -> None:
-        """It is still not known whose a question is."""
         held = self._open.get(ended.id)
         if held is None or not held.held or link is None or link.number != ended.incarnation:
             return
@@ -132,7 +131,6 @@ class Dialogue:
             question.scope.cancel()
 
     def on_answer(self, answered: QuestionAnswered, link: Link | None) -> None:
-        """Pass on what a client answered, or that nobody did; the deadline of its call counts again."""
         self._calls.resume(answered.call, trio.current_time())
         if (question := self._open.get(answered.id)) is not None and question.over:  # else it is another one of that id
             self._take(answered.id)

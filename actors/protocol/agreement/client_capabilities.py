@@ -106,7 +106,6 @@ def _forwardable(capabilities: bytes) -> bytes:
 
 
 def _required_part(method: str, params: msgspec.Raw) -> str:
-    """Return which part of its capability a question needs; empty if just that."""
     if method == ELICIT:
         return mode_of(params) or FORM
     if method != SAMPLE:

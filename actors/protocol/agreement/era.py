@@ -145,7 +145,6 @@ class Negotiation:
         return self._probe(MODERN_VERSIONS[-1]) if self._phase is _Phase.PROBING else self._begin()
 
     def on_result(self, result: msgspec.Raw) -> Action:
-        """Call with the result of the request sent last."""
         # The mark is random, so wherever a proxy on the way has put it, the answer began with us.
         if (mark := self.identity.mark) and mark.encode() in bytes(result):
             return NoAgreement(ITSELF)
@@ -156,7 +155,6 @@ class Negotiation:
         )
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
-        """Call with the error of the request sent last."""
         supported = _versions_in(error) if error.code == UNSUPPORTED_VERSION else None
         if self._phase is _Phase.INITIALIZING:
             return self._on_initialize_error(error, supported)
@@ -260,7 +258,6 @@ def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
 
 
 def _versions_in(error: jsonrpc.ErrorObject) -> list[str]:
-    """The versions an UnsupportedProtocolVersion error names; empty if it names none, or something else."""
     data = json.read_or(json.VALUE, error.data, None)
     versions = data.get("supported") if isinstance(data, dict) else None
     if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):

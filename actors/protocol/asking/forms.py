@@ -122,7 +122,6 @@ class Form(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> FormKind:
-        """In one word what is asked for."""
         if self.url:
             return "url"
         if len(self.fields) == 1 and self.fields[0].secret:
@@ -188,7 +187,6 @@ def _default(given: _Property) -> Any:
 
 
 def _is_secret(name: str, given: _Property) -> bool:
-    """Say whether what is shown of a field says so."""
     if given.write_only or given.format == "password" or len(name) > MAX_TITLE_CHARS:
         return True
     shown = f"{name} {given.title[:MAX_TITLE_CHARS]} {given.description[:MAX_MESSAGE_CHARS]}".lower()

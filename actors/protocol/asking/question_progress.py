@@ -16,8 +16,7 @@ from actors.protocol.wire.jsonrpc import encode
 MAX_TOKEN_BYTES: Final = 512
 MAX_BYTES: Final = 64 * 1024
 """Of one notification of a client."""
-_TOKEN: Final = b"progressToken"
-_META: Final = "_meta"
+_TOKEN: Final = "progressToken"
 
 
 class _Advance(msgspec.Struct):
@@ -31,10 +30,10 @@ _token = msgspec.json.Decoder(str | int)
 
 def token_of(params: msgspec.Raw) -> bytes:
     """Return the token of a question as JSON text; empty if it has none, or none that can be kept."""
-    if _TOKEN not in bytes(params):
+    if _TOKEN.encode() not in bytes(params):
         return b""
     try:
-        token = bytes(json.read(json.MEMBERS, json.read(json.MEMBERS, params)[_META])[_TOKEN.decode()])
+        token = bytes(json.read(json.MEMBERS, json.read(json.MEMBERS, params)["_meta"])[_TOKEN])
         json.read(_token, token)
     except (json.UnreadableJson, KeyError):
         return b""
@@ -43,19 +42,7 @@ def token_of(params: msgspec.Raw) -> bytes:
 
 def with_token(params: msgspec.Raw, token: bytes) -> msgspec.Raw:
     """Return the params of a question with this token (JSON text) in place of the one that it may have; empty: none."""
-    if _TOKEN not in bytes(params):
-        return params
-    try:
-        members = json.read(json.MEMBERS, params)
-        meta = json.read(json.MEMBERS, members[_META])
-    except (json.UnreadableJson, KeyError):
-        return params
-    if meta.pop(_TOKEN.decode(), None) is None:
-        return params
-    if token:
-        meta[_TOKEN.decode()] = msgspec.Raw(token)
-    del members[_META]
-    return msgspec.Raw(encode({**members, **({_META: meta} if meta else {})}))
+    return msgspec.Raw(json.with_meta(bytes(params), _TOKEN, token))
 
 
 def advance(params: msgspec.Raw) -> tuple[str, float] | None:
@@ -67,6 +54,6 @@ def advance(params: msgspec.Raw) -> tuple[str, float] | None:
     return (told.token, told.progress) if math.isfinite(told.progress) else None
 
 
-def told_with(params: bytes, token: bytes) -> bytes:
-    """Return what a client tells, which `advance` could read, with the server's own token (JSON text)."""
-    return encode({**json.MEMBERS.decode(params), _TOKEN.decode(): msgspec.Raw(token)})
+def with_progress_token(params: bytes, token: bytes) -> bytes:
+    """Return a notification of progress with another token (JSON text)."""
+    return encode({**json.MEMBERS.decode(params), _TOKEN: msgspec.Raw(token)})

@@ -58,7 +58,6 @@ def _wanted(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
 
 
 def ids_in(error: ErrorObject) -> tuple[str, ...]:
-    """Return the ids of the visits that an error asks for."""
     return tuple(dict.fromkeys(id_ for each in _wanted(error) if (id_ := id_of(msgspec.Raw(encode(each))))))
 
 

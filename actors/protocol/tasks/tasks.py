@@ -174,21 +174,7 @@ def related_task(said: msgspec.Raw) -> str:
 
 def with_related(said: bytes, id_: str) -> bytes:
     """Return what is said about a task under another id of it; without any if that is empty."""
-    if _RELATED_MARK not in said:
-        return said
-    try:
-        members = json.read(json.MEMBERS, said)
-        meta = json.read(json.MEMBERS, members["_meta"])
-    except (json.UnreadableJson, KeyError):
-        return said
-    if meta.pop(RELATED, None) is None:
-        return said
-    if id_:
-        meta[RELATED] = msgspec.Raw(encode({"taskId": id_}))
-    if meta:
-        return encode({**members, "_meta": meta})
-    del members["_meta"]
-    return encode(members)
+    return json.with_meta(said, RELATED, encode({"taskId": id_}) if id_ else b"")
 
 
 def with_id(said: bytes, id_: str) -> bytes:

@@ -64,6 +64,25 @@ def members(text: Text | None) -> Members:
     return {} if text is None else read_or(MEMBERS, text, {})
 
 
+def with_meta(said: bytes, name: str, value: bytes) -> bytes:
+    """Return params or a result with another value (JSON text) of a member of its `_meta`; empty: without that."""
+    if name.encode() not in said:
+        return said
+    try:
+        whole = read(MEMBERS, said)
+        meta = read(MEMBERS, whole["_meta"])
+    except (UnreadableJson, KeyError):
+        return said
+    if meta.pop(name, None) is None:
+        return said
+    if value:
+        meta[name] = msgspec.Raw(value)
+    whole["_meta"] = msgspec.Raw(msgspec.json.encode(meta))
+    if not meta:
+        del whole["_meta"]
+    return msgspec.json.encode(whole)
+
+
 def is_json(text: Text) -> bool:
     return read_or(ANY, text, None) is not None
 

@@ -163,7 +163,6 @@ def _words_of(error: msgspec.Raw) -> str:
 
 
 def request(id_: bytes, method: str, params: bytes | None) -> bytes:
-    """Return the bytes of a request; `id_` is JSON text."""
     return request_head(id_, method) + (b"}" if params is None else b',"params":' + params + b"}")
 
 

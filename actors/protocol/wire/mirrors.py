@@ -123,7 +123,6 @@ def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, st
 
 
 def arguments_in(mirrors: tuple[Mirror, ...], params: msgspec.Raw) -> Arguments:
-    """Return the arguments that are to be mirrored; empty if the params of a call cannot be read."""
     try:
         return _select(mirrors, json.read(_params, params))
     except json.UnreadableJson:

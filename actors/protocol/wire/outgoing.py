@@ -30,5 +30,4 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def body(self) -> bytes:
-        """Its text; may have line breaks between tokens."""
         return b"".join(self.parts)

@@ -66,7 +66,6 @@ class Outline:
         return self._text[span.start : span.end]
 
     def members(self, of: Span) -> dict[bytes, Span]:
-        """Return the values of an object by key, of equal keys the last. Raises `MalformedJson` for anything else."""
         members: dict[bytes, Span] = {}
         for part in self._parts(of, b"{"):
             member = _MEMBER.match(self._text, part.start, part.end)

@@ -118,7 +118,6 @@ class Peer(Generic[T]):
         return self._pending.pop(id_, None)
 
     def close(self) -> list[T]:
-        """Return the tags of all that is pending, and forget it."""
         tags = list(self._pending.values())
         self._pending.clear()
         self._left.clear()
@@ -191,7 +190,6 @@ class Peer(Generic[T]):
         return tag
 
     def _receive_own(self, envelope: jsonrpc.JsonRpcMessage) -> Asked | Notified | None:
-        """Take what the server sends of its own accord."""
         method = envelope.method or ""
         if not envelope.is_request:
             return Notified(method, envelope.params)

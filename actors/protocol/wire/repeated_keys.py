@@ -65,7 +65,6 @@ def _stays_the_same(text: bytes) -> bool:
 
 
 def check_unique(keys: Sequence[str]) -> None:
-    """Raise `RepeatedKey` if the keys of one object are not all different."""
     seen: set[str] = set()
     for key in keys:
         if key in seen:

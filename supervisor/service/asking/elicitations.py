@@ -76,7 +76,6 @@ class Elicitations:
         self._shared: dict[Principal, Quota] = {}
 
     def of(self, principal: Principal) -> list[Elicitation]:
-        """Return those that wait for an answer of `principal`, the oldest first."""
         return [each for each in self._open.values() if each.principal == principal]
 
     def find(self, id_: str, principal: Principal) -> Elicitation | None:

@@ -142,7 +142,6 @@ class Parking:
                 await trio.lowlevel.checkpoint()
 
     def _give_up(self, now: float, most: int = MAX_PARKED) -> int:
-        """Give up calls whose time is over, and return how many."""
         over = [each for each in self._parked.items() if each[1].expires <= now][:most]
         for name, parked in over:
             self.take(name)

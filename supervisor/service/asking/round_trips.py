@@ -93,7 +93,6 @@ class RoundTrips:
         return await self._complete_by_requests(exchange, message, result) if result.era == "modern" else result
 
     async def _confirm(self, exchange: Exchange, message: CallServer, rules: CallRules, *, by_result: bool) -> None:
-        """Return if a call that needs a yes of its user has it."""
         retry, digest = exchange.retry, await self._digest(message)
         if retry is not None and self._confirmations.knows(exchange, digest, retry.state):
             return
@@ -239,7 +238,6 @@ class RoundTrips:
     # Legacy clients of modern servers -------------------------------------------------------------------------------
 
     async def _complete_by_requests(self, exchange: Exchange, message: CallServer, result: Result) -> Result:
-        """Ask the client whatever the server wants to know, until a result is complete."""
         server = message.server
         rules = self._deployment.value.rules_of(server)
         with trio.move_on_after(rules.max_s):

@@ -19,12 +19,10 @@ from actors.messages import Note, Question, Result
 from actors.protocol.agreement.client_capabilities import ELICIT, missing_capability, requirement
 from actors.protocol.asking.forms import is_secret
 from actors.protocol.asking.input_required import InputRequest
-from actors.protocol.asking.question_progress import with_token
+from actors.protocol.asking.question_progress import with_progress_token, with_token
 from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import PROGRESS
-from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.questions import ToldQuestion
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.labels import label
@@ -136,8 +134,7 @@ class Rounds:
         token = exchange.wish.progress  # each request has a token of its own
         if not token:
             return False
-        members = {**json.MEMBERS.decode(note.params), "progressToken": msgspec.Raw(token)}
-        return exchange.note(Note(note.method, encode(members)))
+        return exchange.note(Note(note.method, with_progress_token(note.params, token)))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         """Ask by a request where the client takes requests, else keep a question; see `actors.messages.Caller.ask`."""

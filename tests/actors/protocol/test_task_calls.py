@@ -219,7 +219,7 @@ def test_a_driven_call_ends_however_its_answer_is_lost(era: Era) -> None:
         id_ = f'"{sent["id"]}"'.encode()
         lost = rig.talk.on_failure(Failure(id=id_, cause="expired", reason="gone"))
         assert lost == CallLost(1, Failure(id=id_, cause="crashed" if made else "expired", reason="gone"))
-        assert 1 not in rig.talk.tasks.ids
+        assert 1 not in rig.talk.tasks
         rig.talk.tasks.due(1)
         assert rig.take() == []
 
@@ -237,7 +237,7 @@ def test_the_calls_of_clients_end_like_others() -> None:
     sent = rig.call(5, "tasks/get", "a")
     rig.talk.cancel(5, "enough")
     assert rig.take()[0]["params"]["requestId"] == sent["id"]
-    assert 5 not in rig.talk.tasks.ids
+    assert 5 not in rig.talk.tasks
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -291,7 +291,7 @@ def test_without_the_capability_nothing_is_a_task(era: Era) -> None:
     rig = Rig(era, {"tools": {}})
     sent = rig.call(1)
     assert "task" not in sent["params"]
-    assert 1 not in rig.talk.tasks.ids
+    assert 1 not in rig.talk.tasks
     assert rig.receive(method="notifications/tasks/status", params={"taskId": "a", "status": "working"}) is None
     if era == "legacy":
         assert rig.ask("q", "a").call == 1

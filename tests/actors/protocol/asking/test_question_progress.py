@@ -15,7 +15,7 @@ from actors.protocol.asking.question_progress import (
     MAX_TOKEN_BYTES,
     advance,
     token_of,
-    told_with,
+    with_progress_token,
     with_token,
 )
 
@@ -78,4 +78,7 @@ def test_the_server_reads_its_own_token(token: str | int, progress: float, more:
     told = {**more, "progressToken": "question-1", "progress": progress}
     read = advance(raw(told))
     assert read == ("question-1", progress)
-    assert json.loads(told_with(bytes(raw(told)), json.dumps(token).encode())) == {**told, "progressToken": token}
+    assert json.loads(with_progress_token(bytes(raw(told)), json.dumps(token).encode())) == {
+        **told,
+        "progressToken": token,
+    }
