@@ -50,7 +50,7 @@ def id_of(params: msgspec.Raw) -> str:
     return id_ if len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES else ""
 
 
-def _wanted(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
+def _elicitations_of(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
     """Return the params of the questions that an error has in it."""
     if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
         return []
@@ -58,13 +58,13 @@ def _wanted(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
 
 
 def ids_in(error: ErrorObject) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(id_ for each in _wanted(error) if (id_ := id_of(msgspec.Raw(encode(each))))))
+    return tuple(dict.fromkeys(id_ for each in _elicitations_of(error) if (id_ := id_of(msgspec.Raw(encode(each))))))
 
 
 def requests_in(error: ErrorObject) -> dict[str, InputRequest]:
     """Return the questions of an error for a client of the modern era, where a visit has no id."""
     requests = {}
-    for number, each in enumerate(_wanted(error)[:MAX_REQUESTS], 1):
+    for number, each in enumerate(_elicitations_of(error)[:MAX_REQUESTS], 1):
         params = msgspec.Raw(encode({name: value for name, value in each.items() if name != "elicitationId"}))
         if refusal(ELICIT, params) is None:
             requests[f"question-{number}"] = InputRequest(ELICIT, params)

@@ -103,7 +103,7 @@ class Confirmations:
         rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not everyone)
         expires = trio.current_time() + timeout_s + GRACE_S
         parked = Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True)
-        raise self._parking.park_asking(parked, message.server, by_result=rounds.by_result)
+        raise self._parking.park_and_ask(parked, message.server, by_result=rounds.by_result)
 
     def go_on(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: Mapping[str, msgspec.Raw]
@@ -113,7 +113,7 @@ class Confirmations:
         rounds.go_on(exchange, answers)
         answer = rounds.answers.get(KEY)
         if answer is None and rounds.by_result:
-            raise self._parking.park_asking(parked, message.server, by_result=True)
+            raise self._parking.park_and_ask(parked, message.server, by_result=True)
         rounds.close()
         check(answer, message)
 

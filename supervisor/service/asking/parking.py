@@ -90,7 +90,7 @@ class Parking:
         self._bell.unpark()
         return PREFIX + _text(self._boot + name + self._mac(self._boot + name))
 
-    def park_asking(self, parked: Parked, server: str, *, by_result: bool) -> AskedByResult | InputNeeded:
+    def park_and_ask(self, parked: Parked, server: str, *, by_result: bool) -> AskedByResult | InputNeeded:
         """Park a call whose client is to make its request again, and return what asks it. Raises as `park` does."""
         rounds = parked.rounds
         if by_result:

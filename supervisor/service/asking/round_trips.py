@@ -157,7 +157,7 @@ class RoundTrips:
             text = f"server {message.server!r} asked for input: {error.message}"
             raise CannotAsk(text, server=message.server) from None
         parked = await self._parkable(exchange, message, rounds, None, required)
-        raise self._parking.park_asking(parked, message.server, by_result=True)
+        raise self._parking.park_and_ask(parked, message.server, by_result=True)
 
     async def _resume(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: dict[str, msgspec.Raw]
@@ -169,7 +169,7 @@ class RoundTrips:
         if required is not None:
             if rounds.questions:
                 parked = await self._parkable(exchange, message, rounds, None, required)
-                raise self._parking.park_asking(parked, message.server, by_result=True)
+                raise self._parking.park_and_ask(parked, message.server, by_result=True)
             known = Retry(msgspec.Raw(encode(rounds.answers)), required.state)
             message = msgspec.structs.replace(message, retry=known.members())
         return await self._begin(exchange, message, by_result=rounds.by_result)
@@ -180,7 +180,7 @@ class RoundTrips:
             while not await rounds.settled(reply):
                 parked = await self._parkable(exchange, message, rounds, reply)
                 try:
-                    raise self._parking.park_asking(parked, message.server, by_result=not rounds.requests)
+                    raise self._parking.park_and_ask(parked, message.server, by_result=not rounds.requests)
                 except CannotAsk:
                     rounds.close()
         except (trio.Cancelled, TooManyCalls):
