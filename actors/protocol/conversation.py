@@ -17,6 +17,7 @@ from actors.protocol.agreement.era import Action, Agree, Agreement, Negotiation,
 from actors.protocol.agreement.versions import BATCH_VERSION, Era
 from actors.protocol.asking.questions import cancelled_id
 from actors.protocol.asking.visits import COMPLETE, id_of
+from actors.protocol.changes import ServerSubscription
 from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
 from actors.protocol.facts import (
     AllListed,
@@ -34,7 +35,6 @@ from actors.protocol.facts import (
 from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary, capability_names
 from actors.protocol.open_questions import OpenQuestions
 from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
-from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
 from actors.protocol.wire import jsonrpc

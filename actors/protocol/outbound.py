@@ -160,7 +160,7 @@ class Outbound:
 
     def take_back(self, tag: Tag, reason: str) -> None:
         id_ = self._ids.pop(tag)
-        self.peer.forget(id_)
+        self.peer.settle(id_)
         self._send_cancelled(id_, reason)
 
     def _send_cancelled(self, id_: bytes, reason: str) -> None:
@@ -176,4 +176,4 @@ class Outbound:
     def forget(self, tag: Tag) -> None:
         id_ = self._ids.pop(tag, None)
         if id_ is not None:
-            self.peer.forget(id_)
+            self.peer.settle(id_)

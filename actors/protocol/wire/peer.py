@@ -103,9 +103,6 @@ class Peer(Generic[T]):
     def expects(self, id_: bytes) -> bool:
         return id_ in self._pending
 
-    def forget(self, id_: bytes) -> bool:
-        return self._pending.pop(id_, None) is not None
-
     def leave(self, id_: bytes) -> None:
         """Drop a request, but take its answer, which is a stray, with its tag all the same."""
         if (tag := self._pending.pop(id_, None)) is not None:
@@ -114,7 +111,7 @@ class Peer(Generic[T]):
                 self._left.popitem(last=False)
 
     def settle(self, id_: bytes) -> T | None:
-        """Take a request that will have no answer; None if it is not pending."""
+        """Drop a request: an answer will be a stray. Return its tag, None if it is not pending."""
         return self._pending.pop(id_, None)
 
     def close(self) -> list[T]:

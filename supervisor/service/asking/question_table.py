@@ -22,13 +22,20 @@ _REFUSED: Final = msgspec.Raw(b'{"code":-1,"message":"the client has cancelled t
 _error = msgspec.json.Decoder(jsonrpc.ErrorObject)
 
 
+class _Open(msgspec.Struct, eq=False):
+    """A question; `hear` is told of progress, of which `progress` was the last."""
+
+    reply: Reply[msgspec.Raw]
+    hear: Callable[[bytes], None] | None
+    progress: float = -math.inf
+
+
 class QuestionTable:
     """The questions that the client of one session has not answered."""
 
     def __init__(self) -> None:
         self._number = 0
-        self._open: dict[str, Reply[msgspec.Raw]] = {}
-        self._progress: dict[str, tuple[Callable[[bytes], None], float]] = {}
+        self._open: dict[str, _Open] = {}
 
     def add(self, reply: Reply[msgspec.Raw], progress: Callable[[bytes], None] | None = None) -> str | None:
         """Return the id of a new question, which is its token if `progress` is heard; None if too many are open."""
@@ -36,25 +43,21 @@ class QuestionTable:
             return None
         self._number += 1
         id_ = f"question-{self._number}"
-        self._open[id_] = reply
-        if progress is not None:
-            self._progress[id_] = progress, -math.inf
+        self._open[id_] = _Open(reply, progress)
         return id_
 
     def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
-        if not isinstance(id_, str):
-            return None
-        self._progress.pop(id_, None)
-        return self._open.pop(id_, None)
+        asked = self._open.pop(id_, None) if isinstance(id_, str) else None
+        return None if asked is None else asked.reply
 
     def on_progress(self, params: msgspec.Raw) -> None:
         """Take a `notifications/progress`: what is about no open question, or does not grow, is dropped."""
-        if not self._progress or (told := advance(params)) is None:
+        if not self._open or (told := advance(params)) is None:
             return
-        hear, last = self._progress.get(told[0], (None, math.inf))
-        if hear is not None and told[1] > last:
-            self._progress[told[0]] = hear, told[1]
-            hear(bytes(params))
+        asked = self._open.get(told[0])
+        if asked is not None and asked.hear is not None and told[1] > asked.progress:
+            asked.progress = told[1]
+            asked.hear(bytes(params))
 
     def on_answer(self, id_: str | int, result: msgspec.Raw, error: msgspec.Raw) -> bool:
         """Settle a question with what a client sent, either of them empty; False if it is not open."""

@@ -20,38 +20,32 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 
 
-class Questionnaire:
-    """Asks whatever a modern server wants to know."""
+async def ask_all(
+    exchange: Exchange, server: str, requests: Mapping[str, InputRequest], deployment: Latest[Deployment]
+) -> dict[str, msgspec.Raw]:
+    """Return what the client answers to the questions of a modern server, which are asked at the same time.
 
-    def __init__(self, deployment: Latest[Deployment]) -> None:
-        self._deployment = deployment
-
-    async def answers(
-        self, exchange: Exchange, server: str, requests: Mapping[str, InputRequest]
-    ) -> dict[str, msgspec.Raw]:
-        """Return what the client answers to all questions, which are asked at the same time.
-
-        Nobody who does not answer has said yes. Raises `CannotAsk` where the server could not do with that.
-        """
-        replies: dict[str, Reply[msgspec.Raw]] = {}
-        answers: dict[str, msgspec.Raw] = {}
-        try:
-            for key, request in requests.items():
-                if (wrong := refusal(request.method, request.params)) is not None:
-                    raise ProtocolViolation(f"server {server!r} asked {wrong}", server=server, outcome="unknown")
-                replies[key] = exchange.ask(Question(request.method, _for_legacy(request)))
-            with trio.move_on_after(self._deployment.value.rules_of(server).question_timeout_s):
-                for key, reply in replies.items():
-                    answers[key] = await _answer(requests[key].method, reply, server)
-        finally:
-            for reply in replies.values():
-                reply.abandon()
-        fallback = self._deployment.value.rules_of(server).question_fallback
+    Nobody who does not answer has said yes. Raises `CannotAsk` where the server could not do with that.
+    """
+    replies: dict[str, Reply[msgspec.Raw]] = {}
+    answers: dict[str, msgspec.Raw] = {}
+    try:
         for key, request in requests.items():
-            if key not in answers:
-                given = replies[key].value
-                answers[key] = _timeout_answer(request, fallback, server) if given is None else given
-        return answers
+            if (wrong := refusal(request.method, request.params)) is not None:
+                raise ProtocolViolation(f"server {server!r} asked {wrong}", server=server, outcome="unknown")
+            replies[key] = exchange.ask(Question(request.method, _for_legacy(request)))
+        with trio.move_on_after(deployment.value.rules_of(server).question_timeout_s):
+            for key, reply in replies.items():
+                answers[key] = await _answer(requests[key].method, reply, server)
+    finally:
+        for reply in replies.values():
+            reply.abandon()
+    fallback = deployment.value.rules_of(server).question_fallback
+    for key, request in requests.items():
+        if key not in answers:
+            given = replies[key].value
+            answers[key] = _timeout_answer(request, fallback, server) if given is None else given
+    return answers
 
 
 async def _answer(method: str, reply: Reply[msgspec.Raw], server: str) -> msgspec.Raw:

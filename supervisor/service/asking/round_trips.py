@@ -34,7 +34,7 @@ from supervisor.service.asking.confirmations import Confirmations
 from supervisor.service.asking.exchange import OVER, Exchange
 from supervisor.service.asking.labels import label_result
 from supervisor.service.asking.parking import GRACE_S, Parked, Parking, digest_of
-from supervisor.service.asking.questionnaire import Questionnaire
+from supervisor.service.asking.questionnaire import ask_all
 from supervisor.service.asking.rounds import AskedByResult, CapabilityRequired, InputNeeded, Rounds
 from supervisor.service.fitting.relay import has_failed
 
@@ -62,7 +62,6 @@ class RoundTrips:
         self._parking = parking
         self._confirmations = Confirmations(parking, bench)
         self._allowances = Allowances(deployment)
-        self._questionnaire = Questionnaire(deployment)
 
     async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:
         """Return the result of a call, which is complete. `by_result`: a client may be asked by what it is answered.
@@ -247,7 +246,7 @@ class RoundTrips:
                 required = await self._read(result, server)
                 retry = Retry(state=required.state)
                 if required.requests:
-                    answers = await self._questionnaire.answers(exchange, server, required.requests)
+                    answers = await ask_all(exchange, server, required.requests, self._deployment)
                     retry = Retry(responses=msgspec.Raw(encode(answers)), state=required.state)
                 else:
                     await trio.sleep(PACE_S)

@@ -174,7 +174,7 @@ class Rounds:
         return self._exchange.visitor(question) if self._exchange is not None else None
 
     def require(self, requests: Mapping[str, InputRequest], *, there_only: bool = False) -> None:
-        """Keep questions under keys of their own, until `given` has their answers; `there_only`: from a page.
+        """Keep questions under keys of their own, until `answers` has those; `there_only`: from a page.
 
         Raises `CannotAsk` for what the client cannot be asked so.
         """

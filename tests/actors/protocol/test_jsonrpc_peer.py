@@ -289,8 +289,8 @@ def test_a_notification_has_no_id() -> None:
 
 def test_a_forgotten_request_has_strays_for_answers() -> None:
     asking = peer()
-    assert asking.forget(b'"p-1"')
-    assert not asking.forget(b'"p-1"')
+    assert asking.settle(b'"p-1"') is not None
+    assert asking.settle(b'"p-1"') is None
     assert asking.receive(answer(id="p-1", result={})) is None
 
 

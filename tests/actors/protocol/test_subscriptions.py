@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from actors import codes
-from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
+from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE, ServerSubscription
 from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
 from actors.protocol.outbound import Outbound
-from actors.protocol.subscriptions import ServerSubscription
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.peer import Refused
