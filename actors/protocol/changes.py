@@ -226,6 +226,7 @@ class ServerSubscription:
         self._out.ask(self._opening, LISTEN, listen_params(self._uris))
 
     def _go_on(self) -> None:
+        """Open another one for those who came while the last one was opened."""
         self._waiting, self._later = self._later, {}
         if self._waiting:
             self._ask()

@@ -27,39 +27,31 @@ Tag = int | Kind | ListenTag | Literal["negotiation", "life", "log level", "subs
 
 
 class ClientRequest(Protocol):
-    """A request of a client for a server."""
+    """A request of a client for a server, as `actors.messages.CallServer` says it."""
 
     @property
-    def method(self) -> str:
-        """The method."""
+    def method(self) -> str: ...
 
     @property
-    def members(self) -> bytes:
-        """The JSON members of its params without braces, less `_meta`."""
+    def members(self) -> bytes: ...
 
     @property
-    def meta(self) -> bytes:
-        """Those of its `_meta`."""
+    def meta(self) -> bytes: ...
 
     @property
-    def name(self) -> str:
-        """What it is about."""
+    def name(self) -> str: ...
 
     @property
-    def interest(self) -> Interest:
-        """What its client wants to hear meanwhile."""
+    def interest(self) -> Interest: ...
 
     @property
-    def client(self) -> Hashable:
-        """Who it is: all its requests have the same, and those of nobody else."""
+    def client(self) -> Hashable: ...
 
     @property
-    def retry(self) -> bytes:
-        """The JSON members that answer what a modern server asked for before."""
+    def retry(self) -> bytes: ...
 
     @property
-    def as_task(self) -> bool:
-        """Whether its client can do with a task in place of the result, in the way of the server's era."""
+    def as_task(self) -> bool: ...
 
 
 class Outbound:
