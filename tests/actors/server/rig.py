@@ -211,7 +211,7 @@ async def running_server(
         while True:
             rig.take((await box.receive()).message)
 
-    with mock.patch.object(incarnation, "decoded", _at_once), trio.fail_after(WEEK_S):
+    with mock.patch.object(incarnation, "decode_in_thread", _at_once), trio.fail_after(WEEK_S):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(collect)
             nursery.start_soon(actor.run)

@@ -150,7 +150,7 @@ async def test_a_server_is_not_killed_while_what_it_said_is_still_being_read(
         return decode()
 
     async with running_server(settings=SETTINGS) as rig:
-        monkeypatch.setattr(incarnation, "decoded", decoded)
+        monkeypatch.setattr(incarnation, "decode_in_thread", decoded)
         await rig.wake()
         reply = rig.submit("hang", deadline_s=1.0)
         await wait_all_tasks_blocked()
