@@ -76,14 +76,21 @@ async def post(client: httpx2.AsyncClient, call: Call, **more: Any) -> Any:
     return answer.json()
 
 
-async def confirmed_in_modern_era(client: httpx2.AsyncClient, call: Call) -> str:
+def is_too_much(result: Any) -> bool:
+    """Whether a call was refused, as nobody can be shown its arguments."""
+    return bool(result.get("isError")) and "send fewer at once" in result["content"][0]["text"]
+
+
+async def confirmed_in_modern_era(client: httpx2.AsyncClient, call: Call) -> str | None:
     asked = (await post(client, call))["result"]
+    if is_too_much(asked):
+        return None
     again = await post(client, call, inputResponses={"confirm": YES}, requestState=asked["requestState"])
     assert "result" in again, again
     return str(asked["inputRequests"]["confirm"]["params"]["message"])
 
 
-async def confirmed_in_legacy_era(client: httpx2.AsyncClient, call: Call) -> str:
+async def confirmed_in_legacy_era(client: httpx2.AsyncClient, call: Call) -> str | None:
     async with open_websocket(client.base_url.port or 0, call[0]) as socket:
         greeting = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a"}}
         first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": greeting}
@@ -91,6 +98,8 @@ async def confirmed_in_legacy_era(client: httpx2.AsyncClient, call: Call) -> str
         await socket.get_message()
         await socket.send_message(message(params_of(call)))
         asked = json.loads(await socket.get_message())
+        if is_too_much(asked.get("result", {})):
+            return None
         assert asked.get("method") == "elicitation/create", asked
         await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": YES}))
         answer = json.loads(await socket.get_message())
@@ -117,8 +126,11 @@ def test_what_was_shown_is_what_the_server_received(calls: list[tuple[Call, bool
                 for call, is_modern in calls:
                     before = server.methods().count("tools/call")
                     confirmed = confirmed_in_modern_era if is_modern else confirmed_in_legacy_era
-                    said = unlabelled(await confirmed(client, call))
-                    assert server.methods().count("tools/call") == before + 1
+                    question = await confirmed(client, call)
+                    assert server.methods().count("tools/call") == before + (question is not None)
+                    if question is None:
+                        continue
+                    said = unlabelled(question)
                     received = server.last()[1].get("arguments", {})
                     if "(not all is shown" not in said:
                         assert decoded_call(said) == ("one:tool1", received)
@@ -144,6 +156,7 @@ async def test_a_person_is_asked_about_the_path_that_is_deleted_and_not_about_on
     async with guarded(tmp_path) as (client, server):
         said = await confirmed_in_modern_era(client, (door, DOORS[door], '{"path":"/etc"}'))
         assert server.last()[1]["arguments"] == {"path": "/etc"}
+        assert said is not None
         assert unlabelled(said) == 'Run one:tool1 with {"path":"/etc"}?'
 
 
