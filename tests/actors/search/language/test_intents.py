@@ -94,6 +94,7 @@ def test_what_people_say_finds_what_they_want_done(query: str, wanted: str) -> N
         ("tell #who => send", "tell me", []),
         ("delete it => remove", 'find "delete it" in the notes', []),
         ("read page => fetch", "read https://a.example/read/page", []),
+        ("put twice => repeat", "put /home/ana/guests.xlsx twice", ["repeat"]),
     ],
 )
 def test_a_cue_is_met_word_by_word(cue: str, text: str, meant: list[str]) -> None:
