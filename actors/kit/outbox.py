@@ -19,7 +19,7 @@ class Outbox(Generic[T]):
     """Messages on their way: many writers put, somebody takes some, hands them over and says which of them left.
 
     That is whoever has put them (`take_all`) where they are few and the peer takes them at once, else a task that
-    waits for the peer (`wake`, `take`). Whoever has much to say asks for room first (`fits`), and is told by `sent`
+    waits for the peer (`wake`, `take`). Whoever has much to say asks for room first (`fits`), and is told by `finish`
     when to ask again; whoever just answers puts without asking, up to `max_bytes`.
     """
 
