@@ -190,7 +190,7 @@ class RoundTrips:
             rounds.pause()
             raise
         rounds.close()
-        result = await reply.wait()
+        result = reply.result()
         if rounds.lacked and exchange.client.era == "modern" and has_failed(result.body):
             raise CapabilityRequired(message.server, rounds.lacked, result)
         return result
