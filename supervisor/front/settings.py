@@ -11,16 +11,10 @@ from msgspec.structs import replace
 from supervisor.config import Settings
 from supervisor.front.edge.serve import ServeSettings
 from supervisor.front.edge.wire import FrameSettings
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.websocket.settings import WebSocketSettings
 
 FAREWELL_S = 2.0
 """For the last answers to leave, once no call is in flight any more."""
-
-
-def http_settings(settings: Settings) -> HttpSettings:
-    """Return the limits and times of MCP over HTTP."""
-    return msgspec.convert(settings, HttpSettings, from_attributes=True)
 
 
 def websocket_settings(settings: Settings) -> WebSocketSettings:

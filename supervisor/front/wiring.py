@@ -27,7 +27,7 @@ from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tools import add_tool_routes
-from supervisor.front.settings import http_settings, serve_settings, websocket_settings
+from supervisor.front.settings import serve_settings, websocket_settings
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.host.datadir import DataDir
 from supervisor.service.drain import RequestDrain
@@ -76,7 +76,7 @@ class Front:
         http = McpHttp(
             drain,
             sealer=Sealer(data.key("session")),
-            settings=http_settings(settings),
+            settings=settings,
             now=clock,
             memory=SessionMemory(
                 ended=store.end_session,

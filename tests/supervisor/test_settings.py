@@ -18,21 +18,19 @@ from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
 from supervisor.front.edge.serve import ServeSettings
 from supervisor.front.edge.wire import FrameSettings
-from supervisor.front.http.settings import HttpSettings
-from supervisor.front.settings import http_settings, serve_settings, websocket_settings
+from supervisor.front.settings import serve_settings, websocket_settings
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings
 
 ROOT = Path(__file__).parents[2]
 
 BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
-    Settings: (HttpSettings, ServeSettings, DiscoverySettings),
+    Settings: (ServeSettings, DiscoverySettings),
     ServerConfig: (ServerSettings, RestartPolicy, ProcessLimits, HttpLimits),
 }
 """What takes over by name whatever has the same name there."""
 
 OWN = {
-    HttpSettings: {"path"},
     ServeSettings: {"send_timeout_s", "graceful_timeout_s", "frames"},
     ServerSettings: {"installer", "terms"},
     HttpLimits: {"stop_s"},
@@ -83,7 +81,7 @@ def unread(struct: type[msgspec.Struct], *owners: str) -> set[str]:
 
 
 def test_every_setting_of_the_daemon_reaches_what_uses_it() -> None:
-    assert unread(Settings, "settings", "configured") == set()
+    assert unread(Settings, "settings", "_settings", "configured") == set()
 
 
 def test_every_setting_of_a_server_reaches_what_uses_it() -> None:
@@ -122,9 +120,9 @@ def test_what_has_another_name_in_the_front_arrives_there() -> None:
         drain_s=8.0,
         shutdown_s=100.0,
     )
-    socket, serving, http = websocket_settings(settings), serve_settings(settings), http_settings(settings)
+    socket, serving = websocket_settings(settings), serve_settings(settings)
     assert serving.frames.max_message_bytes == 2048
     assert (socket.max_queued_messages, socket.stall_s, serving.frames.control_frames_per_s) == (3, 4.0, 5.0)
-    assert (http.body_timeout_s, serving.frames.message_timeout_s) == (6.0, 6.0)
+    assert serving.frames.message_timeout_s == 6.0
     assert socket.max_in_flight == WebSocketSettings().max_in_flight
     assert 8.0 < socket.drain_s < serving.graceful_timeout_s

@@ -21,6 +21,7 @@ from actors.errors import MailboxFull, SupervisorError, UnknownDoor
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
+from supervisor.config import Settings
 from supervisor.front.edge.budget import RETRY_S
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import BodyLimits, HttpRequest, Lines, TooLate
@@ -34,7 +35,6 @@ from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, read
 from supervisor.service.drain import RequestDrain
@@ -61,7 +61,7 @@ class McpHttp:
         drain: RequestDrain,
         *,
         sealer: Sealer,
-        settings: HttpSettings | None = None,
+        settings: Settings | None = None,
         now: Callable[[], float] = time.time,
         memory: SessionMemory | None = None,
         limit: StreamLimit | None = None,
@@ -72,11 +72,11 @@ class McpHttp:
 
         `memory` is of sessions that have ended. `limit` counts subscriptions.
         """
-        settings = settings or HttpSettings()
+        settings = settings or Settings()
         self._settings = settings
         self._body_limits = BodyLimits(settings.max_body_bytes, settings.body_timeout_s)
         self._keep_alive = KeepAlive(settings.sse_keepalive_s)
-        self._redelivery = Redelivery(settings.redelivery)
+        self._redelivery = Redelivery(settings)
         memory = memory or SessionMemory()
         self.sessions = Sessions(sealer, settings, memory, now=now)
         self._drain = drain

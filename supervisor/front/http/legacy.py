@@ -22,6 +22,7 @@ from actors.principal import Principal
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
+from supervisor.config import Settings
 from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream
@@ -31,7 +32,6 @@ from supervisor.front.http.heads.refusal import refuse, refuse_message
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_streams import SessionStreams
 from supervisor.front.http.sessions import HttpSession, Sessions
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.messages import (
     NO_BATCHES,
@@ -60,7 +60,7 @@ class LegacyFront:
         drain: RequestDrain,
         sessions: Sessions,
         *,
-        settings: HttpSettings,
+        settings: Settings,
         keep_alive: KeepAlive,
         redelivery: Redelivery,
         kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,

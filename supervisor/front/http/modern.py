@@ -15,12 +15,12 @@ import trio
 
 from actors.codes import INVALID_REQUEST
 from actors.errors import SupervisorError
+from supervisor.config import Settings
 from supervisor.front.edge.request import ClientGone, HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream, cancel_when_set
 from supervisor.front.http.heads.head import Accepts
 from supervisor.front.http.heads.refusal import refuse
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
@@ -40,7 +40,7 @@ class ModernFront:
         self,
         drain: RequestDrain,
         *,
-        settings: HttpSettings,
+        settings: Settings,
         keep_alive: KeepAlive,
         limit: StreamLimit,
     ) -> None:

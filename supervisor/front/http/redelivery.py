@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-import msgspec
 import trio
 
 from actors.errors import CallTooLarge
+from supervisor.config import Settings
 from supervisor.service.port import failure
 
 EVENT_COST: Final = 200
@@ -27,15 +27,6 @@ STREAM_COST: Final = 1500
 SWEPT: Final = 1000
 """Events that are dropped at a time, at most, when their time is over: all at once would hold up everybody."""
 MAX_ID_BYTES: Final = 64
-
-
-class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept: seconds after the end of a stream, events of a stream, bytes of a session and of all."""
-
-    kept_s: float
-    max_events: int
-    max_session_bytes: int
-    max_bytes: int
 
 
 class Track:
@@ -74,7 +65,7 @@ class Track:
     def end(self, place: int, answer: bytes) -> None:
         """Keep the answer; nothing is said after it."""
         self.over = True
-        if len(answer) + EVENT_COST + STREAM_COST > self._keeper.bounds.max_session_bytes:
+        if len(answer) + EVENT_COST + STREAM_COST > self._keeper.settings.resume_max_session_bytes:
             answer = failure(self.request, CallTooLarge("the answer was too large to be kept until you came back")).body
         self.add(place, answer)
         self._keeper.expire_later(self)
@@ -96,8 +87,8 @@ class Track:
 class Redelivery:
     """The streams of all sessions that can be resumed. `clock` gives seconds."""
 
-    def __init__(self, bounds: Bounds, clock: Callable[[], float] = trio.current_time) -> None:
-        self.bounds = bounds
+    def __init__(self, settings: Settings, clock: Callable[[], float] = trio.current_time) -> None:
+        self.settings = settings
         self.bytes = 0
         self.life = secrets.token_hex(4).encode()
         self._clock = clock
@@ -135,17 +126,17 @@ class Redelivery:
             self._count(track, STREAM_COST)
         track.events.append((place, message))
         size = len(message) + EVENT_COST
-        if len(track.events) > self.bounds.max_events:
+        if len(track.events) > self.settings.resume_max_events:
             size -= len(track.events.popleft()[1]) + EVENT_COST
         self._count(track, size)
-        while self._session_bytes.get(track.session, 0) > self.bounds.max_session_bytes:
+        while self._session_bytes.get(track.session, 0) > self.settings.resume_max_session_bytes:
             self._drop(next(iter(self._sessions[track.session].values())))
-        while self.bytes > self.bounds.max_bytes:
+        while self.bytes > self.settings.resume_max_bytes:
             self._drop(next(iter(self._laden.values())))
 
     def expire_later(self, track: Track) -> None:
         """All is said on a stream: from now on it is kept for a while."""
-        self._ended.append((self._clock() + self.bounds.kept_s, track.number))
+        self._ended.append((self._clock() + self.settings.resume_s, track.number))
 
     def sweep(self) -> None:
         now, left = self._clock(), SWEPT

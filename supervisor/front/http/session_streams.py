@@ -8,6 +8,7 @@ from typing import Final
 import trio
 
 from actors.codes import INVALID_REQUEST
+from supervisor.config import Settings
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.event_stream import EventStream
@@ -15,7 +16,6 @@ from supervisor.front.http.heads.refusal import refuse
 from supervisor.front.http.redelivery import Redelivery, Track
 from supervisor.front.http.resumed import go_on_with
 from supervisor.front.http.sessions import HttpSession, Sessions
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, Watch, told_of
 from supervisor.front.mcp.messages import NULL
@@ -29,7 +29,7 @@ _NOT_KEPT: Final = "what was said after this event is not kept here any more; ma
 class SessionStreams:
     """The streams of the sessions at one door."""
 
-    def __init__(self, drain: RequestDrain, sessions: Sessions, settings: HttpSettings, redelivery: Redelivery) -> None:
+    def __init__(self, drain: RequestDrain, sessions: Sessions, settings: Settings, redelivery: Redelivery) -> None:
         self._drain = drain
         self._sessions = sessions
         self._settings = settings

@@ -25,8 +25,8 @@ import msgspec
 import trio
 
 from actors.principal import Principal
+from supervisor.config import Settings
 from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.asking.exchange import SessionState
@@ -106,7 +106,7 @@ class Sessions:
     def __init__(
         self,
         sealer: Sealer,
-        settings: HttpSettings,
+        settings: Settings,
         memory: SessionMemory,
         *,
         now: Callable[[], float],

@@ -10,12 +10,12 @@ from typing import Any
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import RequestDrain
@@ -58,7 +58,7 @@ async def front(
     service = service or FakeService(echo=returning(b"{}"))
     budget = budget or Budget()
     drain = RequestDrain(service, trio.Event())
-    http = McpHttp(drain, sealer=Sealer(bytes(32)), settings=HttpSettings(**more))
+    http = McpHttp(drain, sealer=Sealer(bytes(32)), settings=Settings(**more))
     websocket = McpWebSocket(drain, WebSocketSettings())
 
     async def handler(request: HttpRequest) -> None:

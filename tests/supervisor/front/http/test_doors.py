@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import trio
 
 from actors.errors import ServerStarting, UnknownDoor
+from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.doors import door_of, path_of
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door
@@ -43,7 +43,7 @@ class Front:
         self.app = self.started_again()
 
     def started_again(self) -> McpHttp:
-        settings = HttpSettings(list_changed_debounce_s=0.0)
+        settings = Settings(list_changed_debounce_s=0.0)
         self.app = McpHttp(self.drain, sealer=Sealer(b"k" * 32), settings=settings, doors=self.doors)
         return self.app
 

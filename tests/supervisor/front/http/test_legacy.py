@@ -15,10 +15,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import ServerExited, UnknownTool
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
+from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer, session_digest
 from supervisor.front.http.sessions import SessionMemory
-from supervisor.front.http.settings import HttpSettings
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import running
@@ -48,7 +48,7 @@ class Front:
         self.drain = RequestDrain(service, trio.Event())
         self.ended: dict[str, float] = {}
         self.principal = LOCAL
-        self.settings = HttpSettings(**settings)
+        self.settings = Settings(**settings)
         self.app = self.started_again()
 
     def started_again(self) -> McpHttp:

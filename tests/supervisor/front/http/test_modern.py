@@ -13,9 +13,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import CallTimedOut, CallTooLarge, InvalidArguments, UnknownTool
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.protocol.wire.mirrors import Mirror
+from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.http.settings import HttpSettings
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
@@ -30,7 +30,7 @@ def app_of(service: FakeService, *, closing: trio.Event | None = None, limit: in
     return McpHttp(
         RequestDrain(service, trio.Event() if closing is None else closing),
         sealer=Sealer(b"k" * 32),
-        settings=HttpSettings(**settings),
+        settings=Settings(**settings),
         limit=StreamLimit(limit),
     )
 

@@ -11,10 +11,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.messages import Note
+from supervisor.config import Settings
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
-from supervisor.front.http.redelivery import EVENT_COST, STREAM_COST, SWEPT, Bounds, Redelivery
+from supervisor.front.http.redelivery import EVENT_COST, STREAM_COST, SWEPT, Redelivery
 from supervisor.service.asking.exchange import Exchange
 from tests.fakes.http_client import JSON_HEADERS, fetch, legacy, opened
 from tests.fakes.http_client import Exchange as Connection
@@ -86,7 +87,9 @@ async def test_a_client_that_is_gone_before_its_answer_becomes_a_stream_is_sent_
 
 
 async def test_the_answer_waits_for_no_connection_that_takes_nothing(autojump_clock: MockClock) -> None:
-    kept = Redelivery(Bounds(kept_s=60.0, max_events=10, max_session_bytes=99_999, max_bytes=99_999))
+    kept = Redelivery(
+        Settings(resume_s=60.0, resume_max_events=10, resume_max_session_bytes=99_999, resume_max_bytes=99_999)
+    )
     track = kept.begin("s", b"1", primed=False)
 
     async def stuck(*message: Any) -> None:
@@ -234,7 +237,9 @@ def kept_by(redelivery: Redelivery) -> list[int]:
 async def test_what_is_kept_is_bounded(autojump_clock: MockClock) -> None:
     size = EVENT_COST + 10
     of_one, of_all = 2 * STREAM_COST + 6 * size, 3 * STREAM_COST + 8 * size
-    kept = Redelivery(Bounds(kept_s=10, max_events=4, max_session_bytes=of_one, max_bytes=of_all))
+    kept = Redelivery(
+        Settings(resume_s=10, resume_max_events=4, resume_max_session_bytes=of_one, resume_max_bytes=of_all)
+    )
     one, two, other = [kept.begin(session, b"1", primed=True) for session in ("a", "a", "b")]
     for place in range(1, 6):
         one.add(place, b"x" * 10)
@@ -265,7 +270,9 @@ async def test_what_is_kept_is_bounded(autojump_clock: MockClock) -> None:
 
 
 async def test_what_is_over_goes_a_little_at_a_time(autojump_clock: MockClock) -> None:
-    kept = Redelivery(Bounds(kept_s=10, max_events=SWEPT, max_session_bytes=1 << 30, max_bytes=1 << 30))
+    kept = Redelivery(
+        Settings(resume_s=10, resume_max_events=SWEPT, resume_max_session_bytes=1 << 30, resume_max_bytes=1 << 30)
+    )
     for _ in range(3):
         track = kept.begin("a", b"1", primed=True)
         for place in range(1, SWEPT - 100):

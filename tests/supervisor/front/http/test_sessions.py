@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from actors.principal import LOCAL, Principal
+from supervisor.config import Settings
 from supervisor.front.http import sessions as sessions_module
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import HttpSession, SessionMemory, Sessions
-from supervisor.front.http.settings import HttpSettings
 from supervisor.service.port import Revisions
 from supervisor.store import ALL_UNTIL
 
@@ -26,7 +26,7 @@ class Times:
 
 
 def sessions_of(times: Times, *, max_sessions: int = 10, **memory: Any) -> Sessions:
-    settings = HttpSettings(session_idle_s=100.0, session_max_age_s=1000.0, max_sessions=max_sessions)
+    settings = Settings(session_idle_s=100.0, session_max_age_s=1000.0, max_sessions=max_sessions)
     known = SessionMemory(**memory)
     return Sessions(Sealer(b"k" * 32), settings, known, now=lambda: times.wall, clock=lambda: times.moment)
 
