@@ -114,7 +114,6 @@ PURE = (
     "supervisor.front.mcp.doors",
     "supervisor.front.mcp.envelope",
     "supervisor.front.mcp.messages",
-    "supervisor.front.mcp.modern",
     "supervisor.front.mcp.params",
     "supervisor.front.http.heads.head",
     "supervisor.front.http.heads.ladder",

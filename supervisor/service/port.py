@@ -11,9 +11,10 @@ import logging
 from typing import Protocol
 
 import msgspec
+import trio
 
 from actors import codes
-from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
+from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor, UnknownMethod
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
@@ -108,8 +109,11 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
 
     A bug is logged and answered as an internal error without its text; expected failures keep code and data.
     """
-    id_, method = exchange.id, exchange.method
+    id_, method, client = exchange.id, exchange.method, exchange.client
     try:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if method in (codes.REMOVED if client.era == "modern" else codes.ADDED):
+            raise UnknownMethod(f"there is no method {method} in protocol version {client.version}")
         result = await service.perform(exchange)
         if mark and method in codes.HANDSHAKES:
             result = _sign(result, mark)

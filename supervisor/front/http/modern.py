@@ -3,7 +3,6 @@
 Rules of this file:
 - Nothing is remembered between requests; a session id is neither read nor sent.
 - The client that closes its connection has cancelled its request (MCP 2026-07-28, basic/patterns/cancellation).
-- What this revision took away does not exist: 404 and -32601, whatever the service thinks of it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from supervisor.front.http.heads.refusal import refuse
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
-from supervisor.front.mcp.modern import client_of, refuse_removed
 from supervisor.service.asking.exchange import Exchange, SessionState
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Answer, failure
@@ -53,15 +51,12 @@ class ModernFront:
     async def serve(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
         if message.method == LISTEN:
             await self._listen(message, accepts, request)
-        elif (error := refuse_removed(message)) is not None:
-            answer = failure(message.id, error)
-            await request.answer(answer.status, answer.body)
         else:
             await self._perform(message, accepts, request)
 
     async def _perform(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
         late = self._keep_alive.add(request) if accepts.stream_named else None
-        client = client_of(message, request.principal)
+        client = message.client(request.principal)
         exchange = Exchange(client, message.id, message.method, message.params, voice=late, retry=message.retry)
         answer: Answer | None = None
         try:
@@ -97,7 +92,7 @@ class ModernFront:
         """Subscribe to the resources, then tell of everything, until the client is gone."""
         updates = Updates()
         exchange = Exchange(
-            client_of(message, request.principal),
+            message.client(request.principal),
             message.id,
             LISTEN,
             message.params,

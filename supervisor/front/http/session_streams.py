@@ -1,7 +1,11 @@
-"""The GET of a legacy session over HTTP: its notifications, one stream at a time, or the rest of an answer's stream."""
+"""The GET of a legacy session over HTTP: its notifications, one stream at a time, or the rest of an answer's stream.
+
+(MCP 2025-11-25, basic/transports, "Resumability and Redelivery".)
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -11,10 +15,10 @@ from actors.codes import INVALID_REQUEST
 from supervisor.config import Settings
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
+from supervisor.front.http.answer_stream import PACE_S
 from supervisor.front.http.event_stream import EventStream
 from supervisor.front.http.heads.refusal import refuse
 from supervisor.front.http.redelivery import Redelivery, Track
-from supervisor.front.http.resumed import go_on_with
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, Watch, told_of
@@ -90,3 +94,40 @@ class SessionStreams:
             closing=self._drain.closing,
             keepalive_s=settings.sse_keepalive_s,
         )
+
+
+async def go_on_with(
+    track: Track,
+    place: int,
+    stream: EventStream,
+    leaving: Leaving,
+    *,
+    go_on: Callable[[], bool],
+    keepalive_s: float,
+) -> None:
+    """Send what was said after the event of this number, and what is said from now on, up to the answer. A checkpoint.
+
+    It ends early when the client is gone, when somebody else resumes the stream, or when `go_on` says so.
+    """
+    with trio.CancelScope() as scope:
+        track.take(scope)
+        await stream.open()
+        with leaving.ends(scope):
+            await _speak(track, place, stream, go_on, keepalive_s)
+    await stream.close()
+
+
+async def _speak(track: Track, place: int, stream: EventStream, go_on: Callable[[], bool], keepalive_s: float) -> None:
+    while go_on():
+        said = track.after(place)
+        if said:
+            await stream.events([message for _, message in said], [track.id(number) for number, _ in said])
+            place = said[-1][0]
+            await trio.sleep(PACE_S)
+        elif track.over:
+            return
+        else:
+            with trio.move_on_after(keepalive_s) as quiet:
+                await track.more()
+            if quiet.cancelled_caught:
+                await stream.comment()

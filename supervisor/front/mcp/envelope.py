@@ -7,6 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -20,6 +21,9 @@ from actors.protocol.wire.jsonrpc import NO_RAW, encode
 
 MAX_BATCH: Final = 50
 MAX_ID_BYTES: Final = 512
+MAX_KNOWN: Final = 256
+MAX_KNOWN_BYTES: Final = 1024
+"""So many texts of that size are kept read: a client says the same of itself with each request."""
 MAX_NAME_BYTES: Final = 128
 """Of what a client calls itself, in bytes of JSON, so that escapes count: a session id has no more room."""
 
@@ -27,7 +31,7 @@ Key = str | int
 """The value of a request id; a string and an integer are never equal."""
 
 
-class Meta(
+class _Meta(
     msgspec.Struct,
     frozen=True,
     rename={
@@ -43,6 +47,19 @@ class Meta(
     capabilities: msgspec.Raw = NO_RAW
     client_info: msgspec.Raw = NO_RAW
     log_level: msgspec.Raw = NO_RAW
+
+
+class Meta(msgspec.Struct, frozen=True):
+    """What the `_meta` of a modern request says of its client; `problem`: what is wrong with that, empty if nothing is.
+
+    `version` is None where it is no text, `name` is cut, `log_level` None where there is none.
+    """
+
+    version: str | None
+    name: str
+    capabilities: msgspec.Raw
+    log_level: LogLevel | None
+    problem: str
 
 
 class Enveloped(
@@ -67,7 +84,7 @@ class _ClientInfo(msgspec.Struct, frozen=True):
 
 
 _key: msgspec.json.Decoder[Key] = msgspec.json.Decoder(Key)
-_meta = msgspec.json.Decoder(Meta)
+_meta = msgspec.json.Decoder(_Meta)
 _enveloped = msgspec.json.Decoder(Enveloped)
 _client_info = msgspec.json.Decoder(_ClientInfo)
 _log_level: msgspec.json.Decoder[LogLevel | None] = msgspec.json.Decoder(LogLevel)
@@ -89,10 +106,31 @@ def envelope_of(params: msgspec.Raw) -> tuple[Meta, Enveloped] | None:
         return None
     try:
         enveloped = json.read(_enveloped, text)
-        meta = json.read(_meta, enveloped.meta)
+        said = bytes(enveloped.meta)
+        meta = _known_meta(said) if len(said) <= MAX_KNOWN_BYTES else _read_meta(said)
     except json.UnreadableJson:
         return None
-    return (meta, enveloped) if bytes(meta.version) else None
+    return None if meta is None else (meta, enveloped)
+
+
+def _read_meta(text: bytes) -> Meta | None:
+    """Return what a `_meta` says, None if it names no version. Raises `UnreadableJson`."""
+    meta = json.read(_meta, text)
+    if not meta.version:
+        return None
+    version, level, problem = text_of(meta.version), log_level(meta.log_level), ""
+    if version is None:
+        problem = f'"{META_VERSION}" must be a string'
+    elif not meta.capabilities:
+        problem = f'"{META_CAPABILITIES}" is missing'
+    elif first_byte(meta.capabilities) != b"{":
+        problem = f'"{META_CAPABILITIES}" must be an object'
+    elif meta.log_level and level is None:  # null is no level either: the schema has no null
+        problem = f'"{META_LOG_LEVEL}" is not a level'
+    return Meta(version, _client_name(meta.client_info), meta.capabilities, level, problem)
+
+
+_known_meta = lru_cache(maxsize=MAX_KNOWN)(_read_meta)
 
 
 def batch_elements(text: msgspec.Raw | bytes) -> tuple[msgspec.Raw, ...] | None:
@@ -139,7 +177,7 @@ def log_level(raw: msgspec.Raw) -> LogLevel | None:
     return json.read_or(_log_level, raw, None) if raw else None
 
 
-def client_name(raw: msgspec.Raw) -> str:
+def _client_name(raw: msgspec.Raw) -> str:
     """Return what a client calls itself, cut; empty if it does not say."""
     return fit_text(json.read_or(_client_info, raw, _ClientInfo()).name, MAX_NAME_BYTES) if raw else ""
 

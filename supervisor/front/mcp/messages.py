@@ -20,7 +20,8 @@ import msgspec
 
 from actors.codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, UNSUPPORTED_VERSION
 from actors.errors import CallTooLarge, InvalidArguments, ProtocolViolation
-from actors.protocol.agreement.versions import META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, MODERN_VERSIONS, Era
+from actors.principal import Principal
+from actors.protocol.agreement.versions import MODERN_VERSIONS, Era
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.exchanges import LogLevel
 from actors.protocol.wire import json, jsonrpc
@@ -35,15 +36,13 @@ from supervisor.front.mcp.envelope import (
     Key,
     Meta,
     batch_elements,
-    client_name,
     envelope_of,
     first_byte,
     key_of,
-    log_level,
     retry_of,
     subject_of,
-    text_of,
 )
+from supervisor.service.client import Client
 
 NULL: Final = b"null"
 MAX_SHOWN_CHARS: Final = 200
@@ -70,6 +69,16 @@ class ModernRequest(Request, frozen=True, kw_only=True):
     log_level: LogLevel | None = None
     named: str | None = None
     retry: Retry | None = None
+
+    def client(self, principal: Principal) -> Client:
+        """Return who asks: nothing is known of the client but what this request says."""
+        return Client(
+            principal=principal,
+            era="modern",
+            version=self.version,
+            name=self.name,
+            capabilities=self.capabilities,
+        )
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,7 +248,7 @@ def _response(envelope: JsonRpcMessage) -> Response | Invalid:
 
 def _modern(envelope: JsonRpcMessage, meta: Meta, params: Enveloped) -> Notification | ModernRequest | Invalid:
     method, id_ = envelope.method, bytes(envelope.id)
-    version = text_of(meta.version)
+    version = meta.version
     if method is None:
         return _NO_MODERN_METHOD
     if not id_:
@@ -250,7 +259,7 @@ def _modern(envelope: JsonRpcMessage, meta: Meta, params: Enveloped) -> Notifica
     if key is None:
         return _BAD_ID
     about = subject_of(method, params)
-    wrong = _wrong_metadata(meta, version) or _wrong_arguments(method, envelope.params)
+    wrong = _wrong_metadata(meta) or _wrong_arguments(method, envelope.params)
     if wrong is not None:
         return InvalidRequest(id=id_, era="modern", method=method, version=version, named=about, **wrong)
     return ModernRequest(
@@ -259,9 +268,9 @@ def _modern(envelope: JsonRpcMessage, meta: Meta, params: Enveloped) -> Notifica
         method=method,
         params=envelope.params,
         version=version or "",
-        name=client_name(meta.client_info),
+        name=meta.name,
         capabilities=meta.capabilities,
-        log_level=log_level(meta.log_level),
+        log_level=meta.log_level,
         named=about,
         retry=retry_of(method, params),
     )
@@ -277,18 +286,8 @@ def _wrong_arguments(method: str, params: msgspec.Raw) -> dict[str, Any] | None:
     return None
 
 
-def _wrong_metadata(meta: Meta, version: str | None) -> dict[str, Any] | None:
+def _wrong_metadata(meta: Meta) -> dict[str, Any] | None:
     """Return code, message and data for what is wrong with the `_meta` of a request."""
-    if version is None:
-        problem = f'"{META_VERSION}" must be a string'
-    elif not meta.capabilities:
-        problem = f'"{META_CAPABILITIES}" is missing'
-    elif first_byte(meta.capabilities) != b"{":
-        problem = f'"{META_CAPABILITIES}" must be an object'
-    elif meta.log_level and log_level(meta.log_level) is None:  # null is no level either: the schema has no null
-        problem = f'"{META_LOG_LEVEL}" is not a level'
-    elif version not in MODERN_VERSIONS:
-        return version_error(version)
-    else:
-        return None
-    return {"code": INVALID_PARAMS, "message": f"_meta: {problem}"}
+    if meta.problem:
+        return {"code": INVALID_PARAMS, "message": f"_meta: {meta.problem}"}
+    return None if meta.version in MODERN_VERSIONS else version_error(meta.version or "")

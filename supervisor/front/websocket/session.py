@@ -40,7 +40,6 @@ from supervisor.front.mcp.messages import (
     Response,
     read,
 )
-from supervisor.front.mcp.modern import client_of, refuse_removed
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
 from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import OutgoingQueue
@@ -160,12 +159,10 @@ class SocketSession:
             self._listens.cancel(key)
 
     def _begin_request(self, request: Request) -> _Unanswered | bytes | None:
-        if isinstance(request, ModernRequest) and (error := refuse_removed(request)) is not None:
-            return failure(request.id, error).body
         if self._closing:
             return failure(request.id, ShuttingDown()).body
         if isinstance(request, ModernRequest):
-            client = client_of(request, self._settings.principal)
+            client = request.client(self._settings.principal)
             if request.method == "subscriptions/listen":
                 return self._listens.open(request, client)
             return self._register(request, client)
