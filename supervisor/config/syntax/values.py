@@ -9,13 +9,13 @@ Rules of this file:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import msgspec
-from msgspec import NODEFAULT, Struct, inspect
+from msgspec import NODEFAULT, Struct, inspect, structs
 
 from actors.errors import ConfigError
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, show_path
@@ -24,27 +24,27 @@ MAX_PROBLEMS = 20
 """Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
 
 
-_PLAIN: Mapping[type, tuple[str, type]] = {
-    inspect.BoolType: ("true or false", bool),
-    inspect.StrType: ("a string", str),
-    inspect.NoneType: ("null", type(None)),
-    inspect.StructType: ("an object", dict),
-    inspect.VarTupleType: ("a list of strings", list),
-    inspect.DictType: ("an object of strings", dict),
+_WORDS: Mapping[type, str] = {
+    inspect.BoolType: "true or false",
+    inspect.StrType: "a string",
+    inspect.NoneType: "null",
+    inspect.StructType: "an object",
+    inspect.VarTupleType: "a list of strings",
+    inspect.DictType: "an object of strings",
 }
-"""In words, and as JSON is read."""
-_EXAMPLES: Mapping[str, str] = {
-    "a list of strings": 'for example ["-y", "some-package"], each word a string of its own',
-    "an object of strings": 'for example {"NAME": "value"}',
+_EXAMPLES: Mapping[type, str] = {
+    inspect.VarTupleType: 'for example ["-y", "some-package"], each word a string of its own',
+    inspect.DictType: 'for example {"NAME": "value"}',
 }
 """What to write instead of a value of another type."""
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """One key of a configuration object. `type` is msgspec's description of what it takes."""
+    """One key of a configuration object: its annotation, what msgspec says of that, its default."""
 
     name: str
-    type: Any
+    annotation: Any
+    type: inspect.Type
     default: Any
 
     @property
@@ -52,18 +52,38 @@ class Key(Struct, frozen=True, kw_only=True):
         """Return in words what the key takes, with unit and bounds."""
         return expectation(self.type, _unit(self.name))
 
+    def faults(self, value: object) -> Iterator[tuple[KeyPath, str]]:
+        """Yield where, relative to `value`, it does not fit, and what is expected there."""
+        items: Iterable[tuple[str | int, object]] = ()
+        if isinstance(self.type, inspect.VarTupleType) and isinstance(value, list):
+            items = enumerate(value)
+        elif isinstance(self.type, inspect.DictType) and isinstance(value, dict):
+            items = value.items()
+        wrong = [at for at, item in items if not isinstance(item, str)]
+        if wrong:
+            yield from (((at,), "a string") for at in wrong)
+        elif not self._fits(value):
+            yield (), self.expects
+
+    def _fits(self, value: object) -> bool:
+        if isinstance(self.type, inspect.StructType):  # the keys in it are checked by themselves
+            return isinstance(value, dict)
+        try:
+            msgspec.convert(value, self.annotation)
+        except msgspec.ValidationError:
+            return False
+        return True
+
 
 @cache
 def keys_of(struct: type[Struct]) -> Mapping[str, Key]:
     """Return the keys that a struct takes: its fields but those that are `Derived`."""
-    info = inspect.type_info(struct)
-    if not isinstance(info, inspect.StructType):
-        raise TypeError(f"{struct.__name__} is not a struct")
     keys: dict[str, Key] = {}
-    for field in info.fields:
-        if not isinstance(field.type, inspect.Metadata):
+    for field in structs.fields(struct):
+        type_ = inspect.type_info(field.type)
+        if not isinstance(type_, inspect.Metadata):
             default = field.default if field.default_factory is NODEFAULT else field.default_factory()
-            keys[field.name] = Key(name=field.name, type=field.type, default=default)
+            keys[field.name] = Key(name=field.name, annotation=field.type, type=type_, default=default)
     return keys
 
 
@@ -74,54 +94,19 @@ def _unit(name: str) -> str:
 
 
 def expectation(kind: inspect.Type, unit: str = "") -> str:
-    """Return in words what a type takes: `a number of seconds, at least 0`."""
+    """Return in words what a type takes: `a number of seconds from 0 to 60`."""
     match kind:
         case inspect.IntType():
-            return f"a whole number{unit}{_bounds(kind)}"
+            return f"a whole number{unit} from {kind.ge} to {kind.le}"
         case inspect.FloatType():
-            return f"a number{unit}{_bounds(kind)}"
+            return f"a number{unit} from {kind.ge} to {kind.le}"
         case inspect.LiteralType():
             return "one of " + ", ".join(f'"{value}"' for value in kind.values)
         case inspect.UnionType():
             return " or ".join(expectation(each, unit) for each in kind.types)
-    if type(kind) not in _PLAIN:
+    if type(kind) not in _WORDS:
         raise TypeError(f"no configuration key has the type {kind}")
-    return _PLAIN[type(kind)][0]
-
-
-def _bounds(kind: inspect.IntType | inspect.FloatType) -> str:
-    return f" from {kind.ge} to {kind.le}"
-
-
-def faults(value: object, kind: inspect.Type, unit: str = "") -> Iterator[tuple[KeyPath, str]]:
-    """Yield where, relative to `value`, it does not fit `kind`, and what is expected there."""
-    match kind:
-        case inspect.VarTupleType() if isinstance(value, list):
-            for position, item in enumerate(value):
-                yield from (((position, *path), text) for path, text in faults(item, kind.item_type))
-        case inspect.DictType() if isinstance(value, dict):
-            for key, item in value.items():
-                yield from (((key, *path), text) for path, text in faults(item, kind.value_type))
-        case _ if not _fits(value, kind):
-            yield (), expectation(kind, unit)
-
-
-def _fits(value: object, kind: inspect.Type) -> bool:
-    match kind:
-        case inspect.LiteralType():
-            return isinstance(value, str) and value in kind.values
-        case inspect.UnionType():
-            return any(_fits(value, each) for each in kind.types)
-        case inspect.IntType():
-            return isinstance(value, int) and not isinstance(value, bool) and _within(value, kind)
-        case inspect.FloatType():
-            return isinstance(value, int | float) and not isinstance(value, bool) and _within(value, kind)
-    return isinstance(value, _PLAIN[type(kind)][1])
-
-
-def _within(value: float, kind: inspect.IntType | inspect.FloatType) -> bool:
-    # NaN compares false with everything, so it is outside every range.
-    return (kind.ge is None or value >= kind.ge) and (kind.le is None or value <= kind.le)
+    return _WORDS[type(kind)]
 
 
 class SeveralErrors(ConfigError):
@@ -191,8 +176,8 @@ class Findings:
         for name, key in keys.items():
             if name in members:
                 written = (spelled or {}).get(name, name)
-                for below, text in faults(members[name], key.type, _unit(name)):
-                    hint = "put quotes around it" if below and text == "a string" else _EXAMPLES.get(text, "")
+                for below, text in key.faults(members[name]):
+                    hint = "put quotes around it" if below else _EXAMPLES.get(type(key.type), "")
                     self.problem((*where, written, *below), f"must be {text}", hint, server)
                     right = False
         return right
