@@ -29,7 +29,6 @@ _WORDS: Mapping[type, str] = {
     inspect.StrType: "a string",
     inspect.NoneType: "null",
     inspect.StructType: "an object",
-    inspect.VarTupleType: "a list of strings",
     inspect.DictType: "an object of strings",
 }
 _EXAMPLES: Mapping[type, str] = {
@@ -102,6 +101,8 @@ def expectation(kind: inspect.Type, unit: str = "") -> str:
             return f"a number{unit} from {kind.ge} to {kind.le}"
         case inspect.LiteralType():
             return "one of " + ", ".join(f'"{value}"' for value in kind.values)
+        case inspect.VarTupleType():
+            return "a list of strings" if kind.max_length is None else f"a list of at most {kind.max_length} strings"
         case inspect.UnionType():
             return " or ".join(expectation(each, unit) for each in kind.types)
     if type(kind) not in _WORDS:

@@ -145,6 +145,8 @@ LONG = "x" * (MAX_STRING_BYTES + 1)
         ({**C, "kind": "stdio"}, ".kind", 5, "unknown key", ""),
         ({"command": 5}, ".command", 4, "must be a string", ""),
         ({**C, "args": "a b"}, ".args", 5, "must be a list of strings", ""),
+        ({**C, "roots": ["/a"] * 65}, ".roots", 5, "must be a list of at most 64 strings", ""),
+        ({**C, "confirm": ["a"] * 1001}, ".confirm", 5, "must be a list of at most 1000 strings", ""),
         ({**C, "args": ["a", 8080]}, ".args[1]", 7, "must be a string", "quotes"),
         ({**C, "env": {"A": True}}, ".env.A", 6, "must be a string", "quotes"),
         ({**C, "env": []}, ".env", 5, "must be an object of strings", ""),
