@@ -22,27 +22,26 @@ from actors.errors import ConfigError
 from actors.transport.stdio.command import resolve_command
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
-from supervisor.config.entries.remarks import Remark
 from supervisor.config.entries.servers import Surroundings, read_server
 from supervisor.config.entries.slugs import derived_slugs
 from supervisor.config.structs import Settings
-from supervisor.config.syntax.address import allowed_host, allowed_origin, split_address
+from supervisor.config.syntax.address import authority, is_loopback, origin_of, split_address
 from supervisor.config.syntax.environment import by_default, inherit, read_env, tool_timeout_s
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import ConfigText, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
-from supervisor.config.syntax.values import Findings, SeveralErrors, build, keys_of
+from supervisor.config.syntax.values import Findings, Remark, SeveralErrors, build, keys_of, type_faults
 
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
 _SERVER_KEYS = ("mcpServers", "servers")
-_LOOPBACK = ("localhost", "::1")
-_NAMES: tuple[tuple[str, Callable[[str], object], str], ...] = (
-    ("allowed_hosts", allowed_host, '"mcp.example.com" or "mcp.example.com:8443"'),
-    ("allowed_origins", allowed_origin, '"https://app.example.com", without a path'),
+_NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
+    ("allowed_hosts", authority, "a host", '"mcp.example.com" or "mcp.example.com:8443"'),
+    ("allowed_origins", origin_of, "an origin", '"https://app.example.com", without a path'),
 )
+"""Settings whose entries have a form: what reads it, what it is, an example."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,16 +232,17 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         likely = nearest(key, keys)
         beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
         findings.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
-    findings.check(own, keys, ("supervisor",))
+    for below, message, hint in type_faults(own, keys):
+        findings.problem(("supervisor", *below), message, hint)
     _raise_together(findings.problems[known:])
     with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
         host, _ = split_address(own.get("listen", Settings().listen))
-    if host not in _LOOPBACK and not host.startswith("127."):
+    if not is_loopback(host):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
-    for key, read, example in _NAMES:
+    for key, read, what, example in _NAMES:
         for number, entry in enumerate(own.get(key, ())):
-            with findings.at(("supervisor", key, number), f"for example {example}"):
-                read(entry)
+            if read(entry) is None:
+                raise findings.error(("supervisor", key, number), f"not {what}: {entry!r}", f"for example {example}")
     if own.get("data_dir"):
         with findings.at(("supervisor", "data_dir")):
             own["data_dir"] = str(directory / expand_home(expand(own["data_dir"], environ), environ))

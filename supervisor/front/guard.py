@@ -19,7 +19,7 @@ import msgspec
 
 from actors import codes
 from actors.protocol.wire import jsonrpc
-from supervisor.config.syntax.address import Authority, allowed_host, allowed_origin, authority, is_loopback, origin_of
+from supervisor.config.syntax.address import Authority, authority, is_loopback, origin_of
 from supervisor.front.edge.fields import Fields
 
 T = TypeVar("T")
@@ -59,13 +59,13 @@ class Guard:
         """`allowed_hosts` are `name` (any port) or `name:port`, `allowed_origins` `scheme://name[:port]`.
 
         On a loopback or wildcard address the loopback names are ours with any port, so that a forwarded port works;
-        on any other address that address is. Raises `ValueError` for an entry of the wrong form.
+        on any other address that address is. Entries of another form allow nothing.
         """
         self._ports = frozenset(ports)
         self._own = listen_host.strip("[]").lower()
         self._loopback = self._own in _WILDCARDS or is_loopback(self._own)
-        self._hosts = frozenset(allowed_host(entry) for entry in allowed_hosts)
-        self._origins = frozenset(allowed_origin(entry) for entry in allowed_origins)
+        self._hosts = frozenset(filter(None, map(authority, allowed_hosts)))
+        self._origins = frozenset(filter(None, map(origin_of, allowed_origins)))
         self._known: dict[bytes, Authority] = {}  # `Host` lines that were found to be ours
 
     def check(self, fields: Fields, target: bytes = b"/") -> Refusal | None:

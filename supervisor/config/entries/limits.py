@@ -12,6 +12,7 @@ from supervisor.config.syntax.expand import is_env_name
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import is_header_name
 from supervisor.config.syntax.units import Kind
+from supervisor.config.syntax.values import Remark
 
 MAX_STRING_BYTES = 131_071
 """Linux's limit of one argument or one `NAME=value` (MAX_ARG_STRLEN, less the terminating zero)."""
@@ -38,11 +39,8 @@ SCHEMES: Mapping[Kind, tuple[str, ...]] = {
 
 _NAMED = {"\0": "a NUL character", "\n": "a line break", "\r": "a line break"}
 
-Fault = tuple[KeyPath, str, str]
-"""Where, what is wrong, and what to do."""
 
-
-def launch_faults(own: Mapping[str, Any]) -> Iterator[Fault]:
+def launch_faults(own: Mapping[str, Any]) -> Iterator[Remark]:
     """Yield what of an entry, given by our keys, cannot be passed on."""
     env: dict[str, str] = own.get("env", {})
     headers: dict[str, str] = own.get("headers", {})
@@ -70,7 +68,7 @@ def launch_faults(own: Mapping[str, Any]) -> Iterator[Fault]:
         yield (), f"arguments and environment are over {MAX_LAUNCH_BYTES} bytes", "pass a file instead"
 
 
-def _text(below: KeyPath, text: str, forbidden: str) -> Iterator[Fault]:
+def _text(below: KeyPath, text: str, forbidden: str) -> Iterator[Remark]:
     for character in forbidden:
         if character in text:
             yield below, f"holds {_NAMED[character]}", "remove it; put longer texts and scripts into a file"

@@ -11,7 +11,7 @@ from typing import Any
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
 from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command
-from supervisor.config.entries.remarks import Remark
+from supervisor.config.syntax.values import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
 
@@ -23,7 +23,7 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
     """
     cwd = absolute(own.get("cwd") or "")
     if objection := objection_to_directory(cwd):
-        yield Remark(("cwd",), f"the directory {objection}", "make it, or correct the path")
+        yield ("cwd",), f"the directory {objection}", "make it, or correct the path"
         return
     path = build_environment(own.get("env", {}), environ)["PATH"]
     command = own["command"]
@@ -31,10 +31,10 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
         resolve(command, path=path, cwd=cwd)
     except SpawnFailed as error:
         if is_whole_line(command, path, cwd):
-            yield Remark(("command",), "the program cannot be started: this is a whole command line", WORDS)
+            yield ("command",), "the program cannot be started: this is a whole command line", WORDS
             return
         what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
-        yield Remark(("command",), f"the program cannot be started: {what}", _advice(command, path))
+        yield ("command",), f"the program cannot be started: {what}", _advice(command, path)
 
 
 def _advice(command: str, path: str) -> str:

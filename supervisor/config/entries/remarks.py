@@ -1,8 +1,7 @@
 """What an entry says that is allowed, but does something else than its writer most likely meant. Pure.
 
 Rules of this file:
-- A remark has the key, what happens, and what to write instead. It never repeats a text of the entry: that may be a
-  secret.
+- No remark repeats a text of the entry: that may be a secret.
 - Only the shell, Windows and editors replace `~`, `$NAME` and `%NAME%`; a program that is started directly gets them as
   they are (execve(2)), so a text that begins with one is hardly meant.
 """
@@ -18,6 +17,7 @@ import msgspec
 
 from actors.errors import ConfigError
 from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.syntax.values import Remark
 
 RUNNERS = ("npx", "uvx", "bunx", "pnpx")
 """Programs that fetch the package they are asked to run."""
@@ -25,14 +25,6 @@ RUNNERS = ("npx", "uvx", "bunx", "pnpx")
 _MOST_NAMED = 5
 _MAX_LOOKED_AT_CHARS = 4096
 """Longer texts are not looked at: nobody types them, and an expression would have to walk over all of it."""
-
-
-class Remark(msgspec.Struct, frozen=True):
-    """One remark; `below` is the key within the entry."""
-
-    below: KeyPath
-    message: str
-    hint: str = ""
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -89,7 +81,7 @@ def remarks(own: Mapping[str, Any]) -> Iterator[Remark]:
     for below, text in _texts(own):
         shape = next((shape for shape in _SHAPES if below[0] in shape.places and shape.pattern.search(text)), None)
         if shape is not None:
-            yield Remark(below, shape.message, shape.hint)
+            yield below, shape.message, shape.hint
     args = tuple(own.get("args", ()))
     yield from _of_command(own.get("command") or "", args)
 
@@ -111,9 +103,9 @@ def _of_command(command: str, args: Sequence[str]) -> Iterator[Remark]:
     program = PurePath(command).name
     packages = [text for text in args if not text.startswith("-")][:1]
     if program in RUNNERS and packages and _unpinned(packages[0]):
-        yield Remark(("args",), "the package has no fixed version: each start may run other code", "name@1.2.3 pins it")
+        yield ("args",), "the package has no fixed version: each start may run other code", "name@1.2.3 pins it"
     if program.lower() in ("cmd", "cmd.exe") or program.lower().endswith((".cmd", ".bat", ".ps1")):
-        yield Remark(("command",), "this is how Windows starts a program", 'write the program itself, such as "npx"')
+        yield ("command",), "this is how Windows starts a program", 'write the program itself, such as "npx"'
 
 
 def _unpinned(package: str) -> bool:

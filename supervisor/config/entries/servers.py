@@ -11,6 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -20,7 +21,7 @@ from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
-from supervisor.config.entries.remarks import Remark, remarks
+from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import ways_to
@@ -28,7 +29,7 @@ from supervisor.config.syntax.expand import expand, expand_home, parse_env_file
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate
 from supervisor.config.syntax.units import Kind
-from supervisor.config.syntax.values import Findings, build, keys_of
+from supervisor.config.syntax.values import Findings, Remark, build, keys_of, type_faults
 
 KINDS: Mapping[str, Kind] = {
     "stdio": "stdio",
@@ -134,17 +135,16 @@ class _Entry:
         return meant
 
     def _types(self) -> bool:
-        right = self._around.findings.check(
-            self._own, keys_of(ServerConfig), self._where, server=self._name, spelled=self._spelled
-        )
+        """Record what is of another type than its key; return whether nothing is."""
+        wrong = [*type_faults(self._own, keys_of(ServerConfig))]
         if not isinstance(self._members.get("envFile"), str | None):
-            self._problem(("envFile",), "must be a string")
-            right = False
+            wrong.append((("envFile",), "must be a string", ""))
+        for fault in wrong:
+            self._problem(*fault)
         slug = self._own.get("slug")
-        if isinstance(slug, str) and (fault := name_fault(slug)):
-            self._problem(("slug",), fault, f'for example "{suggest_name(slug)}"')
-        self._failed = self._failed or not right
-        return right
+        if isinstance(slug, str) and (unusable := name_fault(slug)):
+            self._problem(("slug",), unusable, f'for example "{suggest_name(slug)}"')
+        return not wrong
 
     def _transport(self, meant: set[str]) -> None:
         """Decide how the server is reached. `meant`: keys that are probably there, but misspelt."""
@@ -169,42 +169,31 @@ class _Entry:
             wanted = '"command"' if kind == "stdio" else '"url"'
             self._problem((written,), f"a server of this type has a {wanted}", "correct the type, or leave it out")
 
-    def _replace(self, below: KeyPath, text: str, *steps: Callable[[str], str]) -> str:
-        """Return what the steps make of a text, one after the other; record what is wrong with it."""
-        for step in steps:
-            try:
-                text = step(text)
-            except ConfigError as error:
-                self._problem(below, error.message, error.hint)
-        return text
+    def _replace(self, below: KeyPath, text: str, *, home: bool = False, root: bool = False) -> str:
+        """Return a text with its references replaced, a leading `~/` if `home`, as the URI of a `root`.
 
-    def _variables(self, text: str) -> str:
-        return expand(text, self._around.environ)
-
-    def _home(self, text: str) -> str:
-        return expand_home(text, self._around.environ)
-
-    def _root(self, text: str) -> str:
-        return root_uri(text, self._around.directory)
+        What is wrong with it is recorded.
+        """
+        around = self._around
+        try:
+            text = expand(text, around.environ)
+            text = expand_home(text, around.environ) if home else text
+            return root_uri(text, around.directory) if root else text
+        except ConfigError as error:
+            self._problem(below, error.message, error.hint)
+            return text
 
     def _expand(self) -> None:
         own = self._own
-        for key in ("command", "cwd"):
-            if own.get(key):
-                own[key] = self._replace((key,), own[key], self._variables, self._home)
-        if own.get("url"):
-            own["url"] = self._replace(("url",), own["url"], self._variables)
-        own["args"] = [
-            self._replace(("args", at), text, self._variables) for at, text in enumerate(own.get("args", ()))
-        ]
-        roots = enumerate(own.get("roots", ()))
-        own["roots"] = [
-            self._replace(("roots", at), text, self._variables, self._home, self._root) for at, text in roots
-        ]
-        for key in ("env", "headers"):
-            own[key] = {
-                name: self._replace((key, name), text, self._variables) for name, text in own.get(key, {}).items()
-            }
+        for key in ("command", "args", "env", "cwd", "url", "headers", "roots"):
+            replace = partial(self._replace, home=key in ("command", "cwd", "roots"), root=key == "roots")
+            match own.get(key):
+                case str(text) if text:
+                    own[key] = replace((key,), text)
+                case list(texts):
+                    own[key] = [replace((key, at), text) for at, text in enumerate(texts)]
+                case dict(texts):
+                    own[key] = {name: replace((key, name), text) for name, text in texts.items()}
         if own.get("cwd"):
             own["cwd"] = str(self._around.directory / own["cwd"])
 
@@ -220,7 +209,7 @@ class _Entry:
         name = self._members.get("envFile")
         if not name:
             return
-        expanded = self._replace(("envFile",), name, self._variables, self._home)
+        expanded = self._replace(("envFile",), name, home=True)
         if self._failed:
             return
         if "\0" in expanded:
@@ -259,23 +248,22 @@ class _Entry:
 
         spelled: dict[str, str] = {}
         own, spelled = translate_oauth(members, problem)
-        where = (*self._where, "oauth")
-        right = self._around.findings.check(own, keys_of(OAuthConfig), where, server=self._name, spelled=spelled)
-        self._failed = self._failed or not right
+        for below, message, hint in type_faults(own, keys_of(OAuthConfig)):
+            problem(str(below[0]), message, hint)
         if not self._failed and self._enabled:
             for key, value in own.items():
                 if isinstance(value, str):
-                    own[key] = self._replace(("oauth", spelled[key]), value, self._variables)
+                    own[key] = self._replace(("oauth", spelled[key]), value)
             check(own, problem)
         self._own["oauth"] = own
 
     def _remark(self, as_written: Iterable[Remark]) -> None:
         """Note what is allowed but perhaps not meant."""
         foreign = (key for key, each in FOREIGN.items() if each.treatment == "noted" and key in self._members)
-        notes = [Remark((key,), FOREIGN[key].effect) for key in foreign]
+        notes: list[Remark] = [((key,), FOREIGN[key].effect, "") for key in foreign]
         if self._enabled:
             notes += as_written
         if self._enabled and self._kind == "stdio":
             notes += self._around.missing(self._own)
-        for note in notes:
-            self._around.findings.note(self._at(note.below), note.message, note.hint, self._name)
+        for below, message, hint in notes:
+            self._around.findings.note(self._at(below), message, hint, self._name)

@@ -121,19 +121,3 @@ def origin_of(text: str) -> tuple[str, Authority] | None:
     match = _ORIGIN.fullmatch(text)
     host = None if match is None else authority(match["authority"])
     return None if match is None or host is None else (match["scheme"].lower(), host)
-
-
-def allowed_host(entry: str) -> Authority:
-    """Return what an entry of `allowed_hosts` means: `name` (any port) or `name:port`. Raises `ValueError`."""
-    host = authority(entry)
-    if host is None:
-        raise ValueError(f"not a host: {entry!r}")
-    return host
-
-
-def allowed_origin(entry: str) -> tuple[str, Authority]:
-    """Return what an entry of `allowed_origins` means: `scheme://name[:port]`. Raises `ValueError`."""
-    origin = origin_of(entry)
-    if origin is None:
-        raise ValueError(f"not an origin: {entry!r}")
-    return origin

@@ -27,6 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_.-])?")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SUGGEST_ABOVE = 70.0
 
+_SPELLINGS = {"serverUrl": "url", "httpUrl": "url", "timeout": "call_timeout_s", "enabled": "disabled"}
 Treatment = Literal["used", "renamed", "ignored", "noted"]
 
 
@@ -104,14 +105,8 @@ def translate(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[s
     """
     own: dict[str, Any] = {}
     spelled: dict[str, str] = {}
-    for theirs, key in (
-        ("serverUrl", "url"),
-        ("httpUrl", "url"),
-        ("timeout", "call_timeout_s"),
-        ("enabled", "disabled"),
-    ):
-        value = members.get(theirs)
-        if value is not None:
+    for theirs, key in _SPELLINGS.items():
+        if (value := members.get(theirs)) is not None:
             own[key], spelled[key] = _convert(theirs, value), theirs
     for key in ours:
         if key in members:

@@ -23,6 +23,8 @@ from supervisor.config.syntax.jsonc import ConfigText, KeyPath, show_path
 MAX_PROBLEMS = 20
 """Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
 
+Remark = tuple[KeyPath, str, str]
+"""A key, from its entry inwards; what is wrong with it, or odd; what to do."""
 
 _WORDS: Mapping[type, str] = {
     inspect.BoolType: "true or false",
@@ -160,30 +162,16 @@ class Findings:
     def note(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
         self.notes.append(self.error(where, message, hint, server))
 
-    def check(
-        self,
-        members: Mapping[str, Any],
-        keys: Mapping[str, Key],
-        where: KeyPath,
-        *,
-        server: str | None = None,
-        spelled: Mapping[str, str] | None = None,
-    ) -> bool:
-        """Check each known member by its type, record every fault, return whether there was none.
 
-        `spelled` has the keys that the file names otherwise.
-        """
-        right = True
-        for name, key in keys.items():
-            if name in members:
-                written = (spelled or {}).get(name, name)
-                for below, text in key.faults(members[name]):
-                    hint = "put quotes around it" if below else _EXAMPLES.get(type(key.type), "")
-                    self.problem((*where, written, *below), f"must be {text}", hint, server)
-                    right = False
-        return right
+def type_faults(members: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterator[Remark]:
+    """Yield the members that are not of the type of their key, and what is expected of them."""
+    for name, key in keys.items():
+        if name in members:
+            for below, text in key.faults(members[name]):
+                hint = "put quotes around it" if below else _EXAMPLES.get(type(key.type), "")
+                yield (name, *below), f"must be {text}", hint
 
 
 def build(struct: type[Struct], members: Mapping[str, Any]) -> Any:
-    """Return the struct of members that `Findings.check` passed: lists become tuples, whole seconds floats."""
+    """Return the struct of members without `type_faults`: lists become tuples, whole seconds floats."""
     return msgspec.convert(dict(members), struct)
