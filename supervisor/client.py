@@ -10,18 +10,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
-from urllib.parse import SplitResult, quote, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import quote, urlsplit
 
 import httpx2
 import msgspec
 import trio
 import trio_websocket
 
+from actors.kit import first_of
+from actors.kit.nursery import background
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.head import METHOD, NAME, VERSION
+
+T = TypeVar("T")
 
 PAGE_TIMEOUT_S = 10.0
 SEARCH_TIMEOUT_S = 40.0
@@ -38,10 +42,6 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_QUEUED_MESSAGES = 256
 DOORS = ("/mcp", "/ws", "/api/status", "/api")
 """Paths of a daemon that people have at hand when they are asked for its address."""
-
-
-Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
-
 
 NOT_OURS = "something else listens there"
 
@@ -88,11 +88,6 @@ class _Error(msgspec.Struct):
     data: Any = None
 
 
-class _Answer(msgspec.Struct):
-    result: dict[str, Any] | None = None
-    error: _Error | None = None
-
-
 class DaemonClient:
     """Asks one daemon. Use `connect`."""
 
@@ -103,15 +98,10 @@ class DaemonClient:
     async def status(self) -> dict[str, Any]:
         return await self.page("/api/status", needs="servers")
 
-    async def ready(self) -> dict[str, Any]:
-        return await self.page("/readyz", needs="ready")
-
-    async def page(
-        self, path: str, parameters: Iterable[tuple[str, str]] = (), *, needs: str | None = None
-    ) -> dict[str, Any]:
+    async def page(self, path: str, parameters: Iterable[tuple[str, str]] = (), *, needs: str) -> dict[str, Any]:
         """Return the object of one page, which has the member `needs` if it is ours.
 
-        Raises `Refused` if it is an error, `DaemonUnreachable`.
+        Raises `RequestRefused` if it is an error, `DaemonUnreachable`.
         """
         return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=list(parameters)), needs)
 
@@ -124,12 +114,12 @@ class DaemonClient:
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
 
-    def _object(self, content: bytes, needs: str | None) -> dict[str, Any]:
-        members: dict[str, msgspec.Raw] = self._decode(content, dict[str, msgspec.Raw])
+    def _object(self, content: bytes, needs: str) -> dict[str, Any]:
+        members = _decode(content, dict[str, msgspec.Raw], self._url)
         if "error" in members:
-            error: _Error = self._decode(members["error"], _Error)
+            error = _decode(members["error"], _Error, self._url)
             raise RequestRefused(error.code, error.message, error.data)
-        if needs is not None and needs not in members:
+        if needs not in members:
             raise DaemonUnreachable(self._url, NOT_OURS)
         return {name: json.VALUE.decode(value) for name, value in members.items()}
 
@@ -146,7 +136,7 @@ class DaemonClient:
 
         A result with `isError` is a result. `asked`: the capabilities of a client that can be asked; then the result
         may be incomplete, and the call is made again with a `retry`, the answers and the state (MCP 2026-07-28,
-        basic/patterns/mrtr). Raises `Refused` for a JSON-RPC error, `DaemonUnreachable`.
+        basic/patterns/mrtr). Raises `RequestRefused` for a JSON-RPC error, `DaemonUnreachable`.
         """
         params = {"name": name, "arguments": arguments, **(retry or {})}
         headers = {"content-type": "application/json", "accept": "application/json"}
@@ -157,10 +147,10 @@ class DaemonClient:
             params["_meta"] = {META_VERSION: LATEST_MODERN, META_CAPABILITIES: asked}
         body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
-        answer: _Answer = self._decode(content, _Answer)
-        if answer.error is not None:
-            raise RequestRefused(answer.error.code, answer.error.message, answer.error.data)
-        return answer.result or {}
+        result = self._object(content, "result")["result"]
+        if not isinstance(result, dict):
+            raise DaemonUnreachable(self._url, NOT_OURS)
+        return result
 
     async def _ask(self, method: str, path: str, timeout_s: float, **more: Any) -> bytes:
         with trio.move_on_after(timeout_s):
@@ -171,11 +161,12 @@ class DaemonClient:
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
 
-    def _decode(self, content: bytes | msgspec.Raw, type_: type[Any]) -> Any:
-        try:
-            return json.read(msgspec.json.Decoder(type_), content)
-        except json.UnreadableJson:
-            raise DaemonUnreachable(self._url, NOT_OURS) from None
+
+def _decode(content: bytes | str | msgspec.Raw, type_: type[T], url: str) -> T:
+    try:
+        return json.read(msgspec.json.Decoder(type_), content)
+    except json.UnreadableJson:
+        raise DaemonUnreachable(url, NOT_OURS) from None
 
 
 @asynccontextmanager
@@ -203,16 +194,9 @@ class Socket:
         """
         while True:
             with trio.move_on_after(PING_S):
-                return self._decode(await self._socket.get_message())
+                return _decode(await self._socket.get_message(), dict[str, Any], self._url)
             with trio.fail_after(CONNECT_TIMEOUT_S):
                 await self._socket.ping()
-
-    def _decode(self, message: str | bytes) -> dict[str, Any]:
-        try:
-            members: dict[str, Any] = json.read(msgspec.json.Decoder(dict[str, Any]), message)
-        except json.UnreadableJson:
-            raise DaemonUnreachable(self._url, NOT_OURS) from None
-        return members
 
 
 @asynccontextmanager
@@ -224,60 +208,43 @@ async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
     """
     url = base_url(url)
     parts = urlsplit(url)
-    failure: Exception | None = None
     try:
-        stream = await _stream(parts)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
         raise DaemonUnreachable(url, str(error)) from None
-    except (OSError, trio.TooSlowError) as error:
-        raise _translate(error, url) from None
     try:
-        async with trio.open_nursery() as nursery:
-            with trio.fail_after(CONNECT_TIMEOUT_S):
-                socket = await _upgrade(nursery, stream, parts, path)
-            try:
-                yield Socket(socket, url)
-            except Exception as error:  # noqa: BLE001 - raised below, where the nursery does not wrap it
-                failure = error
-            with trio.move_on_after(DISCONNECT_TIMEOUT_S):
-                await socket.aclose()
-            nursery.cancel_scope.cancel()
-    except ExceptionGroup as group:
-        failure = failure or _first(group)
-    finally:
-        with trio.move_on_after(DISCONNECT_TIMEOUT_S, shield=True):
+        with trio.fail_after(CONNECT_TIMEOUT_S):
+            stream = await _stream(parts.scheme, parts.hostname or "", port)
+        try:
+            async with background() as nursery:
+                with trio.fail_after(CONNECT_TIMEOUT_S):
+                    socket = await trio_websocket.wrap_client_stream(
+                        nursery,
+                        stream,
+                        parts.netloc,
+                        parts.path.rstrip("/") + path,
+                        message_queue_size=MAX_QUEUED_MESSAGES,
+                        max_message_size=MAX_MESSAGE_BYTES,
+                    )
+                try:
+                    yield Socket(socket, url)
+                finally:
+                    with trio.move_on_after(DISCONNECT_TIMEOUT_S):
+                        await socket.aclose()
+                    nursery.cancel_scope.cancel()
+        finally:
             await trio.aclose_forcefully(stream)
-    if failure is not None:
-        raise _translate(failure, url) from None
+    except Exception as error:  # noqa: BLE001 - what is no end of the connection is raised as it is
+        raise _translate(first_of(error), url) from None
 
 
-async def _stream(parts: SplitResult) -> Stream:
-    host = parts.hostname or ""
-    with trio.fail_after(CONNECT_TIMEOUT_S):
-        if parts.scheme == "https":
-            return await trio.open_ssl_over_tcp_stream(host, parts.port or 443, https_compatible=True)
-        return await trio.open_tcp_stream(host, parts.port or 80)
+async def _stream(scheme: str, host: str, port: int) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
+    if scheme == "https":
+        return await trio.open_ssl_over_tcp_stream(host, port, https_compatible=True)
+    return await trio.open_tcp_stream(host, port)
 
 
-async def _upgrade(
-    nursery: trio.Nursery, stream: Stream, parts: SplitResult, path: str
-) -> trio_websocket.WebSocketConnection:
-    return await trio_websocket.wrap_client_stream(
-        nursery,
-        stream,
-        parts.netloc,
-        parts.path.rstrip("/") + path,
-        message_queue_size=MAX_QUEUED_MESSAGES,
-        max_message_size=MAX_MESSAGE_BYTES,
-    )
-
-
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, ExceptionGroup) else error
-
-
-def _translate(error: Exception, url: str) -> Exception:
+def _translate(error: BaseException, url: str) -> BaseException:
     """Return the end of a connection as `DaemonUnreachable`, anything else as it is."""
     match error:
         case trio_websocket.ConnectionRejected():

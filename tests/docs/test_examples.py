@@ -32,7 +32,7 @@ async def small_daemon(directory: Path) -> AsyncIterator[tuple[DemoDaemon, Daemo
 
 async def discovered(client: DaemonClient) -> None:
     while True:
-        if (await client.ready())["ready"]:
+        if (await client.page("/readyz", needs="ready"))["ready"]:
             return
         await trio.sleep(0.02)
 

@@ -246,7 +246,7 @@ async def test_an_answer_that_is_not_ours_is_no_daemon() -> None:
 
 async def test_an_error_of_the_connection_is_no_daemon() -> None:
     with pytest.raises(DaemonUnreachable, match="reset"):
-        await client_of(httpx2.ReadError("reset")).ready()
+        await client_of(httpx2.ReadError("reset")).status()
 
 
 async def test_a_daemon_that_does_not_answer_is_given_up(autojump_clock: trio.testing.MockClock) -> None:

@@ -141,7 +141,7 @@ async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
         connect(f"http://127.0.0.1:{server.port}") as daemon,
     ):
         with trio.fail_after(30), pytest.raises(RequestRefused) as caught:
-            await daemon.page("/api/tools", [("limit", "none")])
+            await daemon.page("/api/tools", [("limit", "none")], needs="tools")
     assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")
 
 
