@@ -13,9 +13,8 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-import msgspec
 import trio
 
 from actors.catalogue.offer import Offer
@@ -36,42 +35,24 @@ BYTES_PER_TOKEN = 4
 _CLEAN_CUT = re.compile(r"(?<=\S) (?=\S)")
 
 
-class Tokenizer(Protocol):
-    """Counts tokens. `exact` is False for an estimate; `name` is the encoding's, or "estimate"."""
-
-    @property
-    def name(self) -> str:
-        """The name to show beside a count."""
-
-    @property
-    def exact(self) -> bool: ...
-
-    def count(self, text: str) -> int:
-        """Return the number of tokens in any text; never raises."""
-
-
 class Encoding(Protocol):
     """The one method of `tiktoken.Encoding` that is used: it has no special tokens, so no text is refused."""
 
-    def encode_ordinary(self, text: str, /) -> list[int]:
-        """Return the tokens of `text`, with the names of special tokens read as plain text."""
+    def encode_ordinary(self, text: str, /) -> list[int]: ...
 
 
 class Estimate:
     """Bytes of UTF-8 divided by four, rounded up."""
 
-    name = "estimate"
     exact = False
 
     def count(self, text: str) -> int:
-        """Return the estimated number of tokens."""
         return math.ceil(len(text.encode("utf-8", "surrogatepass")) / BYTES_PER_TOKEN)
 
 
 class Tiktoken:
     """Counts with an encoding of tiktoken."""
 
-    name = ENCODING
     exact = True
 
     def __init__(self, encoding: Encoding) -> None:
@@ -82,20 +63,7 @@ class Tiktoken:
         return sum(len(self._encoding.encode_ordinary(part)) for part in slices(text))
 
 
-class Savings(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers behind "tokens saved".
-
-    `exposed_tokens`: all tools shown to the model at once. `meta_tokens`: the four meta-tools. `saved_tokens` and
-    `saved_percent` (0 to 100, two decimals, rounded down) are negative where the meta-tools cost more; `summary` says
-    which it is.
-    """
-
-    exposed_tokens: int
-    meta_tokens: int
-    saved_tokens: int
-    saved_percent: float
-    exact: bool
-    summary: str
+Tokenizer = Tiktoken | Estimate
 
 
 def slices(text: str) -> Iterator[str]:
@@ -110,24 +78,27 @@ def slices(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def count_tool(tokenizer: Tokenizer, name: str, description: str | None, input_schema_json: bytes | str) -> int:
-    schema = input_schema_json if isinstance(input_schema_json, str) else input_schema_json.decode("utf-8", "replace")
-    return sum(tokenizer.count(part) for part in (name, description or "", schema))
+def count_tool(tokenizer: Tokenizer, name: str, description: str | None, input_schema: bytes) -> int:
+    return sum(map(tokenizer.count, (name, description or "", input_schema.decode("utf-8", "replace"))))
 
 
-def savings(*, exposed_tokens: int, meta_tokens: int, exact: bool) -> Savings:
-    """Compare showing every tool with showing the meta-tools; without any tool nothing is saved (0 %)."""
-    saved_tokens = exposed_tokens - meta_tokens
+def savings(exposed_tokens: int, *, exact: bool) -> dict[str, Any]:
+    """Return the numbers behind "tokens saved": showing all tools at once compared with showing the meta-tools.
+
+    `saved_tokens` and `saved_percent` (0 to 100, two decimals, rounded down) are negative where the meta-tools cost
+    more; `summary` says which it is. Without any tool nothing is saved (0 %).
+    """
+    saved_tokens = exposed_tokens - META_TOKENS
     exactly = saved_tokens / exposed_tokens * 100 if exposed_tokens else 0.0
     percent = math.floor(exactly * 100) / 100  # down: 99.999 % must not read as everything
-    return Savings(
-        exposed_tokens=exposed_tokens,
-        meta_tokens=meta_tokens,
-        saved_tokens=saved_tokens,
-        saved_percent=percent,
-        exact=exact,
-        summary=in_words(saved_tokens, percent),
-    )
+    return {
+        "exposed_tokens": exposed_tokens,
+        "meta_tokens": META_TOKENS,
+        "saved_tokens": saved_tokens,
+        "saved_percent": percent,
+        "exact": exact,
+        "summary": in_words(saved_tokens, percent),
+    }
 
 
 def in_words(saved_tokens: int, saved_percent: float) -> str:
@@ -186,11 +157,6 @@ class TokenCounter:
         self._timeout_s = timeout_s
         self._tokenizer: Tokenizer | None = None
         self._one = trio.CapacityLimiter(1)
-
-    @property
-    def name(self) -> str:
-        """What counts: an encoding, or `estimate`; empty before the first use."""
-        return self._tokenizer.name if self._tokenizer is not None else ""
 
     async def count(self, offer: Offer) -> tuple[dict[str, int], bool]:
         """Return the tokens of each tool by name, and whether they are exact. A checkpoint."""

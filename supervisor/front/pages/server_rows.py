@@ -10,7 +10,7 @@ import msgspec
 from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
 from supervisor.front.mcp.doors import path_of
-from supervisor.tokens.counting import META_TOKENS, savings
+from supervisor.tokens.counting import savings
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
 MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since")
@@ -85,5 +85,4 @@ def token_savings(catalogue: Catalogue) -> dict[str, Any]:
     exposed = sum(sum(offer.token_counts.values()) for offer in offers)
     counted = all(len(offer.token_counts) >= len(offer.tools) for offer in offers)
     exact = counted and all(offer.tokens_exact for offer in offers)
-    numbers: dict[str, Any] = msgspec.to_builtins(savings(exposed_tokens=exposed, meta_tokens=META_TOKENS, exact=exact))
-    return {**numbers, "counted": counted}
+    return {**savings(exposed, exact=exact), "counted": counted}
