@@ -15,10 +15,11 @@ import contextlib
 import hashlib
 import importlib.util
 import logging
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -76,18 +77,6 @@ class Header(msgspec.Struct, frozen=True):
     data_offsets: tuple[int, int]
 
 
-class Model(msgspec.Struct, frozen=True):
-    """The pieces of words and their numbers."""
-
-    vocab: dict[str, int]
-
-
-class TokenizerFile(msgspec.Struct, frozen=True):
-    """The part of a tokenizer's description that is used."""
-
-    model: Model
-
-
 def load(rerank: Rerank, folder: Path, source: Source = MINILM) -> Embedder | None:
     """Return the embedder of the installed package, or None: with `off`, without the package, or if it is unusable.
 
@@ -126,6 +115,8 @@ def read(archive: Path, folder: Path, source: Source) -> SentenceModel:
     with zipfile.ZipFile(archive) as packed:
         vocabulary = _vocabulary(packed, source)
         size = packed.getinfo(_WEIGHTS).file_size
+        if size > _MAX_WEIGHTS_BYTES:
+            raise ValueError("the weights are too large")
         if not weights.exists() or weights.stat().st_size != size:
             _unpack(packed, weights, source)
     arrays = dict(_arrays(weights))
@@ -155,7 +146,8 @@ def _vocabulary(packed: zipfile.ZipFile, source: Source) -> dict[str, int]:
         content = file.read(_MAX_TOKENIZER_BYTES)
     if hashlib.sha256(content).hexdigest() != source.tokenizer_sha256:
         raise ValueError("its tokenizer is another one than was tried")
-    return msgspec.json.decode(content, type=TokenizerFile).model.vocab
+    vocabulary: dict[str, int] = msgspec.json.decode(content)["model"]["vocab"]
+    return vocabulary
 
 
 def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:
@@ -164,8 +156,10 @@ def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:
     draft.unlink(missing_ok=True)
     draft.touch(mode=0o600, exist_ok=False)
     try:
-        with packed.open(_WEIGHTS) as file, draft.open("wb") as out:
-            digest = _copy(file, out)
+        with packed.open(_WEIGHTS) as file, draft.open("w+b") as out:
+            shutil.copyfileobj(file, out, _CHUNK_BYTES)
+            out.seek(0)
+            digest = hashlib.file_digest(out, "sha256").hexdigest()
         if digest != source.weights_sha256:
             raise ValueError("its weights are other ones than were tried")
         draft.replace(weights)
@@ -175,17 +169,6 @@ def _unpack(packed: zipfile.ZipFile, weights: Path, source: Source) -> None:
     for other in weights.parent.glob("*.safetensors"):  # of an earlier version
         if other != weights:
             other.unlink(missing_ok=True)
-
-
-def _copy(file: IO[bytes], out: IO[bytes]) -> str:
-    """Copy a file, at most 512 MiB of it, and return its SHA-256."""
-    digest = hashlib.sha256()
-    left = _MAX_WEIGHTS_BYTES
-    while left > 0 and (chunk := file.read(_CHUNK_BYTES)):
-        digest.update(chunk)
-        out.write(chunk)
-        left -= len(chunk)
-    return digest.hexdigest()
 
 
 def _arrays(path: Path) -> Iterator[tuple[str, Floats]]:

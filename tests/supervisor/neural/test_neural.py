@@ -7,6 +7,7 @@ import importlib
 import json
 import logging
 import os
+import shutil
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -347,10 +348,10 @@ def test_want_of_room_for_the_weights_leaves_nothing_behind_and_is_told(
     source = package(tmp_path)
     installed(source, tmp_path, monkeypatch)
 
-    def full(*_: object) -> str:
+    def full(*_: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("supervisor.neural.package._copy", full)
+    monkeypatch.setattr(shutil, "copyfileobj", full)
     with pytest.raises(OSError, match=os.strerror(28)):
         neural.load("auto", tmp_path / "model", source)
     assert list((tmp_path / "model").iterdir()) == []
