@@ -23,7 +23,7 @@ from supervisor.config import load
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
-from supervisor.host.loop.pauses import switch_often
+from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
 
 SERVER = Path(__file__).with_name("list_server.py")
 MIB = 1024 * 1024
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 async def _measured(case: Case, directory: Path) -> str:
-    switch_often()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     arguments = [str(SERVER), *map(str, (case.tools, case.size, case.page, case.capability))]
     entry = {"command": sys.executable, "args": arguments, "idle_timeout_s": 0}
     config = directory / "mcp.json"

@@ -6,6 +6,7 @@ and how late the loop is, is measured while the model works in threads beside it
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from actors.search import WORLD, Embedder, Index, Levels, text_of
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
-from supervisor.host.loop.pauses import switch_often
+from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.service.calls.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE
 
@@ -71,7 +72,7 @@ def _took_ms(index: Index, query: str) -> float:
 
 
 async def _beside_the_loop(index: Index, embedder: Embedder, queries: Sequence[str]) -> list[Row]:
-    switch_often()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     ticker = Ticker()
     bench = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
     waited: list[float] = []

@@ -7,6 +7,7 @@ tokenizer are the real ones. The idle phase before says what the machine itself 
 from __future__ import annotations
 
 import gc
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -24,7 +25,7 @@ from actors.messages import ServerListed
 from actors.registry.actor import Registry
 from benchmarks.honest import honest
 from benchmarks.search import Tool
-from supervisor.host.loop.pauses import keep_what_lives, switch_often
+from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.tokens.counting import TokenCounter
@@ -93,7 +94,7 @@ def run(count: int, per_server: int = PER_SERVER) -> dict[str, list[float]]:
 
 
 async def _measured(offers: Mapping[str, Offer], directory: Path) -> dict[str, list[float]]:
-    switch_often()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     ticker = Ticker()
     storms = [{name: changed(offers[name], turn) for name in sorted(offers)[:STORM]} for turn in range(3)]
     async with open_store(directory / "state.db") as store, trio.open_nursery() as nursery:
@@ -119,10 +120,10 @@ async def _phases(
     registry = Registry({name: ("stdio", offer) for name, offer in offers.items()}, memory, count, time.time)
     async with trio.open_nursery() as nursery:
         with ticker.phase("index at boot"):
-            keep_what_lives()
+            gc.freeze()
             await nursery.start(registry.run)
             await _until(registry, lambda: registry.catalogue.value.indexed)
-        keep_what_lives()
+        gc.freeze()
         with ticker.phase("vocabulary of tiktoken loaded"):
             await counter.count(Offer())
         with ticker.phase("count at boot"):

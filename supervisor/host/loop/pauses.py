@@ -25,6 +25,7 @@ from actors.kit import Latest
 from supervisor.host.loop.readiness import few_at_once
 
 SWITCH_INTERVAL_S = 0.001
+"""For the whole process, for good."""
 LONG_S = 0.005
 """A full search that took longer is not made again over the same things."""
 OFTEN = 2
@@ -33,16 +34,6 @@ NEVER = 1_000_000
 LEAST_GROWN = 500
 """Documents of an index that are worth another time."""
 Soon = Callable[[Callable[[], None]], None]
-
-
-def switch_often() -> None:
-    """Let threads take turns every millisecond. For the whole process, for good."""
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-
-
-def keep_what_lives() -> None:
-    """Take all that is there now out of the search for garbage. Takes microseconds; harmless when repeated."""
-    gc.freeze()
 
 
 def keep_many() -> None:
@@ -70,7 +61,7 @@ def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -
         searched_new, began = 0, clock()
         gc.collect()
         if clock() - began > LONG_S:
-            keep_what_lives()
+            gc.freeze()
 
     def watch(phase: Literal["start", "stop"], search: dict[str, int]) -> None:
         nonlocal searched_new
@@ -90,13 +81,13 @@ def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -
 
 @contextmanager
 def short_pauses() -> Iterator[None]:
-    switch_often()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with short_searches(trio.lowlevel.current_trio_token().run_sync_soon) as search:
         few_at_once(search)
         yield
 
 
-async def keep_catalogue(catalogue: Latest[Catalogue], keep: Callable[[], None] = keep_what_lives) -> None:
+async def keep_catalogue(catalogue: Latest[Catalogue], keep: Callable[[], None] = gc.freeze) -> None:
     """Shorten the searches for garbage, for ever: at once, as offers may be many, once the index is there, and whenever
     that has doubled: a daemon that knows no server yet learns ten thousand tools while it runs.
     """
