@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import Any
 
 import trio
 
 import supervisor
+from actors.kit.nursery import background
 from supervisor.commands.run import LISTENING
 from supervisor.demo.office import DEPARTMENTS
 
@@ -78,20 +80,15 @@ async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIter
     command = [sys.executable, "-m", "supervisor", "run", *options]
     environment = {**os.environ, "PYTHONPATH": PACKAGE_ROOT, "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as stderr:
-        process = await trio.lowlevel.open_process(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, env=environment
+        run = partial(
+            trio.run_process, command, stdin=DEVNULL, stdout=PIPE, stderr=stderr, env=environment, check=False
         )
-    try:
-        yield await _await_start(process, log)
-    finally:
-        # Whatever happened in the block: no daemon is left behind.
-        with trio.move_on_after(END_S, shield=True):
-            if process.returncode is None:
-                process.terminate()
-                await process.wait()
-        process.kill()
-        with trio.move_on_after(END_S, shield=True):
-            await process.wait()
+        async with background() as nursery:
+            process: trio.Process = await nursery.start(run)
+            try:
+                yield await _await_start(process, log)
+            finally:
+                nursery.cancel_scope.cancel()  # whatever happened in the block: no daemon is left behind
 
 
 async def _await_start(process: trio.Process, log: Path) -> DemoDaemon:
