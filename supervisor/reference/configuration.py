@@ -19,7 +19,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
-from supervisor.config.syntax.values import Key, keys_of
+from supervisor.config.syntax.values import keys_of
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -40,7 +40,7 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def _settings_table(struct: type[msgspec.Struct]) -> str:
-    keys, texts = keys_in(struct).values(), descriptions(struct)
+    keys, texts = keys_of(struct).values(), descriptions(struct)
     rows = ((f"`{key.name}`", key.expects, f"`{_default(key.default)}`", texts[key.name]) for key in keys)
     return table(("key", "takes", "default", "meaning"), rows)
 
@@ -52,11 +52,6 @@ def _default(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return msgspec.json.encode(value).decode()
-
-
-def keys_in(struct: type[msgspec.Struct]) -> dict[str, Key]:
-    """Return the keys of an object of the file; the name of a server is the key of that object."""
-    return {name: key for name, key in keys_of(struct).items() if name != "name"}
 
 
 def blocks() -> dict[str, str]:
@@ -95,7 +90,7 @@ def _members(struct: type[msgspec.Struct]) -> dict[str, Any]:
     # `_comment` and `//` are how people comment JSON; a misspelt key is still underlined.
     return {
         "type": "object",
-        "properties": {name: {**properties[name], "description": texts[name]} for name in keys_in(struct)},
+        "properties": {name: {**properties[name], "description": texts[name]} for name in keys_of(struct)},
         "patternProperties": {"^(_|//|#)": {}},
         "additionalProperties": False,
     }

@@ -16,7 +16,7 @@ from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import read_document
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import keys_of
-from supervisor.reference.configuration import descriptions, keys_in, schema
+from supervisor.reference.configuration import descriptions, schema
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "configuration.md"
@@ -26,16 +26,16 @@ EXAMPLES = ["container.json", "mcp.json", "vscode-mcp.json"]
 def test_every_field_of_the_structs_is_a_documented_key() -> None:
     derived = {"name", "kind", "passed"}
     assert set(keys_of(Settings)) == set(Settings.__struct_fields__)
-    assert set(keys_in(ServerConfig)) == set(ServerConfig.__struct_fields__) - derived
+    assert set(keys_of(ServerConfig)) == set(ServerConfig.__struct_fields__) - derived
     for struct in (Settings, ServerConfig, OAuthConfig):
         texts = descriptions(struct)
-        for key in keys_in(struct).values():
+        for key in keys_of(struct).values():
             assert texts[key.name].endswith("."), key.name
             assert f"| `{key.name}` | {key.expects} |" in DOCUMENT.read_text(encoding="utf-8")
 
 
 def test_no_key_is_both_ours_and_another_programs() -> None:
-    assert not set(keys_in(ServerConfig)) & set(FOREIGN)
+    assert not set(keys_of(ServerConfig)) & set(FOREIGN)
 
 
 def test_the_json_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_the_command_prints_the_schema() -> None:
 
 def test_each_word_that_a_setting_takes_is_explained_by_its_name() -> None:
     texts = descriptions(ServerConfig)
-    for key in keys_in(ServerConfig).values():
+    for key in keys_of(ServerConfig).values():
         if isinstance(key.type, msgspec.inspect.LiteralType) and key.name in ("ask", "era", "restart"):
             assert all(f"`{word}`: " in texts[key.name] for word in key.type.values), key.name
 

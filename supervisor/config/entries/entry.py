@@ -15,7 +15,7 @@ from supervisor.config.syntax.units import MIB, Ask, Count, Derived, Eras, Kind,
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """One entry of `mcpServers`, expanded and validated. Unexpanded if it is `disabled`."""
 
-    name: str
+    name: Derived[str]
     """The key of the entry."""
     command: str = ""
     """Program of a local server: a path, or a name looked up in `PATH`."""

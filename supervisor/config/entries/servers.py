@@ -88,7 +88,7 @@ class _Entry:
             self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
             return None
         meant = self._refuse_unknown()
-        self._own, self._spelled = translate(self._members, keys_of(ServerConfig).keys() - {"name"})
+        self._own, self._spelled = translate(self._members, keys_of(ServerConfig).keys())
         as_written: tuple[Remark, ...] = ()
         if self._types():
             as_written = tuple(remarks(self._own))
