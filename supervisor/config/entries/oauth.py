@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from supervisor.config.entries.limits import is_address
 from supervisor.config.syntax.keys import is_comment, nearest
 from supervisor.config.syntax.units import Grant, SigningAlgorithm
 from supervisor.config.syntax.values import keys_of
@@ -77,18 +77,12 @@ def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[
 def check(own: Mapping[str, Any], problem: Problem) -> None:
     """Record what is of the right type, but of no use."""
     for key in _ADDRESSES:
-        if own.get(key) and not _is_address(own[key], secure=key == "client_metadata_url"):
+        text = own.get(key, "")
+        insecure = key == "client_metadata_url" and not text.lower().startswith("https:")
+        if text and (insecure or not is_address(text, "http")):
             problem(key, "is not an address", "it begins with https://")
     machine = own.get("grant") == "client_credentials"
     if machine and not (own.get("client_id") and (own.get("client_secret") or own.get("private_key"))):
         problem("grant", "a client that logs in for itself has to be known", 'give "client_id" and "client_secret"')
     if (own.get("client_secret") or own.get("private_key")) and not own.get("client_id"):
         problem("client_id", "a secret is of a client", 'give "client_id", too')
-
-
-def _is_address(text: str, *, secure: bool) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in (("https",) if secure else ("http", "https")) and bool(parts.hostname)
-    except ValueError:
-        return False
