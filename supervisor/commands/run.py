@@ -33,16 +33,12 @@ LISTENING = "listening on "
 EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
 
 
-def config_places(environ: Mapping[str, str]) -> list[Path]:
-    own = [Path(environ["HOME"]) / ".config" / "mcpvisor" / "mcp.json"] if environ.get("HOME") else []
-    return [Path("mcp.json"), Path(".mcp.json"), *own]
-
-
 def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the given file, or the first one that exists. Raises `ConfigError` that names where it looked."""
     if given is not None:
         return given
-    places = config_places(environ)
+    own = [Path(environ["HOME"]) / ".config" / "mcpvisor" / "mcp.json"] if environ.get("HOME") else []
+    places = [Path("mcp.json"), Path(".mcp.json"), *own]
     for place in places:
         if is_file(str(place)):
             return place

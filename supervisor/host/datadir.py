@@ -17,7 +17,7 @@ import os
 import pwd
 import secrets
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, get_args
@@ -98,8 +98,18 @@ def problems_of(root: Path) -> list[ConfigError]:
     problem = _trouble_with(root, about)
     if problem is not None:
         return [problem]
-    files = [(examine, root / _DATABASE), *((_read_key, root / f"{name}.key") for name in get_args(KeyName))]
-    return [refusal for examination, path in files for refusal in _examine(examination, path)]
+    keys = ((_read_key, root / f"{name}.key") for name in get_args(KeyName))
+    problems: list[ConfigError] = []
+    for examination, path in ((examine, root / _DATABASE), *keys):
+        try:
+            examination(path)
+        except FileNotFoundError:
+            continue
+        except ConfigError as error:
+            problems.append(error)
+        except OSError as error:
+            problems.append(_unusable(path, error))
+    return problems
 
 
 def _trouble_with(root: Path, about: os.stat_result) -> ConfigError | None:
@@ -128,18 +138,6 @@ def _user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user id {uid}"
-
-
-def _examine(examination: Callable[[Path], object], path: Path) -> list[ConfigError]:
-    try:
-        examination(path)
-    except FileNotFoundError:
-        return []
-    except ConfigError as error:
-        return [error]
-    except OSError as error:
-        return [_unusable(path, error)]
-    return []
 
 
 def default_data_dir(environ: Mapping[str, str]) -> Path:
