@@ -84,7 +84,6 @@ PURE = (
     "actors.transport.mask",
     "actors.transport.redaction",
     "actors.transport.side_output",
-    "actors.transport.tail",
     "actors.transport.stdio.installer",
     "supervisor.config.*",
     "supervisor.metatools.*",

@@ -51,12 +51,10 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Counters(msgspec.Struct, kw_only=True):
-    """What a connection tolerated or saw so far; plain numbers for the status page."""
+    """What came over a connection so far."""
 
     stdout_noise: int = 0
     messages_received: int = 0
-    messages_sent: int = 0
-    stderr_bytes: int = 0
 
 
 class Incoming(msgspec.Struct, frozen=True):

@@ -35,19 +35,18 @@ def line_of(message: Outgoing) -> bytes:
 
 
 def write_lines_at_once(
-    messages: Sequence[Outgoing], write: Callable[[bytes], bool], left: Callable[[int], None], counters: Counters
+    messages: Sequence[Outgoing], write: Callable[[bytes], bool], left: Callable[[int], None]
 ) -> bool:
     """Write messages, see `Connection.send_at_once`; `write` writes all that it is given, or nothing."""
     text = line_of(messages[0]) if len(messages) == 1 else b"".join(map(line_of, messages))
     if len(text) > ATOMIC_BYTES or not write(text):
         return False
-    counters.messages_sent += len(messages)
     left(len(messages))
     return True
 
 
 async def write_lines(
-    messages: Sequence[Outgoing], write: Write, left: Callable[[int], None], counters: Counters, timeout_s: float
+    messages: Sequence[Outgoing], write: Write, left: Callable[[int], None], timeout_s: float
 ) -> bool:
     """Write messages; see `Connection.send`. False if nothing was taken for `timeout_s`. Raises what `write` does."""
     lines = list(map(line_of, messages))
@@ -62,7 +61,6 @@ async def write_lines(
         rest, written = rest[taken:], written + taken
         if begun < len(lines):
             before, begun = begun, bisect_left(ends, written) + 1  # whoever ends there or later is the last one touched
-            counters.messages_sent += begun - before
             left(begun - before)
     return True
 

@@ -59,7 +59,7 @@ class Session:
         self._stop_s = stop_s
         self._asked = False
         self.counters = Counters()
-        self.asides = Asides(0)
+        self.asides = Asides()
         self._arrived: Mailbox[Incoming] = Mailbox(MAX_ARRIVED)
         self._newest = _Unread()
         self._exit: Exit | None = None
@@ -77,7 +77,6 @@ class Session:
 
     def count(self, message: Outgoing) -> None:
         """Take that a message is sent; the first one that is no greeting tells that the greeting is done."""
-        self.counters.messages_sent += 1
         if self._greeted_at is None and message.method not in _GREETINGS:
             self._greeted_at = trio.current_time()
 

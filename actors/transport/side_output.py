@@ -1,6 +1,8 @@
 """What a server writes beside its messages: stderr, and lines of stdout that are no messages. Pure.
 
-The newest of both is kept here for one connection; whoever wants all of it listens.
+The newest of both is kept here for one connection; whoever wants all of it listens. It is text of a stranger, which may
+hold terminal escapes, bidirectional overrides or no text at all: it is kept as bytes (draining must be cheap: a full
+pipe blocks the server) and made visible only when somebody looks.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Literal
 
 from actors.protocol.wire.framing import Line
 from actors.transport.mask import Mask
-from actors.transport.tail import Tail
+from actors.transport.redaction import without_secrets
 
 Source = Literal["stderr", "stdout", "supervisor"]
 """Where a line about a server comes from: its stderr, noise on its stdout, or us."""
@@ -22,8 +24,11 @@ NOISE_LINES = 20
 """Of one read, that many lines that are no messages are told of."""
 NOISE_BYTES = 64 * 1024
 """Of each; a line may be as long as a message."""
-NOISE_KEPT_BYTES = 16 * 1024
-"""The newest of them are kept: a server that ends may have said there why."""
+KEPT_BYTES = 16 * 1024
+"""So much of the newest is kept: to make it visible takes a few milliseconds."""
+_LINE_CHARACTERS = 1000
+_BEYOND = 400
+"""What begins to look like a secret before a line is cut is recognised within so many characters more."""
 
 
 def ignore(source: Source, data: bytes) -> None:
@@ -31,40 +36,84 @@ def ignore(source: Source, data: bytes) -> None:
 
 
 class Asides:
-    """Of one connection. `hear` may be set at any time; it gets what comes from then on."""
+    """Of one connection. `hear` may be set at any time; it gets what comes from then on.
 
-    def __init__(self, max_bytes: int, mask: Mask | None = None) -> None:
+    `mask` hides the secrets that are configured; what looks like one is hidden as well.
+    """
+
+    def __init__(self, mask: Mask | None = None) -> None:
         self.hear: Hear = ignore
-        self._tail = Tail(max_bytes, mask)
-        self._noise = Tail(NOISE_KEPT_BYTES, mask)
+        self._stderr = Tail(mask)
+        self._noise = Tail(mask)
         self._shown: tuple[int, str] | None = None
 
     def stderr(self, data: bytes) -> None:
-        self._tail.feed(data)
+        self._stderr.feed(data)
         self._shown = None
         self.hear("stderr", data)
 
     def noise(self, lines: list[Line]) -> None:
         """Tell of the last lines of a read that are no messages."""
-        self._hear_stdout(b"\n".join(_cut(line) for line in lines[-NOISE_LINES:]) + b"\n")
-
-    def nonsense(self, line: Line) -> None:
-        """Tell of a line that looked like a message and is none."""
-        self._hear_stdout(_cut(line) + b"\n")
+        cut = [(line if isinstance(line, bytes) else line.head)[:NOISE_BYTES] for line in lines[-NOISE_LINES:]]
+        data = b"\n".join(cut) + b"\n"
+        self._noise.feed(data)
+        self.hear("stdout", data)
 
     def last_stderr(self, lines: int) -> str:
         if self._shown is None or self._shown[0] != lines:  # whoever sees an exit asks: it takes up to 10 ms
-            self._shown = lines, self._tail.text(lines)
+            self._shown = lines, self._stderr.text(lines)
         return self._shown[1]
 
     def last_stdout(self, lines: int) -> str:
         """Return the newest `lines` lines of stdout that were no messages, as `last_stderr` does."""
         return self._noise.text(lines)
 
-    def _hear_stdout(self, lines: bytes) -> None:
-        self._noise.feed(lines[-NOISE_KEPT_BYTES:])
-        self.hear("stdout", lines)
+
+class Tail:
+    """The newest bytes of an output, at most `max_bytes`."""
+
+    def __init__(self, mask: Mask | None = None, max_bytes: int = KEPT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._mask = mask or Mask({})
+        self._kept = b""
+        self._whole = True
+
+    def feed(self, data: bytes) -> None:
+        kept = self._kept + data[-self._max_bytes :]
+        self._whole = self._whole and len(self._kept) + len(data) <= self._max_bytes
+        self._kept = kept[-self._max_bytes :]
+
+    def text(self, lines: int) -> str:
+        """Return the newest `lines` lines with everything unprintable escaped, each cut at 1000 characters."""
+        if lines <= 0:
+            return ""
+        newest = self._safe_text().rstrip().split("\n")[-lines:]
+        kept = without_secrets("\n".join(line[: _LINE_CHARACTERS + _BEYOND] for line in newest)).split("\n")
+        return "\n".join(visible(line.rstrip("\r")) for line in kept)
+
+    def _safe_text(self) -> str:
+        """Return what is kept, masked.
+
+        Where older text is missing, neither what may be the rest of a secret that began in it, nor the rest of that
+        line, or word if there is no other line: what would tell that it is a secret may be gone. It is masked before it
+        is cut, so that the cut does not hide a part of another secret from the mask.
+        """
+        text = self._mask(self._kept.decode(errors="replace"))
+        if self._whole:
+            return text
+        text = text[self._mask.longest :]
+        rests = (text.partition(end)[2] for end in ("\n", " "))
+        return next((rest for rest in rests if rest.strip()), text)
 
 
-def _cut(line: Line) -> bytes:
-    return (line if isinstance(line, bytes) else line.head)[:NOISE_BYTES]
+def visible(text: str) -> str:
+    """Return one line of text with unprintable characters as escapes, cut at 1000 characters."""
+    if len(text) > _LINE_CHARACTERS:
+        text = text[:_LINE_CHARACTERS] + "…"
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\t" else _escape(letter) for letter in text)
+
+
+def _escape(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")

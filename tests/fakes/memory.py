@@ -87,11 +87,10 @@ class _Pipe:
 class MemoryPeer:
     """The server's side: its stdin, stdout and stderr."""
 
-    def __init__(self, stderr_bytes: int) -> None:
+    def __init__(self) -> None:
         self._stdin = _Pipe()
         self._stdout = _Pipe()
-        self.asides = Asides(stderr_bytes)
-        self._stderr_bytes = 0
+        self.asides = Asides()
         self.work = Work()
         """What a process would have done so far: set it to look busy."""
 
@@ -103,9 +102,7 @@ class MemoryPeer:
 
     def log(self, text: str) -> None:
         """Write to stderr, which never blocks."""
-        data = text.encode(errors="surrogateescape")
-        self._stderr_bytes += len(data)
-        self.asides.stderr(data)
+        self.asides.stderr(text.encode(errors="surrogateescape"))
 
     def close_input(self) -> None:
         """Read no more: the client's next send fails."""
@@ -132,17 +129,15 @@ class MemoryTransport:
         max_line_bytes: int = 16 * 1024 * 1024,
         stop_s: float = 4.0,
         write_timeout_s: float = 10.0,
-        stderr_bytes: int = 262144,
     ) -> None:
         self._serve = serve
         self._write_timeout_s = write_timeout_s
         self._max_line_bytes = max_line_bytes
         self._stop_s = stop_s
-        self._stderr_bytes = stderr_bytes
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[MemoryConnection]:
-        peer = MemoryPeer(self._stderr_bytes)
+        peer = MemoryPeer()
         connection = MemoryConnection(peer, self._max_line_bytes, self._stop_s, self._write_timeout_s)
         async with background() as nursery:
             nursery.start_soon(connection._run, self._serve)
@@ -171,13 +166,13 @@ class MemoryConnection:
 
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
         try:
-            return await write_lines(messages, self._peer._stdin.write_some, left, self.counters, self._write_timeout_s)
+            return await write_lines(messages, self._peer._stdin.write_some, left, self._write_timeout_s)
         except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
 
     def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
         """Write lines if there is room for all of them."""
-        return write_lines_at_once(messages, self._peer._stdin.write_at_once, left, self.counters)
+        return write_lines_at_once(messages, self._peer._stdin.write_at_once, left)
 
     async def wait_input_closed(self) -> None:
         """Wait until the server reads no more, or until its end once it was asked to end."""
@@ -229,7 +224,6 @@ class MemoryConnection:
         finally:
             self._peer.close_input()
             self._peer.close_output()
-            self.counters.stderr_bytes = self._peer._stderr_bytes
             self._exit = Exit(
                 code=code,
                 signal=_KILLED if code is None else None,

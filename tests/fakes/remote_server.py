@@ -75,7 +75,7 @@ class _Behind:
 
     def __init__(self, session: str) -> None:
         self.session = session
-        self.peer = MemoryPeer(1024)
+        self.peer = MemoryPeer()
         self.calls = 0
         self.unasked_send, self.unasked = trio.open_memory_channel[bytes](100)  # noqa: TID251  (a fake)
         self._open: dict[Any, trio.MemorySendChannel[bytes]] = {}

@@ -49,7 +49,7 @@ class SocketServer:
             return
         socket = await request.accept(subprotocol=self.subprotocol)
         self.sockets.append(socket)
-        peer = MemoryPeer(1024)
+        peer = MemoryPeer()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._hear, socket, peer)

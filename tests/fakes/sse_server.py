@@ -75,7 +75,7 @@ class SseServer:
 
     async def _listened(self, request: Request) -> None:
         session = str(len(self.requests))
-        self._peers[session] = peer = MemoryPeer(1024)
+        self._peers[session] = peer = MemoryPeer()
         self._streams.append(request.stream)
         try:
             await request.begin_events()

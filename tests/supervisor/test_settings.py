@@ -34,7 +34,7 @@ OWN = {
     ServeSettings: {"send_timeout_s", "graceful_timeout_s", "frames"},
     ServerSettings: {"installer", "terms"},
     HttpLimits: {"stop_s"},
-    ProcessLimits: {"reap_s", "stderr_ring_bytes"},
+    ProcessLimits: {"reap_s"},
 }
 """What is not taken over: it is computed, or no setting."""
 

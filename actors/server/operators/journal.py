@@ -22,8 +22,7 @@ import msgspec
 from actors.kit import Latest
 from actors.transport.mask import Mask
 from actors.transport.redaction import HIDDEN, KeyLines, without_secrets
-from actors.transport.side_output import Source
-from actors.transport.tail import visible
+from actors.transport.side_output import Source, visible
 
 Level = Literal["debug", "info", "warning"]
 Tell = Callable[[Level, str], None]

@@ -80,8 +80,8 @@ class Link:
             return self.talk.receive(message, spoiled_by, stream)
         except ProtocolViolation:
             if self.process.connection is not None:
-                self.process.connection.asides.nonsense(
-                    text_of(message) if isinstance(message, DecodedLine) else message
+                self.process.connection.asides.noise(
+                    [text_of(message) if isinstance(message, DecodedLine) else message]
                 )
             raise
 

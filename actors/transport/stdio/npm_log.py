@@ -16,8 +16,8 @@ import trio
 
 from actors.kit.paths import ends_of, names_in
 from actors.transport.redaction import without_secrets
+from actors.transport.side_output import visible
 from actors.transport.stdio.installer import NPM, installer_of
-from actors.transport.tail import visible
 
 LOOK_S = 3.0
 MAX_LOGS = 32

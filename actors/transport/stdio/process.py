@@ -60,7 +60,6 @@ class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
     stop_eof_s: float = 2.0
     stop_term_s: float = 2.0
     reap_s: float = 1.0
-    stderr_ring_bytes: int = 256 * 1024
 
 
 class ProcessTransport:
@@ -125,7 +124,7 @@ class ProcessConnection:
         self._stdout = _fd_stream(contained.process.stdout)
         self._stderr = _fd_stream(contained.process.stderr)
         self._splitter = LineSplitter(limits.max_line_bytes)
-        self.asides = Asides(limits.stderr_ring_bytes, mask)
+        self.asides = Asides(mask)
         self._launch = launch
         self._mask = mask
         self._background = trio.CancelScope(shield=True)
@@ -145,14 +144,12 @@ class ProcessConnection:
 
     async def send(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
         try:
-            return await write_lines(
-                messages, self._stdin.write_some, left, self.counters, self._limits.write_timeout_s
-            )
+            return await write_lines(messages, self._stdin.write_some, left, self._limits.write_timeout_s)
         except trio.BrokenResourceError:
             raise ServerExited("the server no longer reads its input") from None
 
     def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
-        return write_lines_at_once(messages, self._stdin.write_at_once, left, self.counters)
+        return write_lines_at_once(messages, self._stdin.write_at_once, left)
 
     async def wait_input_closed(self) -> None:
         """Wait until the last process that could read the input has closed it, or until the exit."""
@@ -258,7 +255,6 @@ class ProcessConnection:
     async def _drain_stderr(self) -> None:
         with suppress(*_GONE):
             while data := await self._stderr.receive_some(_CHUNK_BYTES):
-                self.counters.stderr_bytes += len(data)
                 self.asides.stderr(data)
         self._stderr_over.set()
 

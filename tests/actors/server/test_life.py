@@ -21,7 +21,7 @@ from actors.messages import ReadServer, ServerChanged, StopServer
 from actors.server import ServerSettings
 from actors.server.inbox import ProcessExit, Received, TimerFired
 from actors.transport.base import Connection, Exit
-from actors.transport.tail import Tail
+from actors.transport.side_output import Tail
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.late_clock import lasting
 from tests.fakes.mcp_server import FakeServer

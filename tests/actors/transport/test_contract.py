@@ -167,12 +167,10 @@ async def answers(connection: Connection, count: int) -> list[str]:
 @every_transport
 async def test_every_request_is_answered_once_and_all_is_counted(row: Row) -> None:
     async with row.connected() as connection:
-        before = connection.counters.messages_sent
         ids = [f"n{number}" for number in range(20)]
         assert await say(connection, *(row.request(id_) for id_ in ids)) == 20
         answered = await answers(connection, 20)
         assert (answered if row.ordered else sorted(answered)) == (ids if row.ordered else sorted(ids))
-        assert connection.counters.messages_sent - before == 20
         assert connection.counters.messages_received == 21
 
 

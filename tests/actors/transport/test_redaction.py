@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from actors.transport.redaction import MAX_PLACES, KeyLines, without_secrets
-from actors.transport.tail import Tail
+from actors.transport.side_output import Tail
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEowIBAAKCAQEA7a\n" * 3 + "-----END RSA PRIVATE KEY-----"
@@ -109,13 +109,13 @@ def test_what_is_no_secret_is_shown(printed: str) -> None:
 
 
 def test_a_debug_page_shows_no_token_that_a_server_printed_of_its_own() -> None:
-    tail = Tail(256 * 1024)
+    tail = Tail()
     tail.feed(b"request failed: {'Authorization': 'Bearer sk-proj-abcdefghijklmnopqrst'}\n")
     assert tail.text(20) == "request failed: {'Authorization': 'Bearer ***'}"
 
 
 def test_a_secret_where_a_line_is_cut_does_not_show_its_beginning() -> None:
-    tail = Tail(256 * 1024)
+    tail = Tail()
     tail.feed(b"x" * 980 + b" ghp_" + b"a1B2" * 9 + b"\n")
     assert "ghp_" not in tail.text(1)
 
