@@ -426,7 +426,7 @@ MANY_PARAMETERS = {
     "supervisor.metatools.answers.page.Page.build": "what is known of a query beside its words",
     "supervisor.servers.children.Servers.__init__": "made once, by the daemon",
     "supervisor.service.parts.ServiceParts.__init__": "made once, by the daemon",
-    "supervisor.store.write_behind.open_store": "six times and bounds, of which tests set one",
+    "supervisor.store.tables.open_store": "six times and bounds, of which tests set one",
 }
 """Functions that take more than others may, and why."""
 

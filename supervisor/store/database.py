@@ -20,7 +20,6 @@ import msgspec
 
 from actors.kit import is_want
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
-from supervisor.store.records import ERA_TTL_S, EraName, SavedEra, SavedGrant, SavedServer, ToolUsage
 from supervisor.store.writes import Write
 
 log = logging.getLogger(__name__)
@@ -89,30 +88,6 @@ class Database:
                     dropped += 1
         return dropped
 
-    def load_servers(self) -> dict[str, SavedServer]:
-        rows = self._rows(tuple[str, str, bytes, float], "SELECT name, digest, payload, updated_at FROM servers")
-        return {name: SavedServer(digest=digest, payload=made, updated_at=at) for name, digest, made, at in rows}
-
-    def load_eras(self, now: float) -> dict[str, SavedEra]:
-        """Return the era verdicts that have not expired at `now`, by launch digest; expired ones are removed."""
-        # A date in the future was written by a wrong clock, and would otherwise never expire.
-        expired = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
-        values = (now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
-        sql = f"SELECT digest, era, updated_at FROM eras WHERE NOT {expired}"
-        rows = self._rows(tuple[str, EraName, float], sql, values)
-        self._tidy(f"DELETE FROM eras WHERE {expired}", values)
-        return {digest: SavedEra(era=era, updated_at=at) for digest, era, at in rows}
-
-    def load_ended_sessions(self, now: float) -> dict[str, float]:
-        """Return the expiry (unix s) of each ended session that is not past at `now`; expired ones are removed."""
-        rows = self._rows(tuple[str, float], "SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?", (now,))
-        self._tidy("DELETE FROM ended_sessions WHERE expires_at <= ?", (now,))
-        return dict(rows)
-
-    def load_usage(self) -> list[ToolUsage]:
-        columns = ", ".join(ToolUsage.__struct_fields__)
-        return self._rows(ToolUsage, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
-
     def load_vectors(self, digests: Sequence[bytes], now: float) -> dict[bytes, bytes]:
         """Return what is kept under these digests, and note that it was used at `now`."""
         vectors: dict[bytes, bytes] = {}
@@ -120,20 +95,19 @@ class Database:
             some = digests[first : first + _DIGESTS]
             marks = ", ".join("?" * len(some))
             sql = f"SELECT digest, levels FROM vectors WHERE digest IN ({marks})"
-            vectors |= self._rows(tuple[bytes, bytes], sql, some)
+            vectors |= self.load(tuple[bytes, bytes], sql, some)
             self._tidy(f"UPDATE vectors SET used_at = ? WHERE digest IN ({marks})", (now, *some))
         return vectors
 
-    def load_disabled(self) -> frozenset[str]:
-        return frozenset(name for (name,) in self._rows(tuple[str], "SELECT name FROM disabled_servers"))
+    def load(self, kind: type[Row], query: str, values: Sequence[object] = (), tidy: str = "") -> list[Row]:
+        """Return the rows whose values have the right types, as SQLite keeps any; the log tells how many have not.
 
-    def load_grants(self) -> list[SavedGrant]:
-        return self._rows(SavedGrant, f"SELECT {', '.join(SavedGrant.__struct_fields__)} FROM grants")
-
-    def _rows(self, kind: type[Row], sql: str, values: Sequence[object] = ()) -> list[Row]:
-        """Return the rows whose values have the right types, as SQLite keeps any; the log tells how many have not."""
+        What the statement `tidy` removes, with the same values, is not among them.
+        """
         with self._use() as connection:
-            fetched = connection.execute(sql, values).fetchall()
+            fetched = connection.execute(query, values).fetchall()
+        if tidy:
+            self._tidy(tidy, values)
         rows: list[Row] = []
         for row in fetched:
             with contextlib.suppress(msgspec.ValidationError):

@@ -56,15 +56,15 @@ class StoreMemory:
         changed: list[str] = []
         digests = self._digests()
         for name, digest in digests.items():
-            row = saved.get(name)
             await trio.lowlevel.checkpoint()  # reading one catalogue is a pause of its own
-            if row is None:
+            if name not in saved:
                 continue
-            if row.digest != digest:
+            valid_for, payload = saved[name]
+            if valid_for != digest:
                 changed.append(name)
                 continue
             try:
-                offers[name] = decode_offer(row.payload)
+                offers[name] = decode_offer(payload)
             except json.UnreadableJson:
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
         if changed:
@@ -72,5 +72,4 @@ class StoreMemory:
         for name in saved.keys() - set(self._configured()):
             self._store.forget_server(name)
         by_digest = await self._store.load_eras(now)
-        eras: dict[str, Era] = {name: by_digest[digest].era for name, digest in digests.items() if digest in by_digest}
-        return offers, eras
+        return offers, {name: by_digest[digest] for name, digest in digests.items() if digest in by_digest}

@@ -11,13 +11,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from actors.principal import Principal
+from actors.protocol.agreement.versions import Era
 
-EraName = Literal["legacy", "modern"]
 DAY_S = 86_400.0
 
 # A stale legacy verdict keeps succeeding silently, so it must be asked again; a stale modern one fails loudly at the
 # first request. The second bound only keeps verdicts of launches that no longer exist from piling up.
-ERA_TTL_S: dict[EraName, float] = {"legacy": 7 * DAY_S, "modern": 90 * DAY_S}
+ERA_TTL_S: dict[Era, float] = {"legacy": 7 * DAY_S, "modern": 90 * DAY_S}
 
 
 ALL_UNTIL = "*"
@@ -26,14 +26,6 @@ ALL_UNTIL = "*"
 
 MAX_VECTORS = 50_000
 """Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
-
-
-class SavedServer(msgspec.Struct, frozen=True, kw_only=True):
-    """The catalogue part of one server: `payload` is one encoded snapshot, valid for the launch `digest`."""
-
-    digest: str
-    payload: bytes
-    updated_at: float
 
 
 class SavedGrant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -47,13 +39,6 @@ class SavedGrant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     def __repr__(self) -> str:
         return f"SavedGrant(server={self.server!r}, ...)"
-
-
-class SavedEra(msgspec.Struct, frozen=True, kw_only=True):
-    """The era verdict of one launch."""
-
-    era: EraName
-    updated_at: float
 
 
 class ToolUsage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -6,14 +6,13 @@ number of servers, principals and tools, launches, vectors and ended sessions, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 from msgspec.structs import astuple
 
-from actors.principal import Principal
-from supervisor.store.records import ALL_UNTIL, MAX_VECTORS, EraName, SavedGrant, ToolUsage
+from supervisor.store.records import ToolUsage
 
 Key = tuple[str, ...]
 MAX_KEYS = 50_000
@@ -30,11 +29,6 @@ _ADD_USAGE = (
     " failures = failures + excluded.failures, total_ms = total_ms + excluded.total_ms,"
     " waited_ms = waited_ms + excluded.waited_ms"
 )
-_FORGET_VECTORS = (
-    "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
-)
-_EXPIRE_SESSIONS = "DELETE FROM ended_sessions WHERE expires_at <= ?"
-_END_SESSION = "INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)"
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -47,52 +41,6 @@ class Write(msgspec.Struct, frozen=True):
     @property
     def statements(self) -> tuple[Statement, ...]:
         return self._statements if self.usage is None else ((_ADD_USAGE, astuple(self.usage)),)
-
-
-def save_server(name: str, digest: str, payload: Payload, now: float) -> Write:
-    return Write(
-        ("server", name), (("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", (name, digest, payload, now)),)
-    )
-
-
-def forget_server(name: str) -> Write:
-    return Write(("server", name), (("DELETE FROM servers WHERE name = ?", (name,)),))
-
-
-def switch_server(name: str, now: float, *, disabled: bool) -> Write:
-    on, off = "DELETE FROM disabled_servers WHERE name = ?", "INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)"
-    return Write(("switch", name), ((off, (name, now)) if disabled else (on, (name,)),))
-
-
-def save_grant(grant: SavedGrant, now: float) -> Write:
-    statement = "INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?)"
-    return Write(("grant", grant.principal, grant.server), ((statement, (*astuple(grant), now)),))
-
-
-def forget_grant(principal: Principal, server: str) -> Write:
-    statement = "DELETE FROM grants WHERE principal = ? AND server = ?"
-    return Write(("grant", principal, server), ((statement, (principal, server)),))
-
-
-def save_era(digest: str, era: EraName, now: float) -> Write:
-    return Write(("era", digest), (("INSERT OR REPLACE INTO eras VALUES (?, ?, ?)", (digest, era, now)),))
-
-
-def save_vectors(vectors: Mapping[bytes, bytes], now: float) -> Write:
-    """A batch of texts is embedded once; its first digest stands for it."""
-    insert = "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)"
-    saved = [(insert, (digest, levels, now)) for digest, levels in vectors.items()]
-    return Write(("vectors", next(iter(vectors), b"").hex()), (*saved, (_FORGET_VECTORS, (MAX_VECTORS,))))
-
-
-def end_session(digest: str, expires_at: float, now: float) -> Write:
-    """Those that have expired `now` go with the same write."""
-    return Write(("session", digest), ((_EXPIRE_SESSIONS, (now,)), (_END_SESSION, (digest, expires_at))))
-
-
-def end_sessions_until(moment: float) -> Write:
-    """One row in the place of each session that expires by then."""
-    return Write(("sessions",), ((_EXPIRE_SESSIONS, (moment,)), (_END_SESSION, (ALL_UNTIL, moment))))
 
 
 def add_usage(usage: ToolUsage) -> Write:

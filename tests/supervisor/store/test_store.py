@@ -15,11 +15,11 @@ from actors.catalogue.offer import Offer, encode_offer
 from actors.errors import ConfigError
 from actors.kit import Conditions
 from actors.principal import LOCAL
-from supervisor.store import ALL_UNTIL, ERA_TTL_S, SavedEra, SavedServer, Store, ToolUsage, open_store
+from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, open_store
 from supervisor.store.database import Database
 from supervisor.store.file import examine, move_aside
 from supervisor.store.memory import StoreMemory
-from supervisor.store.writes import save_server
+from supervisor.store.writes import Write
 from tests.fakes.want import no_threads
 
 NOW = 1_000_000.0
@@ -27,6 +27,14 @@ NOW = 1_000_000.0
 
 def used(tool: str, *, calls: int = 1, failures: int = 0, total_ms: float = 10.0) -> ToolUsage:
     return ToolUsage(principal=LOCAL, server="files", tool=tool, calls=calls, failures=failures, total_ms=total_ms)
+
+
+def insert(name: str, payload: bytes) -> Write:
+    return Write(("server", name), (("INSERT OR REPLACE INTO servers VALUES (?, 'd', ?, 0.0)", (name, payload)),))
+
+
+def servers_in(database: Database) -> dict[str, bytes]:
+    return dict(database.load(tuple[str, bytes], "SELECT name, payload FROM servers"))
 
 
 def corrupted(path: Path) -> None:
@@ -49,9 +57,8 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         store.end_session("ab12", NOW + 60)
         store.add_usage([used("read", failures=1)])
     async with open_store(path) as store:
-        assert await store.load_servers() == {"files": SavedServer(digest="d1", payload=b"snapshot", updated_at=NOW)}
-        era = SavedEra(era="modern", updated_at=NOW)
-        assert await store.load_eras(NOW) == {"d1": era}
+        assert await store.load_servers() == {"files": ("d1", b"snapshot")}
+        assert await store.load_eras(NOW) == {"d1": "modern"}
         assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
         assert await store.load_usage() == [used("read", failures=1)]
         assert (store.state, store.status().lost_writes) == ("ok", 0)
@@ -87,7 +94,7 @@ async def test_a_reader_finds_what_was_queued_before_it(path: Path) -> None:
     async with open_store(path, linger_s=3600) as store:
         store.save_server("files", "d1", b"old")
         store.save_server("files", "d2", b"new")
-        assert (await store.load_servers())["files"].payload == b"new"
+        assert (await store.load_servers())["files"] == ("d2", b"new")
         store.forget_server("files")
         assert await store.load_servers() == {}
 
@@ -307,7 +314,7 @@ async def test_what_could_not_be_saved_is_saved_by_itself_once_the_lock_is_gone(
             other.execute("ROLLBACK")
         await saved(store)
         assert conditions.now() == []
-    assert Database(path).load_servers()["files"].payload == b"new"
+    assert servers_in(Database(path)) == {"files": b"new"}
 
 
 async def saved(store: Store) -> None:
@@ -367,7 +374,7 @@ async def test_at_the_end_what_waits_is_saved_even_if_no_thread_can_be_had(path:
             store.save_server("files", "d1", b"x")
             stack.enter_context(no_threads())
         assert store.status().pending_writes == 0
-    assert set(Database(path).load_servers()) == {"files"}
+    assert set(servers_in(Database(path))) == {"files"}
 
 
 async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> None:
@@ -398,7 +405,7 @@ async def test_a_file_that_vanished_is_made_anew(path: Path) -> None:
             file.unlink()
         store.save_server("mail", "d2", b"y")
         assert await store.flush()
-    assert set(Database(path).load_servers()) == {"mail"}
+    assert set(servers_in(Database(path))) == {"mail"}
 
 
 async def test_rows_with_values_of_other_types_are_not_used(path: Path) -> None:
@@ -473,21 +480,21 @@ async def test_a_write_after_closing_is_counted_and_raises_nothing(path: Path) -
 def test_a_batch_is_saved_whole_or_not_at_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(path)
     database.open()
-    batch = [save_server(name, "d", b"x", NOW) for name in ("a", "b")]
-    failing = [*batch, save_server("c", "d", b"x" * 100_000, NOW)]
+    batch = [insert(name, b"x") for name in ("a", "b")]
+    failing = [*batch, insert("c", b"x" * 100_000)]
     database.open().execute("PRAGMA max_page_count = 1")
     with pytest.raises(sqlite3.OperationalError, match="full"):
         database.write(failing)
-    assert database.load_servers() == {}
+    assert servers_in(database) == {}
     database.write(batch)
-    assert set(database.load_servers()) == {"a", "b"}
+    assert set(servers_in(database)) == {"a", "b"}
     database.close()
 
 
 async def test_vectors_are_kept_by_digest_and_those_used_longest_ago_are_dropped(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.store.writes.MAX_VECTORS", 3)
+    monkeypatch.setattr("supervisor.store.tables.MAX_VECTORS", 3)
     monkeypatch.setattr("supervisor.store.database._DIGESTS", 2)
     now = [NOW]
     async with open_store(path, clock=lambda: now[0]) as store:
@@ -564,7 +571,7 @@ async def test_a_database_of_an_earlier_version_keeps_what_is_in_it_and_gets_wha
             connection.execute(statement)
         connection.commit()
     async with open_store(path) as store:
-        assert await store.load_eras(NOW) == {"d1": SavedEra(era="modern", updated_at=NOW)}
+        assert await store.load_eras(NOW) == {"d1": "modern"}
         earlier = ToolUsage(principal=LOCAL, server="files", tool="read", calls=1, failures=0, total_ms=10.0)
         assert await store.load_usage() == [earlier]
         store.save_era("d2", "legacy")

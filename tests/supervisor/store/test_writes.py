@@ -7,11 +7,15 @@ from hypothesis import strategies as st
 
 from actors.principal import LOCAL
 from supervisor.store.records import ToolUsage
-from supervisor.store.writes import Write, WriteQueue, add_usage, forget_server, save_server
+from supervisor.store.writes import Write, WriteQueue, add_usage
 
 
 def save(name: str, payload: bytes = b"x") -> Write:
-    return save_server(name, "d", payload, 0.0)
+    return Write(("server", name), (("INSERT OR REPLACE INTO servers VALUES (?, ?)", (name, payload)),))
+
+
+def forget(name: str) -> Write:
+    return Write(("server", name), (("DELETE FROM servers WHERE name = ?", (name,)),))
 
 
 def use(calls: int) -> Write:
@@ -20,9 +24,9 @@ def use(calls: int) -> Write:
 
 def test_the_newest_write_of_a_key_wins() -> None:
     queue = WriteQueue()
-    writes: list[Write] = [save("a", b"1"), save("b"), save("a", b"2"), forget_server("b")]
+    writes: list[Write] = [save("a", b"1"), save("b"), save("a", b"2"), forget("b")]
     assert all(queue.put(write) for write in writes)
-    assert queue.take() == [save("a", b"2"), forget_server("b")]
+    assert queue.take() == [save("a", b"2"), forget("b")]
     assert len(queue) == 0
 
 

@@ -1,0 +1,154 @@
+"""What is kept in which table, saved and loaded; see `supervisor/store/file.py` for the tables themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+from msgspec.structs import astuple
+
+from actors.kit import Conditions
+from actors.principal import Principal
+from actors.protocol.agreement.versions import Era
+from supervisor.store.database import BUSY_TIMEOUT_S, Database
+from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedGrant, ToolUsage
+from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S, WriteBehind
+from supervisor.store.writes import MAX_KEYS, Payload, add_usage
+
+_FORGET_VECTORS = (
+    "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
+)
+_EXPIRE_SESSIONS = "DELETE FROM ended_sessions WHERE expires_at <= ?"
+_END_SESSION = "INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)"
+# A date in the future was written by a wrong clock, and would otherwise never expire.
+_EXPIRED_ERA = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
+
+
+class Store(WriteBehind):
+    """The daemon's memory across restarts, opened with `open_store`; moments are unix seconds.
+
+    None of its methods raises because of the disk. Loading is a checkpoint, and finds nothing if that cannot be read.
+    """
+
+    def save_server(self, name: str, digest: str, payload: Payload) -> None:
+        """Keep the encoded snapshot of a server, valid for the launch `digest`; encoded by the writer if it can be."""
+        values = (name, digest, payload, self._clock())
+        self._put(("server", name), ("INSERT OR REPLACE INTO servers VALUES (?, ?, ?, ?)", values))
+
+    def forget_server(self, name: str) -> None:
+        self._put(("server", name), ("DELETE FROM servers WHERE name = ?", (name,)))
+
+    async def load_servers(self) -> dict[str, tuple[str, bytes]]:
+        """Return the launch digest and the encoded snapshot of each server."""
+        rows = await self._load(tuple[str, str, bytes], "SELECT name, digest, payload FROM servers")
+        return {name: (digest, payload) for name, digest, payload in rows}
+
+    def switch_server(self, name: str, *, disabled: bool) -> None:
+        if disabled:
+            values = (name, self._clock())
+            self._put(("switch", name), ("INSERT OR REPLACE INTO disabled_servers VALUES (?, ?)", values))
+        else:
+            self._put(("switch", name), ("DELETE FROM disabled_servers WHERE name = ?", (name,)))
+
+    async def load_disabled(self) -> frozenset[str]:
+        return frozenset(name for (name,) in await self._load(tuple[str], "SELECT name FROM disabled_servers"))
+
+    def save_grant(self, grant: SavedGrant) -> None:
+        values = (*astuple(grant), self._clock())
+        statement = ("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?, ?)", values)
+        self._put(("grant", grant.principal, grant.server), statement)
+
+    def forget_grant(self, principal: Principal, server: str) -> None:
+        statement = ("DELETE FROM grants WHERE principal = ? AND server = ?", (principal, server))
+        self._put(("grant", principal, server), statement)
+
+    async def load_grants(self) -> list[SavedGrant]:
+        return await self._load(SavedGrant, f"SELECT {', '.join(SavedGrant.__struct_fields__)} FROM grants")
+
+    def save_era(self, digest: str, era: Era) -> None:
+        """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""
+        values = (digest, era, self._clock())
+        self._put(("era", digest), ("INSERT OR REPLACE INTO eras VALUES (?, ?, ?)", values))
+
+    async def load_eras(self, now: float) -> dict[str, Era]:
+        """Return the era verdicts that have not expired at `now`, by launch digest; expired ones are removed."""
+        values = (now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
+        query = f"SELECT digest, era FROM eras WHERE NOT {_EXPIRED_ERA}"
+        return dict(await self._load(tuple[str, Era], query, values, tidy=f"DELETE FROM eras WHERE {_EXPIRED_ERA}"))
+
+    def end_session(self, session_id: str, expires_at: float) -> None:
+        """Remember an ended session by the digest of its token until `expires_at` (unix s)."""
+        expire = (_EXPIRE_SESSIONS, (self._clock(),))
+        self._put(("session", session_id), expire, (_END_SESSION, (session_id, expires_at)))
+
+    def end_sessions_until(self, moment: float) -> None:
+        """Remember that every session that expires at `moment` (unix s) or before is ended: one row in their place."""
+        self._put(("sessions",), (_EXPIRE_SESSIONS, (moment,)), (_END_SESSION, (ALL_UNTIL, moment)))
+
+    async def load_ended_sessions(self, now: float) -> dict[str, float]:
+        """Return the expiry (unix s) of each session ended and not expired at `now`, by digest; the moment of
+        `end_sessions_until` is under `ALL_UNTIL`. Expired ones are removed.
+        """
+        query = "SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?"
+        return dict(await self._load(tuple[str, float], query, (now,), tidy=_EXPIRE_SESSIONS))
+
+    def add_usage(self, used: Iterable[ToolUsage]) -> None:
+        for usage in used:
+            self._put_write(add_usage(usage))
+
+    async def load_usage(self) -> list[ToolUsage]:
+        columns = ", ".join(ToolUsage.__struct_fields__)
+        return await self._load(ToolUsage, f"SELECT {columns} FROM tool_usage ORDER BY principal, server, tool")
+
+    def save_vectors(self, vectors: Mapping[bytes, bytes]) -> None:
+        """A batch of texts is embedded once; its first digest stands for it."""
+        insert, now = "INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", self._clock()
+        saved = [(insert, (digest, levels, now)) for digest, levels in vectors.items()]
+        self._put(("vectors", next(iter(vectors), b"").hex()), *saved, (_FORGET_VECTORS, (MAX_VECTORS,)))
+
+    async def load_vectors(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return what is kept under these digests, and note its use.
+
+        As if there were none until the file could be opened: whoever asks can do without.
+        """
+        if not self.ready.is_set():
+            return {}
+        return await self._read(self._database.load_vectors, digests, self._clock()) or {}
+
+
+@asynccontextmanager
+async def open_store(
+    path: Path,
+    *,
+    clock: Callable[[], float] = time.time,
+    linger_s: float = LINGER_S,
+    open_s: float = OPEN_S,
+    close_s: float = CLOSE_S,
+    busy_timeout_s: float = BUSY_TIMEOUT_S,
+    max_keys: int = MAX_KEYS,
+    conditions: Conditions | None = None,
+) -> AsyncIterator[Store]:
+    """Open the store at `path` (its directory must exist) and keep its writer running until the block is left.
+
+    Opening takes at most `open_s`, and goes on in the background if it failed. Writes are gathered for `linger_s`
+    before they go to disk; leaving the block tries for `close_s` to save the rest.
+    `busy_timeout_s` is how long SQLite waits for a lock that another process holds.
+    Raises `ConfigError` if the file was written by a newer version. Any other trouble with the disk makes the store
+    "degraded", which `conditions` is told. There is a nursery inside, so exceptions of the block arrive in a group.
+    """
+    database = Database(path, busy_timeout_s=busy_timeout_s)
+    store = Store(database, clock=clock, linger_s=linger_s, max_keys=max_keys, conditions=conditions)
+    await store._disk.open(open_s)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store._write_behind)
+        nursery.start_soon(store._disk.open_later)
+        try:
+            yield store
+        finally:
+            nursery.cancel_scope.cancel()
+            with trio.move_on_after(close_s, shield=True):
+                await store._flush_and_close(close_s)
+            store._stop()
