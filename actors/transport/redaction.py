@@ -17,6 +17,16 @@ from collections.abc import Iterator
 
 HIDDEN = "***"
 
+
+class Confidential:
+    """A base of values with secrets: what is logged of one, or stands in a traceback, shows nothing of it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"
+
+
 _PREFIXED: dict[str, str] = {
     "sk-": r"\bsk-[A-Za-z0-9_-]{16}",  # OpenAI, Anthropic and others
     "k_live_": r"(?<=[rs])k_live_[A-Za-z0-9]{10}",  # Stripe

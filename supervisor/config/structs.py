@@ -14,11 +14,12 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import split_address
 from supervisor.config.syntax.units import MIB, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """The `supervisor` object: settings of the whole daemon."""
 
     listen: str = "127.0.0.1:3001"
@@ -122,9 +123,6 @@ class Settings(Struct, frozen=True, kw_only=True):
     rerank: Rerank = "auto"
     """Search compares meanings, too, by a sentence model (see `docs/search.md`): `auto` if one is installed, `off`
     never, `neural` as `auto`, but with a warning if it is not."""
-
-    def __repr__(self) -> str:
-        return f"Settings(listen={self.listen!r}, ...)"
 
     @property
     def drain_within_s(self) -> float:

@@ -12,6 +12,7 @@ import msgspec
 
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
+from actors.transport.redaction import Confidential
 
 DAY_S = 86_400.0
 
@@ -28,7 +29,7 @@ MAX_VECTORS = 50_000
 """Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
 
 
-class SavedGrant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+class SavedGrant(Confidential, msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A login at one server, sealed; what stands beside `sealed` is sealed with it."""
 
     principal: Principal
@@ -36,9 +37,6 @@ class SavedGrant(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     issuer: str
     resource: str
     sealed: bytes
-
-    def __repr__(self) -> str:
-        return f"SavedGrant(server={self.server!r}, ...)"
 
 
 class ToolUsage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

@@ -6,8 +6,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from actors.transport.redaction import Confidential
 
-class Remote(msgspec.Struct, frozen=True, kw_only=True):
+
+class Remote(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """Where a server is; `headers` go with every request, and nowhere else."""
 
     url: str

@@ -7,12 +7,13 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from actors.protocol.asking.questions import Fallback
+from actors.transport.redaction import Confidential
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
 from supervisor.config.syntax.units import MIB, Ask, Count, Derived, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
 
 
-class ServerConfig(Struct, frozen=True, kw_only=True):
+class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """One entry of `mcpServers`, expanded and validated. Unexpanded if it is `disabled`."""
 
     name: Derived[str]
@@ -137,6 +138,3 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     @property
     def path_name(self) -> str:
         return self.slug or self.name
-
-    def __repr__(self) -> str:
-        return f"ServerConfig(name={self.name!r}, kind={self.kind!r}, disabled={self.disabled!r}, ...)"

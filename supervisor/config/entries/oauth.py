@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from actors.transport.redaction import Confidential
 from supervisor.config.entries.limits import is_address
 from supervisor.config.syntax.keys import is_comment, nearest
 from supervisor.config.syntax.units import Grant, SigningAlgorithm
@@ -25,7 +26,7 @@ SPELLINGS: Final = {
 _ADDRESSES: Final = ("client_metadata_url", "issuer", "redirect_uri")
 
 
-class OAuthConfig(Struct, frozen=True, kw_only=True):
+class OAuthConfig(Confidential, Struct, frozen=True, kw_only=True):
     """How to log in at a remote server, expanded and validated. Most servers need none of it."""
 
     enabled: bool = True
@@ -48,9 +49,6 @@ class OAuthConfig(Struct, frozen=True, kw_only=True):
     """Address of a client id metadata document of yours, for authorization servers that take one."""
     redirect_uri: str = ""
     """Where browsers are sent back to; empty: the daemon's own address and `/oauth/callback`."""
-
-    def __repr__(self) -> str:
-        return f"OAuthConfig(enabled={self.enabled!r}, grant={self.grant!r}, ...)"
 
 
 Problem = Callable[[str, str, str], None]

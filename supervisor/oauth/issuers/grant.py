@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from actors.transport.redaction import Confidential
 from supervisor.oauth.issuers.metadata import IssuerMetadata
 
 AHEAD_S: Final = 60.0
@@ -22,7 +23,7 @@ AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "priva
 """How a client says who it is at the token endpoint (OpenID Connect Core 9)."""
 
 
-class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
+class OAuthClient(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """Who we are to an authorization server. `registered`: it gave us that name itself, for this redirect address.
 
     `secret_until` is when a registered secret ends, unix time in seconds; 0 for never.
@@ -35,11 +36,8 @@ class OAuthClient(msgspec.Struct, frozen=True, kw_only=True):
     registered: bool = False
     secret_until: float = 0.0
 
-    def __repr__(self) -> str:
-        return f"OAuthClient(registered={self.registered!r}, ...)"
 
-
-class Tokens(msgspec.Struct, frozen=True, kw_only=True):
+class Tokens(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """Tokens of one server. Times are unix time in seconds; without `expires_at` nobody said how long they last."""
 
     access: str
@@ -47,9 +45,6 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     issued_at: float = 0.0
     expires_at: float | None = None
     scope: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Tokens(expires_at={self.expires_at!r}, ...)"
 
     @property
     def life_s(self) -> float:
@@ -64,7 +59,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
         return math.inf if self.expires_at is None else min(self.expires_at - now, self.life_s)
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
+class Grant(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """A login at one server. `tokens` are None once they are of no use; who we are to the issuer outlives them.
 
     `server` is the server's address, `scope` what was asked for so far.
@@ -76,6 +71,3 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     client: OAuthClient
     tokens: Tokens | None = None
     scope: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"Grant(issuer={self.issuer.issuer!r}, ...)"
