@@ -17,7 +17,7 @@ from actors.transport.border import Border
 from actors.transport.http.authorization import AuthorizedClient, Authorizer
 from actors.transport.http.channel import HttpKind
 from actors.transport.http.client.client import proxy_before, way_to
-from actors.transport.http.client.tls import trusted_certificates
+from actors.transport.http.client.tls import context_for
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.head import ENCODING
 from actors.transport.http.remote import HttpLimits, Remote, server_of
@@ -48,7 +48,6 @@ class HttpTransport:
         self._remote = remote
         self._limits = limits or HttpLimits()
         self._authorizer = authorizer
-        self._trusted: ssl.SSLContext | None = None
         self._border = Border(server_of(remote.url))
 
     @asynccontextmanager
@@ -58,9 +57,7 @@ class HttpTransport:
         Entering raises `SpawnFailed` if nothing can be asked there: the certificates that are to be trusted cannot be
         read, the proxy cannot be used, what is configured is no address or no header.
         """
-        if self._trusted is None and self._remote.url.startswith("https:"):
-            self._trusted = await trusted_certificates()
-        client, site = self._open()
+        client, site = self._open(await context_for(self._remote.url))
         try:
             async with background() as nursery:
                 connection = HttpConnection(site, nursery, self._kind, self._learn)
@@ -73,13 +70,13 @@ class HttpTransport:
             with trio.move_on_after(self._limits.stop_s, shield=True):
                 await client.aclose()
 
-    def _open(self) -> tuple[AuthorizedClient, Site]:
+    def _open(self, trusted: ssl.SSLContext) -> tuple[AuthorizedClient, Site]:
         """Return a client, and what is asked by it. Raises `SpawnFailed` if nothing can be asked there."""
         limits, url = self._limits, self._remote.url
         try:
             client = AuthorizedClient(
                 self._authorizer,
-                transport=way_to(url, self._trusted or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), _POOL),
+                transport=way_to(url, trusted, _POOL),
                 trust_env=False,
                 headers={**self._remote.headers, "user-agent": "mcpvisor", "accept-encoding": ENCODING},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),

@@ -41,17 +41,15 @@ class WebSocketTransport:
         self._remote = remote
         self._limits = limits or HttpLimits()
         self._url = urlsplit(remote.url)
-        self._trusted: ssl.SSLContext | None = None
         self._border = Border(server_of(remote.url))
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[SocketConnection]:
-        if self._trusted is None and self._url.scheme == "wss":
-            self._trusted = await trusted_certificates()
         limits = self._limits
+        trusted = await trusted_certificates() if self._url.scheme == "wss" else None
         with trio.CancelScope() as scope:
             scope.deadline = trio.current_time() + limits.connect_timeout_s
-            stream = await self._stream()
+            stream = await self._stream(trusted)
         if scope.cancelled_caught:
             raise SpawnFailed(f"it cannot be reached (no connection within {limits.connect_timeout_s:g} s)")
         meter = Meter(stream, _OVERHEAD * limits.max_line_bytes)
@@ -67,15 +65,13 @@ class WebSocketTransport:
         finally:
             await trio.aclose_forcefully(stream)
 
-    async def _stream(self) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
+    async def _stream(self, trusted: ssl.SSLContext | None) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
         """Return a connection to the server. Raises `SpawnFailed`."""
         host, port = self._url.hostname or "", self._url.port
         try:
-            if self._trusted is None:
+            if trusted is None:
                 return await trio.open_tcp_stream(host, port or 80)
-            stream = await trio.open_ssl_over_tcp_stream(
-                host, port or 443, https_compatible=True, ssl_context=self._trusted
-            )
+            stream = await trio.open_ssl_over_tcp_stream(host, port or 443, https_compatible=True, ssl_context=trusted)
             try:
                 await stream.do_handshake()
             except BaseException:

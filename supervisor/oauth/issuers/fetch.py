@@ -25,7 +25,7 @@ from actors.kit.fairness.share import share_of
 from actors.transport.border import Border
 from actors.transport.http.client.client import proxy_before, way_to
 from actors.transport.http.client.pieces import whole
-from actors.transport.http.client.tls import trusted_certificates
+from actors.transport.http.client.tls import context_for
 from actors.transport.http.client.verdict import why
 from actors.transport.http.remote import server_of
 from supervisor.oauth.issuers.targets import check_addresses, check_scheme
@@ -53,7 +53,6 @@ class Fetcher:
     def __init__(self, server: str) -> None:
         self._server = server
         self._border = Border(server_of(server))
-        self._trusted: ssl.SSLContext | None = None
 
     async def get(self, url: str) -> Fetched:
         with trio.move_on_after(DEADLINE_S):
@@ -83,8 +82,7 @@ class Fetcher:
         try:
             proxy = proxy_before(url)
             hops = [None] if proxy else await self._addresses(parts)
-            context = await self._context(parts.scheme)
-            async with _client(url, context) as client:
+            async with _client(url, await context_for(url)) as client:
                 response = await _first_to_answer(client, verb, httpx2.URL(url), headers, body, hops)
                 try:
                     content = await whole(response, limit, share_of(server_of(self._server))) if limit else b""
@@ -110,13 +108,6 @@ class Fetcher:
         operators = addresses if host == own_host else await _looked_up(own_host)
         check_addresses(host, addresses, own_host, operators)
         return list(addresses)
-
-    async def _context(self, scheme: str) -> ssl.SSLContext:
-        if scheme != "https":
-            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # is not used
-        if self._trusted is None:
-            self._trusted = await trusted_certificates()
-        return self._trusted
 
 
 def _late() -> Unreached:

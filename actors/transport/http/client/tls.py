@@ -43,6 +43,13 @@ async def trusted_certificates() -> ssl.SSLContext:
     return await certificates.load()
 
 
+async def context_for(url: str) -> ssl.SSLContext:
+    """Return what is needed to connect to an address; of one without TLS it is not used. Raises `SpawnFailed`."""
+    if url[:6].lower() == "https:":
+        return await trusted_certificates()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
 async def _read() -> ssl.SSLContext:
     try:
         return await trio.to_thread.run_sync(httpx2.create_ssl_context)

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 import trio
 
+from actors.transport.http.client.tls import context_for
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport
@@ -53,7 +54,7 @@ async def test_no_request_is_sent_on_a_connection_that_its_server_may_be_closing
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         nursery.start_soon(trio.serve_listeners, serve, [listener])
         url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/mcp"
-        client, site = HttpTransport(Remote(url=url))._open()
+        client, site = HttpTransport(Remote(url=url))._open(await context_for(url))
         with trio.fail_after(30):
             async with site.request("POST", {}, b"{}") as answer:
                 await answer.aread()
