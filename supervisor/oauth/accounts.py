@@ -126,14 +126,7 @@ class OAuthAccounts:
         endpoint, grant = await account.prepare_login(uri)
         login = self._logins.begin(server, grant)
         login.message = f"{server}: waiting for you to say yes"
-        login.url = messages.authorization_url(
-            endpoint,
-            grant.client,
-            scope=grant.scope,
-            state=login.state,
-            verifier=login.verifier,
-            resource=grant.resource,
-        )
+        login.url = messages.authorization_url(endpoint, grant, state=login.state, verifier=login.verifier)
         return login.status(trio.current_time())
 
     async def progress(self, login: str, wait_s: float) -> LoginStatus | None:

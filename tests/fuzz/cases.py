@@ -21,7 +21,7 @@ from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.challenge import challenge_of
 from supervisor.oauth.issuers.discovery import locate
 from supervisor.oauth.issuers.fetch import Fetcher
-from supervisor.oauth.issuers.grant import OAuthClient
+from supervisor.oauth.issuers.grant import Grant, OAuthClient
 from supervisor.oauth.issuers.messages import authorization_url, refusal_of, tokens_of
 from supervisor.oauth.issuers.metadata import check_login
 from supervisor.oauth.issuers.registration import read_registration
@@ -146,9 +146,8 @@ async def oauth(grammar: Grammar) -> str:
         located = await locate(Fetcher(server), server, challenge, OAuthConfig())
         endpoint = check_login(located.issuer)
         check_scheme(endpoint, server)
-        authorization_url(
-            endpoint, client, scope=located.scope, state="s", verifier="v" * 43, resource=located.resource
-        )
+        grant = Grant(server=server, issuer=located.issuer, resource=located.resource, client=client)
+        authorization_url(endpoint, grant, state="s", verifier="v" * 43)
         page = await Fetcher(server).post(f"{HOST}/token", {}, b"")
         refusal_of(page.status, page.body)
         read_registration(page.body, "none", "http://127.0.0.1/x")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 import msgspec
 
+from actors.protocol.wire import json
 from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.challenge import Challenge, words_of
 from supervisor.oauth.issuers.fetch import Fetcher
@@ -16,12 +20,13 @@ from supervisor.oauth.issuers.metadata import (
     issuer_addresses,
     legacy_issuer,
     origin,
-    read,
     resource_addresses,
 )
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 
 OFFLINE = "offline_access"
+
+Document = TypeVar("Document", ResourceMetadata, IssuerMetadata)
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,14 +61,10 @@ async def locate(
 
 
 async def _resource(fetcher: Fetcher, server: str, challenge: Challenge) -> ResourceMetadata | None:
-    for url in resource_addresses(server, challenge):
-        page = await fetcher.get(url)
-        document = read(page.body, ResourceMetadata) if page.status == 200 else None
-        if document is not None:
-            return checked_resource(document, server)
-    if challenge.resource_metadata:
+    document = await _first_of(fetcher, resource_addresses(server, challenge), ResourceMetadata)
+    if document is None and challenge.resource_metadata:
         raise OAuthTrouble("the metadata that it names cannot be read")
-    return None
+    return document and checked_resource(document, server)
 
 
 async def _issuer(fetcher: Fetcher, issuer: str) -> IssuerMetadata | None:
@@ -71,11 +72,16 @@ async def _issuer(fetcher: Fetcher, issuer: str) -> IssuerMetadata | None:
         addresses = issuer_addresses(issuer)
     except ValueError:
         raise OAuthTrouble("its metadata name an authorization server that is no address") from None
+    document = await _first_of(fetcher, addresses, IssuerMetadata)
+    return document and checked_issuer(document, issuer)
+
+
+async def _first_of(fetcher: Fetcher, addresses: Iterable[str], kind: type[Document]) -> Document | None:
     for url in addresses:
         page = await fetcher.get(url)
-        document = read(page.body, IssuerMetadata) if page.status == 200 else None
+        document = json.read_or(msgspec.json.Decoder(kind), page.body, None) if page.status == 200 else None
         if document is not None:
-            return checked_issuer(document, issuer)
+            return document
     return None
 
 

@@ -34,8 +34,7 @@ class AuthorizationServer:
         method = wanted_method(issuer)
         said = messages.registration(redirect_uri, method, scope)
         headers = {"content-type": "application/json", "accept": "application/json"}
-        page = await self._fetcher.post(issuer.registration_endpoint or "", headers, msgspec.json.encode(said))
-        _check_up(page)
+        page = await self._post(issuer.registration_endpoint, headers, msgspec.json.encode(said))
         if page.status not in (200, 201):
             raise messages.refusal_of(page.status, page.body)
         return read_registration(page.body, method, redirect_uri)
@@ -56,10 +55,8 @@ class AuthorizationServer:
         return replace(tokens, refresh="")
 
     async def _tokens(self, grant: Grant, kind: str, **members: str) -> Tokens:
-        assertion = self._assertion(grant)
-        body, headers = messages.token_request(grant.client, assertion, kind, resource=grant.resource, **members)
-        page = await self._fetcher.post(grant.issuer.token_endpoint or "", headers, body)
-        _check_up(page)
+        body, headers = messages.token_request(self._config, grant, kind, **members)
+        page = await self._post(grant.issuer.token_endpoint, headers, body)
         return messages.tokens_of(page.status, page.body, self._clock(), grant.tokens)
 
     async def revoke(self, grant: Grant) -> bool:
@@ -69,21 +66,16 @@ class AuthorizationServer:
             return False
         for hint, token in (("refresh_token", tokens.refresh), ("access_token", tokens.access)):
             if token:
-                body, headers = messages.revocation_request(grant.client, self._assertion(grant), token, hint)
-                page = await self._fetcher.post(endpoint, headers, body)
-                _check_up(page)
+                body, headers = messages.revocation_request(self._config, grant, token, hint)
+                page = await self._post(endpoint, headers, body)
                 if page.status != 200:
                     raise messages.refusal_of(page.status, page.body)
         return True
 
-    def _assertion(self, grant: Grant) -> messages.Assertion | None:
-        key = self._config.private_key
-        algorithm = self._config.signing_alg
-        return messages.Assertion(key=key, algorithm=algorithm, audience=grant.issuer.issuer) if key else None
-
-
-def _check_up(page: Fetched) -> None:
-    if page.status >= 500 or page.status == _BUSY:
-        raise Unreached(f"its authorization server is not available (HTTP {page.status})")
-    if 300 <= page.status < 400:
-        raise OAuthTrouble("its authorization server sends us elsewhere, where nothing is sent")
+    async def _post(self, endpoint: str | None, headers: dict[str, str], body: bytes) -> Fetched:
+        page = await self._fetcher.post(endpoint or "", headers, body)
+        if page.status >= 500 or page.status == _BUSY:
+            raise Unreached(f"its authorization server is not available (HTTP {page.status})")
+        if 300 <= page.status < 400:
+            raise OAuthTrouble("its authorization server sends us elsewhere, where nothing is sent")
+        return page

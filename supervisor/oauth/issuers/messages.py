@@ -18,8 +18,9 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from joserfc.jwk import import_key
 
 from actors.protocol.wire import json
+from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.challenge import words_of
-from supervisor.oauth.issuers.grant import OAuthClient, Tokens
+from supervisor.oauth.issuers.grant import Grant, Tokens
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
 
 FORM: Final = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
@@ -56,72 +57,58 @@ _token_answer = msgspec.json.Decoder(_TokenAnswer)
 _error_answer = msgspec.json.Decoder(_ErrorAnswer)
 
 
-class Assertion(msgspec.Struct, frozen=True, kw_only=True):
-    """What signs for a client that has no secret: a private key in PEM, and the algorithm (RFC 7518)."""
-
-    key: str
-    algorithm: str
-    audience: str
-
-    def __repr__(self) -> str:
-        return f"Assertion(algorithm={self.algorithm!r}, ...)"
-
-
-def authorization_url(
-    endpoint: str, client: OAuthClient, *, scope: tuple[str, ...], state: str, verifier: str, resource: str
-) -> str:
+def authorization_url(endpoint: str, grant: Grant, *, state: str, verifier: str) -> str:
     """Return where a user says yes. `verifier` is the secret behind the challenge (RFC 7636)."""
     url: str = prepare_grant_uri(
         endpoint,
-        client.id,
+        grant.client.id,
         "code",
-        redirect_uri=client.redirect_uri,
-        scope=" ".join(scope) or None,
+        redirect_uri=grant.client.redirect_uri,
+        scope=" ".join(grant.scope) or None,
         state=state,
         code_challenge=create_s256_code_challenge(verifier),
         code_challenge_method="S256",
-        resource=resource,
-        prompt="consent" if "offline_access" in scope else None,  # else it is ignored (OpenID Connect Core 11)
+        resource=grant.resource,
+        prompt="consent" if "offline_access" in grant.scope else None,  # else it is ignored (OpenID Connect Core 11)
     )
     return url
 
 
-def token_request(
-    client: OAuthClient, assertion: Assertion | None, grant: str, **members: str
-) -> tuple[bytes, dict[str, str]]:
-    return _authenticate(client, assertion, prepare_token_request(grant, **members))
+def token_request(config: OAuthConfig, grant: Grant, kind: str, **members: str) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of a request to the token endpoint, for a grant of that kind (RFC 6749)."""
+    return _authenticate(config, grant, prepare_token_request(kind, resource=grant.resource, **members))
 
 
-def revocation_request(
-    client: OAuthClient, assertion: Assertion | None, token: str, hint: str
-) -> tuple[bytes, dict[str, str]]:
+def revocation_request(config: OAuthConfig, grant: Grant, token: str, hint: str) -> tuple[bytes, dict[str, str]]:
     """Return body and headers of a request to the revocation endpoint (RFC 7009 2.1)."""
     body, _ = prepare_revoke_token_request(token, hint, "", {})
-    return _authenticate(client, assertion, body)
+    return _authenticate(config, grant, body)
 
 
-def _authenticate(client: OAuthClient, assertion: Assertion | None, body: str) -> tuple[bytes, dict[str, str]]:
-    method = client.method
+def _authenticate(config: OAuthConfig, grant: Grant, body: str) -> tuple[bytes, dict[str, str]]:
+    client = grant.client
+    id_, secret, method = client.id, client.secret, client.method
     if method == "private_key_jwt":
-        if assertion is None:
-            raise OAuthTrouble('this way of saying who we are needs a "private_key" in the configuration')
-        body = f"{body}&client_assertion_type={quote(ASSERTION, safe='')}&client_assertion={_sign(client, assertion)}"
+        signed = _sign(config, grant)
+        body = f"{body}&client_assertion_type={quote(ASSERTION, safe='')}&client_assertion={signed}"
         method = "none"
-    # Both are encoded before they are joined: RFC 6749 2.3.1.
-    coded = method == "client_secret_basic"
-    if coded:  # the official Python SDK's authorization server looks for the client in the body all the same
-        body = f"{body}&client_id={quote(client.id, safe='')}"
-    id_, secret = (quote(client.id, safe=""), quote(client.secret, safe="")) if coded else (client.id, client.secret)
+    elif method == "client_secret_basic":  # both are encoded before they are joined: RFC 6749 2.3.1
+        id_, secret = quote(id_, safe=""), quote(secret, safe="")
+        # The official Python SDK's authorization server looks for the client in the body all the same.
+        body = f"{body}&client_id={id_}"
     headers: Mapping[str, str]
     _, headers, body = ClientAuth(id_, secret, method).prepare("POST", "", dict(FORM), body)
     return body.encode(), dict(headers)
 
 
-def _sign(client: OAuthClient, assertion: Assertion) -> str:
-    algorithm = assertion.algorithm
+def _sign(config: OAuthConfig, grant: Grant) -> str:
+    """Return what says who a client is that has no secret but a private key in PEM (RFC 7523)."""
+    if not config.private_key:
+        raise OAuthTrouble('this way of saying who we are needs a "private_key" in the configuration')
+    algorithm, audience = config.signing_alg, grant.issuer.issuer
     try:
-        key = import_key(assertion.key, "EC" if algorithm.startswith("ES") else "RSA")
-        signed: str = private_key_jwt_sign(key, client.id, assertion.audience, alg=algorithm, expires_in=_ASSERTION_S)
+        key = import_key(config.private_key, "EC" if algorithm.startswith("ES") else "RSA")
+        signed: str = private_key_jwt_sign(key, grant.client.id, audience, alg=algorithm, expires_in=_ASSERTION_S)
     except Exception:  # noqa: BLE001  (of the libraries' own: their words may hold the key)
         raise OAuthTrouble('the "private_key" in the configuration cannot be used with its algorithm') from None
     return signed

@@ -8,12 +8,11 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 
-from actors.protocol.wire import json
 from supervisor.oauth.issuers.challenge import Challenge
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 
@@ -21,8 +20,6 @@ RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
 OPENID: Final = "/.well-known/openid-configuration"
 _PORTS: Final = {"https": 443, "http": 80}
-
-Document = TypeVar("Document", bound=msgspec.Struct)
 
 
 class ResourceMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,10 +79,6 @@ def issuer_addresses(issuer: str) -> tuple[str, ...]:
     if not path:
         return (f"{root}{ISSUER}", f"{root}{OPENID}")
     return (f"{root}{ISSUER}{path}", f"{root}{OPENID}{path}", f"{root}{path}{OPENID}")
-
-
-def read(body: bytes, kind: type[Document]) -> Document | None:
-    return json.read_or(msgspec.json.Decoder(kind), body, None)
 
 
 def covers(resource: str, server: str) -> bool:

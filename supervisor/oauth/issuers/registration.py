@@ -5,7 +5,7 @@ In the order of MCP 2025-11-25, basic/authorization "Client Registration Approac
 
 from __future__ import annotations
 
-from typing import Annotated, Final, get_args
+from typing import Annotated, Final
 
 import msgspec
 
@@ -100,10 +100,8 @@ def read_registration(body: bytes, asked: AuthMethod, redirect_uri: str) -> OAut
         raise OAuthTrouble("its authorization server gave an answer that is no registration") from None
     secret = answer.client_secret or ""
     named = answer.token_endpoint_auth_method
-    method: AuthMethod = asked
-    if named in _PREFERRED and named in get_args(AuthMethod):
-        method = next(each for each in _PREFERRED if each == named)
-    elif named is not None:
+    method = asked if named is None else next((each for each in _PREFERRED if each == named), None)
+    if method is None:
         raise OAuthTrouble("its authorization server wants a way of saying who we are that we do not have")
     if method in _WITH_SECRET and not secret:
         raise OAuthTrouble("its authorization server wants a secret of us and gave none")

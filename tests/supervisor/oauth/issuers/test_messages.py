@@ -12,10 +12,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from supervisor.oauth.issuers.grant import OAuthClient, Tokens
+from supervisor.config import OAuthConfig
+from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.messages import (
     ASSERTION,
-    Assertion,
     authorization_url,
     refusal_of,
     registration,
@@ -23,11 +23,18 @@ from supervisor.oauth.issuers.messages import (
     token_request,
     tokens_of,
 )
+from supervisor.oauth.issuers.metadata import IssuerMetadata
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
 
 HERE = "http://127.0.0.1:3001/oauth/callback"
 CLIENT = OAuthClient(id="a client", redirect_uri=HERE)
 NOW = 1000.0
+NONE = OAuthConfig()
+
+
+def grant(client: OAuthClient, scope: tuple[str, ...] = ()) -> Grant:
+    issuer = IssuerMetadata(issuer="https://b.example")
+    return Grant(server="https://a", issuer=issuer, resource="https://a", client=client, scope=scope)
 
 
 def form(body: bytes) -> dict[str, str]:
@@ -37,7 +44,7 @@ def form(body: bytes) -> dict[str, str]:
 def url(scope: tuple[str, ...] = ()) -> dict[str, str]:
     verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # RFC 7636, appendix B
     made = authorization_url(
-        "https://b.example/authorize?tenant=1", CLIENT, scope=scope, state="st", verifier=verifier, resource="https://a"
+        "https://b.example/authorize?tenant=1", grant(CLIENT, scope), state="st", verifier=verifier
     )
     assert verifier not in made
     return form(urlsplit(made).query.encode())
@@ -61,7 +68,7 @@ def test_where_a_user_says_yes() -> None:
 
 @pytest.mark.parametrize("secret", ["s:/ö", "plain"])
 def test_how_a_client_says_who_it_is(secret: str) -> None:
-    body, headers = token_request(CLIENT, None, "authorization_code", code="c", resource="https://a")
+    body, headers = token_request(NONE, grant(CLIENT), "authorization_code", code="c")
     assert form(body) == {
         "grant_type": "authorization_code",
         "code": "c",
@@ -70,9 +77,9 @@ def test_how_a_client_says_who_it_is(secret: str) -> None:
     }
     assert "Authorization" not in headers
     post = OAuthClient(id="x", secret=secret, method="client_secret_post")
-    assert form(token_request(post, None, "client_credentials")[0])["client_secret"] == secret
+    assert form(token_request(NONE, grant(post), "client_credentials")[0])["client_secret"] == secret
     basic = OAuthClient(id="a client", secret=secret, method="client_secret_basic")
-    body, headers = revocation_request(basic, None, "t", "refresh_token")
+    body, headers = revocation_request(NONE, grant(basic), "t", "refresh_token")
     assert form(body) == {"token": "t", "token_type_hint": "refresh_token", "client_id": "a client"}
     sent = base64.b64decode(headers["Authorization"].removeprefix("Basic ")).decode()
     assert sent == ("a%20client:s%3A%2F%C3%B6" if secret != "plain" else "a%20client:plain")
@@ -84,14 +91,14 @@ def test_a_key_signs_for_the_issuer() -> None:
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
     client = OAuthClient(id="x", method="private_key_jwt")
-    assertion = Assertion(key=pem, algorithm="ES256", audience="https://b.example")
-    said = form(token_request(client, assertion, "client_credentials")[0])
+    config = OAuthConfig(private_key=pem, signing_alg="ES256")
+    said = form(token_request(config, grant(client), "client_credentials")[0])
     assert said["client_assertion_type"] == ASSERTION
     claims = jwt.decode(said["client_assertion"], key.public_key(), algorithms=["ES256"], audience="https://b.example")
     assert (claims["iss"], claims["sub"]) == ("x", "x")
-    for broken in (None, Assertion(key="no key", algorithm="ES256", audience="x")):
+    for broken in (NONE, OAuthConfig(private_key="no key", signing_alg="ES256")):
         with pytest.raises(OAuthTrouble, match="private_key"):
-            token_request(client, broken, "client_credentials")
+            token_request(broken, grant(client), "client_credentials")
 
 
 def answer(**members: Any) -> bytes:

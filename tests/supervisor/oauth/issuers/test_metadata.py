@@ -16,7 +16,6 @@ from supervisor.oauth.issuers.metadata import (
     issuer_addresses,
     legacy_issuer,
     origin,
-    read,
     resource_addresses,
 )
 from supervisor.oauth.issuers.trouble import OAuthTrouble
@@ -104,9 +103,3 @@ def test_a_login_needs_pkce_and_a_page() -> None:
     with pytest.raises(OAuthTrouble, match="no authorization endpoint"):
         check_login(IssuerMetadata(issuer="x", code_challenge_methods_supported=("S256",)))
     assert check_login(legacy_issuer(SERVER)) == "https://a.example/authorize"
-
-
-def test_what_is_no_document_is_none() -> None:
-    assert read(b'{"resource": "x", "unknown": {}}', ResourceMetadata) == ResourceMetadata(resource="x")
-    for body in (b"", b"<html>", b"[]", b'{"resource": 1}', b"\xff", b"[" * 100_000):
-        assert read(body, ResourceMetadata) is None
