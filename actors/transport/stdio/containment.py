@@ -20,7 +20,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import trio
 
@@ -34,48 +33,6 @@ UMASK = 0o077
 _POLL_S = 0.005
 _REAP_S = 1.0
 _SHIM = str(Path(__file__).with_name("kill_shim.py"))
-
-
-class Contained(Protocol):
-    """The processes of one incarnation."""
-
-    pid: int
-    """The server's own process id, which is also its process group and session."""
-
-    process: trio.Process
-    """What we started: owns the three pipes. Its pid may be a helper's."""
-
-    def terminate(self) -> None:
-        """Ask the server's group to end: SIGTERM, then SIGCONT in case it is stopped."""
-
-    def kill(self) -> None:
-        """Kill everything, without waiting."""
-
-    def destroy(self) -> None:
-        """Kill everything with all means, also if a helper does not answer; frees what `kill` needed."""
-
-    async def wait(self) -> tuple[int | None, int | None]:
-        """Wait until all of it is gone; return (exit code, None), (None, signal number) or (None, None) if unknown.
-
-        For one task only.
-        """
-
-
-class Containment(Protocol):
-    """Starts contained programs. One may be shared by all servers."""
-
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        """Start `argv` (the program is an absolute path). Raises `SpawnFailed`.
-
-        Cancelled or not, either a `Contained` is returned or nothing is left running.
-        """
-
-
-def default_containment(descriptors: int = 0, conditions: Conditions | None = None) -> Containment:
-    """Return the strongest containment this platform has; the arguments are those of `ShimContainment`."""
-    if sys.platform != "linux":
-        return GroupContainment()
-    return ShimContainment(descriptors=descriptors, conditions=conditions)
 
 
 async def _open(
@@ -108,33 +65,50 @@ def _signal_group(pid: int, number: int) -> None:
         os.killpg(pid, number)
 
 
-class GroupContainment:
-    """Own session and process group: works everywhere, holds only what stays in the group."""
+class Contained:
+    """The processes of one incarnation, as far as they stay in the process group of the server."""
 
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        return _Group(await _open(argv, argv[0], env, cwd, own_session=True))
-
-
-class _Group:
-    def __init__(self, process: trio.Process) -> None:
+    def __init__(self, process: trio.Process, pid: int) -> None:
         self.process = process
-        self.pid = process.pid
+        """What we started: owns the three pipes. Its pid may be a helper's."""
+        self.pid = pid
+        """The server's own process id, which is also its process group and session."""
 
     def terminate(self) -> None:
+        """Ask the server's group to end: SIGTERM, then SIGCONT in case it is stopped."""
         if self.process.returncode is None:
             _signal_group(self.pid, signal.SIGTERM)
             _signal_group(self.pid, signal.SIGCONT)
 
     def kill(self) -> None:
+        """Kill everything, without waiting."""
         if self.process.returncode is None:
             _signal_group(self.pid, signal.SIGKILL)
 
-    destroy = kill
+    def destroy(self) -> None:
+        """Kill everything with all means, also if a helper does not answer; frees what `kill` needed."""
+        self.kill()
 
     async def wait(self) -> tuple[int | None, int | None]:
+        """Wait until all of it is gone; return (exit code, None), (None, signal number) or (None, None) if unknown.
+
+        For one task only.
+        """
         code = await self.process.wait()
         _signal_group(self.pid, signal.SIGKILL)  # what the leader left behind keeps the group's id in use
         return (code, None) if code >= 0 else (None, -code)
+
+
+class GroupContainment:
+    """Own session and process group: works everywhere, holds only what stays in the group."""
+
+    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
+        """Start `argv` (the program is an absolute path). Raises `SpawnFailed`.
+
+        Cancelled or not, either a `Contained` is returned or nothing is left running.
+        """
+        process = await _open(argv, argv[0], env, cwd, own_session=True)
+        return Contained(process, process.pid)
 
 
 class ShimContainment:
@@ -157,7 +131,7 @@ class ShimContainment:
         self._share = StartShare(conditions or Conditions())
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        """See `Containment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
+        """See `GroupContainment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
         try:
             async with self._share.start():
                 return await self._spawn(argv, env, cwd)
@@ -197,12 +171,11 @@ def _close_pipes(process: trio.Process) -> None:
             stream.close()
 
 
-class _Shimmed:
+class _Shimmed(Contained):
     """Our side of a shim's control socket."""
 
     def __init__(self, process: trio.Process, control: socket.socket) -> None:
-        self.process = process
-        self.pid = 0
+        super().__init__(process, 0)
         self._control = control
         self._received = b""
 
@@ -273,3 +246,14 @@ class _Shimmed:
         with trio.move_on_after(_REAP_S):
             while sweep(self.pid):  # noqa: ASYNC110 - others' processes: no event tells of them
                 await trio.sleep(_POLL_S)
+
+
+Containment = ShimContainment | GroupContainment
+"""One may be shared by all servers."""
+
+
+def default_containment(descriptors: int = 0, conditions: Conditions | None = None) -> Containment:
+    """Return the strongest containment this platform has; the arguments are those of `ShimContainment`."""
+    if sys.platform != "linux":
+        return GroupContainment()
+    return ShimContainment(descriptors=descriptors, conditions=conditions)
