@@ -22,8 +22,7 @@ from actors.transport.border import Border
 from actors.transport.http.client.tls import trusted_certificates
 from actors.transport.http.client.verdict import UnforeseenAnswer, of_status, why
 from actors.transport.http.remote import HttpLimits, Remote, server_of
-from actors.transport.websocket.connection import SocketConnection
-from actors.transport.websocket.meter import Meter
+from actors.transport.websocket.connection import Meter, SocketConnection
 
 SUBPROTOCOL = "mcp"
 READ_BYTES = 4 * 1024

@@ -18,7 +18,7 @@ from actors.protocol.agreement.versions import Era
 from actors.transport import session
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.websocket import connection
-from actors.transport.websocket.meter import Meter
+from actors.transport.websocket.connection import Meter
 from actors.transport.websocket.transport import WebSocketTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer, Probe, tool
