@@ -17,9 +17,9 @@ from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from actors.transport.http.authorization import Authorizer
 from supervisor.oauth.account import Account
-from supervisor.oauth.issuers import messages
 from supervisor.oauth.issuers.challenge import Challenge
 from supervisor.oauth.issuers.grant import Grant
+from supervisor.oauth.issuers.issuer import authorization_url
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 from supervisor.oauth.logins import Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, LoginStatus
@@ -126,7 +126,7 @@ class OAuthAccounts:
         endpoint, grant = await account.prepare_login(uri)
         login = self._logins.begin(server, grant)
         login.message = f"{server}: waiting for you to say yes"
-        login.url = messages.authorization_url(endpoint, grant, state=login.state, verifier=login.verifier)
+        login.url = authorization_url(endpoint, grant, state=login.state, verifier=login.verifier)
         return login.status(trio.current_time())
 
     async def progress(self, login: str, wait_s: float) -> LoginStatus | None:

@@ -15,7 +15,7 @@ import trio
 
 from actors.transport.redaction import Confidential
 from supervisor.oauth.issuers.grant import Grant
-from supervisor.oauth.issuers.messages import code_of
+from supervisor.oauth.issuers.issuer import code_of
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
 from supervisor.oauth.port import CallbackQuery, LoginState, LoginStatus
 

@@ -1,24 +1,66 @@
-"""Speaks to the authorization server of one server: registration, tokens, revocation.
+"""Speaks to the authorization server of one server (RFC 6749, 7009, 7523, 7591, 7636, 8707).
 
-Everything raises `OAuthTrouble`; what is `Unreached` says nothing about the tokens.
+- authlib writes the messages; what comes back is read by strict types, as it may be anything.
+- Everything raises `OAuthTrouble`; what is `Unreached` says nothing about the tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Annotated, Final
+from urllib.parse import quote
 
 import msgspec
+from authlib.oauth2.auth import ClientAuth
+from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
+from authlib.oauth2.rfc7009 import prepare_revoke_token_request
+from authlib.oauth2.rfc7523.assertion import private_key_jwt_sign
+from authlib.oauth2.rfc7636 import create_s256_code_challenge
+from joserfc.jwk import import_key
 from msgspec.structs import replace
 
+from actors.protocol.wire import json
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers import messages
+from supervisor.oauth.issuers.challenge import words_of
 from supervisor.oauth.issuers.fetch import Fetched, Fetcher
 from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.metadata import IssuerMetadata
-from supervisor.oauth.issuers.registration import read_registration, wanted_method
-from supervisor.oauth.issuers.trouble import OAuthTrouble, Unreached
+from supervisor.oauth.issuers.registration import read_registration, registration, wanted_method
+from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
 
-_BUSY = 429
+FORM: Final = {"content-type": "application/x-www-form-urlencoded", "accept": "application/json"}
+MAX_TOKEN_CHARS: Final = 16 * 1024
+MAX_LIFE_S: Final = 10 * 365 * 86_400.0
+ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_ASSERTION_S: Final = 300
+_BUSY: Final = 429
+_CODES: Final = frozenset(
+    {
+        *("invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type"),
+        *("invalid_scope", "access_denied", "server_error", "temporarily_unavailable", "invalid_target"),
+        *("unsupported_response_type", "invalid_redirect_uri", "invalid_client_metadata", "login_required"),
+        *("consent_required", "interaction_required"),
+    }
+)
+"""The words for what is wrong (RFC 6749 4.1.2.1 and 5.2, RFC 7591 3.2.2, RFC 8707 2, OpenID Connect Core 3.1.2.6)."""
+
+_Token = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_TOKEN_CHARS, pattern=r"^[!-~]+$")]
+
+
+class _TokenAnswer(msgspec.Struct):
+    access_token: _Token
+    token_type: str
+    expires_in: float | str | None = None
+    refresh_token: _Token | None = None
+    scope: str | None = None
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: str
+
+
+_token_answer = msgspec.json.Decoder(_TokenAnswer)
+_error_answer = msgspec.json.Decoder(_ErrorAnswer)
 
 
 class AuthorizationServer:
@@ -32,11 +74,11 @@ class AuthorizationServer:
     async def register(self, issuer: IssuerMetadata, redirect_uri: str, scope: tuple[str, ...]) -> OAuthClient:
         """Ask for a name (RFC 7591)."""
         method = wanted_method(issuer)
-        said = messages.registration(redirect_uri, method, scope)
+        said = registration(redirect_uri, method, scope)
         headers = {"content-type": "application/json", "accept": "application/json"}
         page = await self._post(issuer.registration_endpoint, headers, msgspec.json.encode(said))
         if page.status not in (200, 201):
-            raise messages.refusal_of(page.status, page.body)
+            raise refusal_of(page.status, page.body)
         return read_registration(page.body, method, redirect_uri)
 
     async def exchange(self, grant: Grant, code: str, verifier: str) -> Tokens:
@@ -55,9 +97,9 @@ class AuthorizationServer:
         return replace(tokens, refresh="")
 
     async def _tokens(self, grant: Grant, kind: str, **members: str) -> Tokens:
-        body, headers = messages.token_request(self._config, grant, kind, **members)
+        body, headers = token_request(self._config, grant, kind, **members)
         page = await self._post(grant.issuer.token_endpoint, headers, body)
-        return messages.tokens_of(page.status, page.body, self._clock(), grant.tokens)
+        return tokens_of(page.status, page.body, self._clock(), grant.tokens)
 
     async def revoke(self, grant: Grant) -> bool:
         """Have both tokens taken back (RFC 7009), the refresh token first; False where that is not possible."""
@@ -66,10 +108,10 @@ class AuthorizationServer:
             return False
         for hint, token in (("refresh_token", tokens.refresh), ("access_token", tokens.access)):
             if token:
-                body, headers = messages.revocation_request(self._config, grant, token, hint)
+                body, headers = revocation_request(self._config, grant, token, hint)
                 page = await self._post(endpoint, headers, body)
                 if page.status != 200:
-                    raise messages.refusal_of(page.status, page.body)
+                    raise refusal_of(page.status, page.body)
         return True
 
     async def _post(self, endpoint: str | None, headers: dict[str, str], body: bytes) -> Fetched:
@@ -79,3 +121,95 @@ class AuthorizationServer:
         if 300 <= page.status < 400:
             raise OAuthTrouble("its authorization server sends us elsewhere, where nothing is sent")
         return page
+
+
+def authorization_url(endpoint: str, grant: Grant, *, state: str, verifier: str) -> str:
+    """Return where a user says yes. `verifier` is the secret behind the challenge (RFC 7636)."""
+    url: str = prepare_grant_uri(
+        endpoint,
+        grant.client.id,
+        "code",
+        redirect_uri=grant.client.redirect_uri,
+        scope=" ".join(grant.scope) or None,
+        state=state,
+        code_challenge=create_s256_code_challenge(verifier),
+        code_challenge_method="S256",
+        resource=grant.resource,
+        prompt="consent" if "offline_access" in grant.scope else None,  # else it is ignored (OpenID Connect Core 11)
+    )
+    return url
+
+
+def token_request(config: OAuthConfig, grant: Grant, kind: str, **members: str) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of a request to the token endpoint, for a grant of that kind (RFC 6749)."""
+    return _authenticate(config, grant, prepare_token_request(kind, resource=grant.resource, **members))
+
+
+def revocation_request(config: OAuthConfig, grant: Grant, token: str, hint: str) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers of a request to the revocation endpoint (RFC 7009 2.1)."""
+    body, _ = prepare_revoke_token_request(token, hint, "", {})
+    return _authenticate(config, grant, body)
+
+
+def _authenticate(config: OAuthConfig, grant: Grant, body: str) -> tuple[bytes, dict[str, str]]:
+    client = grant.client
+    id_, secret, method = client.id, client.secret, client.method
+    if method == "private_key_jwt":
+        signed = _sign(config, grant)
+        body = f"{body}&client_assertion_type={quote(ASSERTION, safe='')}&client_assertion={signed}"
+        method = "none"
+    elif method == "client_secret_basic":  # both are encoded before they are joined: RFC 6749 2.3.1
+        id_, secret = quote(id_, safe=""), quote(secret, safe="")
+        # The official Python SDK's authorization server looks for the client in the body all the same.
+        body = f"{body}&client_id={id_}"
+    headers: Mapping[str, str]
+    _, headers, body = ClientAuth(id_, secret, method).prepare("POST", "", dict(FORM), body)
+    return body.encode(), dict(headers)
+
+
+def _sign(config: OAuthConfig, grant: Grant) -> str:
+    """Return what says who a client is that has no secret but a private key in PEM (RFC 7523)."""
+    if not config.private_key:
+        raise OAuthTrouble('this way of saying who we are needs a "private_key" in the configuration')
+    algorithm, audience = config.signing_alg, grant.issuer.issuer
+    try:
+        key = import_key(config.private_key, "EC" if algorithm.startswith("ES") else "RSA")
+        signed: str = private_key_jwt_sign(key, grant.client.id, audience, alg=algorithm, expires_in=_ASSERTION_S)
+    except Exception:  # noqa: BLE001  (of the libraries' own: their words may hold the key)
+        raise OAuthTrouble('the "private_key" in the configuration cannot be used with its algorithm') from None
+    return signed
+
+
+def tokens_of(status: int, body: bytes, now: float, before: Tokens | None = None) -> Tokens:
+    """Return the tokens of an answer. What it does not name stays as it was `before` (RFC 6749 6).
+
+    Raises `IssuerRefused` if the authorization server says no, `OAuthTrouble` for what is no answer.
+    """
+    if status != 200:
+        raise refusal_of(status, body)
+    try:
+        answer = json.read(_token_answer, body)
+        life = None if answer.expires_in is None else float(answer.expires_in)
+    except ValueError:
+        raise OAuthTrouble("its authorization server gave an answer that is no token") from None
+    if answer.token_type.lower() != "bearer":
+        raise OAuthTrouble("its authorization server gave a token of a type that is not Bearer")
+    return Tokens(
+        access=answer.access_token,
+        refresh=answer.refresh_token or (before.refresh if before is not None else ""),
+        issued_at=now,
+        expires_at=now + min(max(life, 0.0), MAX_LIFE_S) if life is not None and life == life else None,
+        scope=words_of(answer.scope) if answer.scope is not None else (before.scope if before is not None else ()),
+    )
+
+
+def refusal_of(status: int, body: bytes) -> IssuerRefused:
+    """Return what an answer that is no success says. Its text is not repeated, only the standard's words for it."""
+    answer = json.read_or(_error_answer, body, None)
+    code = "" if answer is None else code_of(answer.error)
+    said = f"{code}, HTTP {status}" if code else f"HTTP {status}"
+    return IssuerRefused(f"its authorization server refused ({said})", code)
+
+
+def code_of(word: str) -> str:
+    return word if word in _CODES else ""

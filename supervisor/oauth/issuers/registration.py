@@ -5,7 +5,7 @@ In the order of MCP 2025-11-25, basic/authorization "Client Registration Approac
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -90,6 +90,19 @@ def wanted_method(issuer: IssuerMetadata) -> AuthMethod:
     offered = issuer.token_endpoint_auth_methods_supported or ("none",)
     ours = [method for offer in offered for method in _PREFERRED if method == offer]
     return "none" if "none" in ours or not ours else ours[0]
+
+
+def registration(redirect_uri: str, method: str, scope: tuple[str, ...]) -> dict[str, Any]:
+    """Return what we say of ourselves to an authorization server that gives names to clients (RFC 7591 2)."""
+    said: dict[str, Any] = {
+        "client_name": "mcpvisor",
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method,
+        "application_type": "native",
+    }
+    return {**said, "scope": " ".join(scope)} if scope else said
 
 
 def read_registration(body: bytes, asked: AuthMethod, redirect_uri: str) -> OAuthClient:

@@ -14,16 +14,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
-from supervisor.oauth.issuers.messages import (
+from supervisor.oauth.issuers.issuer import (
     ASSERTION,
     authorization_url,
     refusal_of,
-    registration,
     revocation_request,
     token_request,
     tokens_of,
 )
 from supervisor.oauth.issuers.metadata import IssuerMetadata
+from supervisor.oauth.issuers.registration import registration
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
 
 HERE = "http://127.0.0.1:3001/oauth/callback"
