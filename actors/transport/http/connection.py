@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import trio
 from msgspec.structs import replace
@@ -21,15 +22,15 @@ from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.outbound import LISTEN
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
-from actors.transport.http.channel import Channel, HttpKind
 from actors.transport.http.client.verdict import SESSION_OVER, expiry
+from actors.transport.http.remote import HttpKind
 from actors.transport.http.site import Site
 from actors.transport.http.sse import HttpSse
 from actors.transport.http.streamable import StreamableHttp
 from actors.transport.session import Session
 
 _NAMES: dict[HttpKind, str] = {"http": "Streamable HTTP", "sse": "HTTP+SSE"}
-_STREAM_ENDED = "the stream of its messages ended"
+Channel = StreamableHttp | HttpSse
 
 
 class HttpConnection(Session):
@@ -45,7 +46,7 @@ class HttpConnection(Session):
         self._nursery = nursery
         self._learn = learn
         streamable = StreamableHttp(site, self.hand_on, self.fail, nursery)
-        sse = HttpSse(site, self.hand_on, nursery, self._on_stream_end)
+        sse = HttpSse(site, self.hand_on, nursery, partial(self.lose, "the stream of its messages ended"))
         self._channel: Channel = sse if kind == "sse" else streamable
         self._other: Channel | None = streamable if kind == "sse" else sse
         self._open: dict[bytes, trio.CancelScope] = {}
@@ -108,9 +109,6 @@ class HttpConnection(Session):
             return replace(failure, reason=f"there is no MCP server at its address ({seen})")
         self._learn(other.kind)
         return second
-
-    def _on_stream_end(self) -> None:
-        self.lose(_STREAM_ENDED)
 
     async def _finish(self) -> None:
         """End a session that is over, when the other requests have their answers: they may be refused as well.

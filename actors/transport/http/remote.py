@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from actors.transport.redaction import Confidential
+
+HttpKind = Literal["http", "sse"]
+"""Streamable HTTP, or HTTP+SSE (MCP 2024-11-05, "Transports")."""
 
 
 class Remote(Confidential, msgspec.Struct, frozen=True, kw_only=True):

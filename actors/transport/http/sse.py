@@ -15,11 +15,10 @@ import trio
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
-from actors.transport.http.channel import HandOn
 from actors.transport.http.client.pieces import events
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import EVENTS, head_of, media_type
-from actors.transport.http.site import Site
+from actors.transport.http.site import HandOn, Site
 
 ENDPOINT_S = 5.0
 """How long after its head a stream may take to name the address for messages: that comes first."""
@@ -28,7 +27,7 @@ _OF_OTHERS = (400, 404, 405, 406)
 
 
 class HttpSse:
-    """One session; see `Channel` for the contract of each method. `lost` is called when its stream has ended."""
+    """One session; see `StreamableHttp`. `lost` is called when its stream has ended."""
 
     kind: Literal["sse"] = "sse"
 
@@ -88,12 +87,14 @@ class HttpSse:
 
     def _refusal(self, id_: bytes, response: httpx2.Response) -> Failure | None:
         status, kind = response.status_code, media_type(response.headers.get("content-type", ""))
-        if status == 200 and kind == EVENTS:
-            return None
-        self.missing = _SILENT if status == 200 else f"HTTP {status}" if status in _OF_OTHERS else ""
         if status == 200:
-            return Failure(id=id_, cause="refused", reason="its address gives no stream of HTTP+SSE", sent=False)
+            return None if kind == EVENTS else self._silence(id_)
+        self.missing = f"HTTP {status}" if status in _OF_OTHERS else ""
         return self._site.refusal(id_, response)
+
+    def _silence(self, id_: bytes) -> Failure:
+        self.missing = "no stream of that"
+        return Failure(id=id_, cause="refused", reason="its address gives no stream of HTTP+SSE", sent=False)
 
     async def _read(
         self, id_: bytes, response: httpx2.Response, task_status: trio.TaskStatus[Failure | None]
@@ -114,10 +115,7 @@ class HttpSse:
                         self._endpoint = located
                         reading.deadline = math.inf
                         task_status.started(None)
-        if located is None:
-            self.missing = _SILENT
-            return Failure(id=id_, cause="refused", reason="its address gives no stream of HTTP+SSE", sent=False)
-        return None
+        return self._silence(id_) if located is None else None
 
     def _endpoint_in(self, id_: bytes, event: httpx2.ServerSentEvent) -> httpx2.URL | Failure | None:
         """Return the address for messages, or why it cannot be used; None for another event, which says nothing yet."""
@@ -126,6 +124,3 @@ class HttpSse:
         address = self._site.within(self._site.url, event.data)
         other = "it names an address of another origin for its messages, where nothing is sent"
         return address or Failure(id=id_, cause="protocol", reason=other, sent=False)
-
-
-_SILENT = "no stream of that"

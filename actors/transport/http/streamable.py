@@ -22,7 +22,6 @@ from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.framing import may_be_message
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
-from actors.transport.http.channel import HandOn
 from actors.transport.http.client.pieces import events, whole
 from actors.transport.http.client.verdict import expiry, is_expired
 from actors.transport.http.head import (
@@ -40,7 +39,7 @@ from actors.transport.http.head import (
     pause_s,
     session_of,
 )
-from actors.transport.http.site import Site
+from actors.transport.http.site import HandOn, Site
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of the body of an answer that is no success, where a JSON-RPC error may be."""
@@ -82,7 +81,10 @@ class _Place:
 
 
 class StreamableHttp:
-    """One session; see `Channel` for the contract of each method."""
+    """One session. `HttpSse` has the same methods, for the other transport.
+
+    `missing` is how what is at the address shows that it does not speak this one; empty if it does, or is not known to.
+    """
 
     kind: Literal["http"] = "http"
 
@@ -98,6 +100,7 @@ class StreamableHttp:
         self._version = ""
 
     def begin(self, version: str) -> None:
+        """Take that the session has begun, in a revision of the protocol."""
         self._version = version
         self._nursery.start_soon(self._site.share.run, self._listen)
 
@@ -109,6 +112,10 @@ class StreamableHttp:
             await self._site.forget(head_of_session(self._version, self._session))
 
     async def ask(self, message: Outgoing) -> Failure:
+        """Send a request and hand on what its own stream brings, to the end; return why there is no more of it.
+
+        That changes nothing if there was an answer.
+        """
         place, body = _Place(), message.body
         fields = await _beside(partial(mirrored_fields, message, body), len(body)) if message.mirrors else {}
         if fields is None:

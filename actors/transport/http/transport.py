@@ -15,12 +15,11 @@ from actors.errors import SpawnFailed
 from actors.kit.nursery import background
 from actors.transport.border import Border
 from actors.transport.http.authorization import AuthorizedClient, Authorizer
-from actors.transport.http.channel import HttpKind
 from actors.transport.http.client.client import proxy_before, way_to
 from actors.transport.http.client.tls import context_for
 from actors.transport.http.connection import HttpConnection
 from actors.transport.http.head import ENCODING
-from actors.transport.http.remote import HttpLimits, Remote, server_of
+from actors.transport.http.remote import HttpKind, HttpLimits, Remote, server_of
 from actors.transport.http.site import Site
 
 _KEEP_ALIVE_S: Final = 4.0

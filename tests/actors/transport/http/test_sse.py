@@ -13,8 +13,7 @@ from actors.errors import ServerError, ServerExited, SupervisorError
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
 from actors.transport.http import sse
-from actors.transport.http.channel import HttpKind
-from actors.transport.http.remote import HttpLimits, Remote
+from actors.transport.http.remote import HttpKind, HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer, tool
