@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Pace:
         return self._next
 
 
-class Waiting(Generic[T]):
+class Waiting(Generator[Any, Any, T]):
     """Awaits something once, and knows afterwards whether that had to wait: `waited`."""
 
     def __init__(self, awaitable: Awaitable[T]) -> None:
@@ -46,14 +46,7 @@ class Waiting(Generic[T]):
         self.waited = False
 
     def __await__(self) -> Generator[Any, Any, T]:
-        value: T = yield from self
-        return value
-
-    def __iter__(self) -> Waiting[T]:
         return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
 
     def send(self, value: Any) -> Any:
         trap = self._steps.send(value)
@@ -62,6 +55,3 @@ class Waiting(Generic[T]):
 
     def throw(self, *error: Any) -> Any:
         return self._steps.throw(*error)
-
-    def close(self) -> None:
-        self._steps.close()
