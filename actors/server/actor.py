@@ -88,7 +88,7 @@ class ServerActor(Actor[ServerMessage]):
         self._server.discovery.restore()
         self.start_soon(self._reporter.run)
 
-    def status(self, *, stderr: bool = False) -> ServerStatus:
+    def status(self, stderr: bool = False) -> ServerStatus:
         """`stderr`: with the newest lines of it."""
         status = self._legacy.counted_in(self._server.status())
         link = self._server.processes.link if stderr else None

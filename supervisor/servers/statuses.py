@@ -6,18 +6,13 @@ thousand actors instead would wake all of them in one turn of the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
 
 from actors.messages import ServerStatus
 
-
-class Read(Protocol):
-    """Tells how one server is doing. It changes nothing and does not wait."""
-
-    def __call__(self, *, stderr: bool = False) -> ServerStatus:
-        """Return that; with `stderr`, which takes some milliseconds, only if it is asked for."""
+Read = Callable[[bool], ServerStatus]
+"""Tells how one server is doing, at once; with its stderr, which takes some milliseconds, only for True."""
 
 
 class Statuses:
@@ -41,4 +36,4 @@ class Statuses:
     def of(self, server: str, reported: Mapping[str, ServerStatus], *, stderr: bool = False) -> ServerStatus | None:
         """Return how a server is doing now, or as it reported last if it has no actor; None if nothing is known."""
         read = self._read.get(server)
-        return reported.get(server) if read is None else read(stderr=stderr)
+        return reported.get(server) if read is None else read(stderr)

@@ -195,7 +195,7 @@ async def test_a_status_is_what_servers_know_now_and_asks_none_of_them() -> None
     reported = view(status("quick"), status("gone", calls=1), live=live)
 
     def reading(server: str, calls: int) -> Read:
-        return lambda *, stderr=False: status(server, calls=calls, stderr="words" if stderr else "")
+        return lambda stderr: status(server, calls=calls, stderr="words" if stderr else "")
 
     with live.register("quick", reading("quick", 9)), live.register("new", reading("new", 2)):
         async with pages(reported) as server:
