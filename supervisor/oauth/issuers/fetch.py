@@ -48,7 +48,7 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fetcher:
-    """Asks for one server, whose address its operator wrote. Everything raises `Unreached` and `UnsafeAddress`."""
+    """Asks for one server, whose address its operator wrote. Everything raises `OAuthTrouble`."""
 
     def __init__(self, server: str) -> None:
         self._server = server

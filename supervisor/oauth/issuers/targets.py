@@ -12,7 +12,7 @@ from typing import Final, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from supervisor.oauth.issuers.metadata import origin
-from supervisor.oauth.issuers.trouble import UnsafeAddress
+from supervisor.oauth.issuers.trouble import OAuthTrouble
 
 Where = Literal["public", "private", "loopback", "elsewhere"]
 """`elsewhere` is nothing for us: link-local, where clouds keep their secrets, multicast, whatever is reserved."""
@@ -63,19 +63,19 @@ def split(url: str) -> SplitResult:
     except ValueError:
         usable = False
     if not usable or parts.username is not None or parts.password is not None:
-        raise UnsafeAddress("it names something that is no plain https address")
+        raise OAuthTrouble("it names something that is no plain https address")
     return parts
 
 
 def check_scheme(url: str, operators: str) -> SplitResult:
-    """Return the parts of an address that may be asked as far as its letters go. Raises `UnsafeAddress`.
+    """Return the parts of an address that may be asked as far as its letters go. Raises `OAuthTrouble`.
 
     `operators` is the address of the server as its operator wrote it.
     """
     parts = split(url)
     local = is_local_name(parts.hostname) and is_local_name(urlsplit(operators).hostname)
     if parts.scheme != "https" and not local and origin(url) != origin(operators):
-        raise UnsafeAddress("it names an address without TLS (http), which is not asked")
+        raise OAuthTrouble("it names an address without TLS (http), which is not asked")
     return parts
 
 
@@ -84,9 +84,9 @@ def is_local_name(host: str | None) -> bool:
 
 
 def check_addresses(host: str, addresses: Collection[str], operators_host: str, operators: Collection[str]) -> None:
-    """Raise `UnsafeAddress` unless every IP address of a host may be asked; `operators` are those of the server."""
+    """Raise `OAuthTrouble` unless every IP address of a host may be asked; `operators` are those of the server."""
     if host == operators_host:
         return
     allowed = {"public"} | ({where(address) for address in operators} & {"private", "loopback"})
     if not addresses or not {where(address) for address in addresses} <= allowed:
-        raise UnsafeAddress("it names an address in a private network, on this machine or in a cloud: it is not asked")
+        raise OAuthTrouble("it names an address in a private network, on this machine or in a cloud: it is not asked")

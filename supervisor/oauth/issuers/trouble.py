@@ -18,10 +18,6 @@ class Unreached(OAuthTrouble):
     """Nobody could be asked, or only somebody who is down: that says nothing about the tokens."""
 
 
-class UnsafeAddress(OAuthTrouble):
-    """A server, or an authorization server, names an address that is not asked."""
-
-
 class IssuerRefused(OAuthTrouble):
     """The authorization server says no. `code` is its word for it (RFC 6749 5.2), empty if it has none."""
 

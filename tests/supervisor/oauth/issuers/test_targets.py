@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from supervisor.oauth.issuers.targets import check_addresses, check_scheme, is_local_name, where
-from supervisor.oauth.issuers.trouble import UnsafeAddress
+from supervisor.oauth.issuers.trouble import OAuthTrouble
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_where_an_address_leads(address: str, place: str) -> None:
     ],
 )
 def test_an_address_that_is_not_out_in_the_world_is_not_asked(address: str) -> None:
-    with pytest.raises(UnsafeAddress):
+    with pytest.raises(OAuthTrouble, match="private network"):
         check_addresses("b.example", [address], "a.example", ["93.184.216.34"])
 
 
@@ -68,7 +68,7 @@ def test_an_address_that_is_not_out_in_the_world_is_not_asked(address: str) -> N
     ],
 )
 def test_what_is_no_plain_address_is_not_asked(url: str) -> None:
-    with pytest.raises(UnsafeAddress):
+    with pytest.raises(OAuthTrouble, match="no plain https address"):
         check_scheme(url, "https://a.example/mcp")
 
 
@@ -79,7 +79,7 @@ def test_without_tls_only_this_machine_and_what_the_operator_wrote() -> None:
         ("http://b.example", "http://localhost:1/mcp"),
         ("http://a.example:81", "http://a.example/mcp"),
     ):
-        with pytest.raises(UnsafeAddress, match="without TLS"):
+        with pytest.raises(OAuthTrouble, match="without TLS"):
             check_scheme(url, operators)
     for url, operators in (
         ("https://b.example", "http://a.example/mcp"),
@@ -105,5 +105,5 @@ def test_every_address_of_a_name_must_be_allowed() -> None:
         (["10.0.0.1"], ["127.0.0.1"]),
         (["169.254.169.254"], ["169.254.1.1"]),
     ):
-        with pytest.raises(UnsafeAddress, match="private network"):
+        with pytest.raises(OAuthTrouble, match="private network"):
             check_addresses("b.example", addresses, own, operators)
