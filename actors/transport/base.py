@@ -71,10 +71,7 @@ class Incoming(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What the processes of a connection have done so far. `cpu_s`: processor time; `moved_bytes`: read and written.
-
-    `processes` are their ids. They show whether a server that says nothing yet does anything at all.
-    """
+    """What the processes of a connection have done: seconds of processor time, bytes read and written."""
 
     cpu_s: float = 0.0
     moved_bytes: int = 0
@@ -110,28 +107,19 @@ class Connection(Protocol):
         """
 
     def send_at_once(self, messages: Sequence[Outgoing], left: Callable[[int], None]) -> bool:
-        """Hand over some messages, small ones, if nothing has to be waited for; else False, and none of them has left.
-
-        Not while another task sends. `left` as with `send`, which says, too, what is wrong where this cannot.
-        """
+        """As `send`, of small messages and at once; False if that has to be waited for: then none of them has left."""
 
     async def wait_input_closed(self) -> None:
         """Wait until the peer reads no more, or is gone. May wait until the latter where the former cannot be seen."""
 
     async def receive(self) -> Incoming:
-        """Return what arrives next. Noise was dropped and counted before.
-
-        Raises `ProtocolViolation` after a message that does not end, and `TruncatedMessage` for half a one at the end.
-        """
+        """Return what arrives. Raises `ProtocolViolation` at an endless message, `TruncatedMessage` at half one."""
 
     async def wait(self) -> Exit:
         """Wait for the end and return how it came. Safe to call more than once and after the end."""
 
     async def stop(self, *, term_s: float | None = None) -> None:
-        """Run the polite stop sequence, bounded in time; afterwards nothing of the server is left.
-
-        With `term_s` it is told to terminate at once, and has that many seconds to do so.
-        """
+        """Have it end politely, or terminate within `term_s`; bounded in time, and nothing of the server is left."""
 
     def kill(self) -> None:
         """Kill everything of this incarnation at once, without waiting."""
@@ -140,10 +128,7 @@ class Connection(Protocol):
         """Look what the server's processes have done so far; None if nobody can tell. A checkpoint."""
 
     async def install_log(self) -> str:
-        """Return what the package manager that started the process noted of a failure in its own log, on one line.
-
-        Empty if there is nothing. A checkpoint.
-        """
+        """Return what the package manager that started it noted of a failure, on one line, or nothing. A checkpoint."""
 
 
 class Transport(Protocol):
@@ -154,7 +139,4 @@ class Transport(Protocol):
     themselves."""
 
     def connect(self) -> AbstractAsyncContextManager[Connection]:
-        """Start one incarnation. Leaving the block kills what is left of it, shielded and bounded.
-
-        Entering raises `SpawnFailed`.
-        """
+        """Start one incarnation; leaving kills what is left, shielded and bounded. Entering raises `SpawnFailed`."""

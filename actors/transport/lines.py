@@ -66,10 +66,7 @@ async def write_lines(
 
 
 async def messages_of(said: Sequence[Line | Pieces], counters: Counters, asides: Asides) -> list[Line]:
-    """Return those of some lines that may be messages, count all of them, and tell of the others.
-
-    A checkpoint if one comes in pieces, which are put together in a thread.
-    """
+    """Return the lines that may be messages; count, and tell of the others. A checkpoint if one comes in pieces."""
     messages: list[Line] = []
     noise: list[Line] = []
     counters.messages_received += len(said)  # they have arrived, however long it takes to put them together

@@ -36,10 +36,7 @@ def ignore(source: Source, data: bytes) -> None:
 
 
 class Asides:
-    """Of one connection. `hear` may be set at any time; it gets what comes from then on.
-
-    `mask` hides the secrets that are configured; what looks like one is hidden as well.
-    """
+    """Of one connection. `hear` gets what comes once it is set; `mask` hides the secrets that are configured."""
 
     def __init__(self, mask: Mask | None = None) -> None:
         self.hear: Hear = ignore

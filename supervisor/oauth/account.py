@@ -71,9 +71,7 @@ class Account:
         return endpoint, await self._grant(located, redirect_uri, self.keeper.grant)
 
     async def begin(self, kept: Grant | None, challenge: Challenge) -> Grant:
-        """Return a grant with tokens for a client that is its own user; `challenge` is what the server wants now, empty
-        if that has to be asked. Raises `OAuthTrouble`.
-        """
+        """Return a client's own grant, with tokens; an empty `challenge` is asked for anew. Raises `OAuthTrouble`."""
         if challenge == Challenge():
             located = await self._locate()
         else:

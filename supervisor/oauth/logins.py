@@ -26,10 +26,7 @@ _BYTES: Final = 32
 
 
 class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
-    """One login. `grant` is what it leads to, without tokens; `verifier` the secret of PKCE.
-
-    `expires_at` is a moment of the trio clock.
-    """
+    """A login that leads to `grant`, yet without tokens. `verifier` is for PKCE, `expires_at` of the trio clock."""
 
     server: str
     grant: Grant

@@ -24,7 +24,6 @@ from supervisor.servers.deployment import Deployment
 
 LOOK_S = 0.05
 """The pause between two looks while there is no room."""
-
 ASK_S = 1.0
 AHEAD = 1
 """So many more than one start needs: the next one does not wait then."""

@@ -82,10 +82,7 @@ class Servers:
         disabled: bool = False,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run one server until it is stopped, not counting the times it is switched off. Started once it is found.
-
-        A crash of its actor is answered by policy.
-        """
+        """Run one server until it is stopped, also while it is off and after crashes. Started once it is found."""
         name, kind = server.name, server.config.kind
         self.journals.make(name, server.mask)
         switch = self._switches[name] = Switch(on=not disabled)

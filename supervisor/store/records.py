@@ -19,12 +19,8 @@ DAY_S = 86_400.0
 # A stale legacy verdict keeps succeeding silently, so it must be asked again; a stale modern one fails loudly at the
 # first request. The second bound only keeps verdicts of launches that no longer exist from piling up.
 ERA_TTL_S: dict[Era, float] = {"legacy": 7 * DAY_S, "modern": 90 * DAY_S}
-
-
 ALL_UNTIL = "*"
 """In the place of a session's digest: all sessions that expire by then are ended."""
-
-
 MAX_VECTORS = 50_000
 """Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
 

@@ -110,10 +110,7 @@ class Store(WriteBehind):
         self._put(("vectors", next(iter(vectors), b"").hex()), *saved, (_FORGET_VECTORS, (MAX_VECTORS,)))
 
     async def load_vectors(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return what is kept under these digests, and note its use.
-
-        As if there were none until the file could be opened: whoever asks can do without.
-        """
+        """Return what is kept under these digests, and note its use; nothing until the file could be opened."""
         if not self.ready.is_set():
             return {}
         return await self._read(self._database.load_vectors, digests, self._clock()) or {}

@@ -31,7 +31,6 @@ FLUSH_S = 5.0
 LINGER_S = 0.2
 OPEN_S = 3.0
 """For a slow disk at the start; a locked file is given up sooner, after SQLite's own wait."""
-
 CLOSE_S = 2.0
 KEEP_S = 1.0
 READ_S = 5.0

@@ -18,10 +18,7 @@ _DENIAL: Final = "mcpvisor.denial"
 
 
 class Denial(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows from a refusal: another `token` to try, or none. `login`: its operator can log in, which helps.
-
-    `reason` says more than the status, if there is more to say.
-    """
+    """What follows from a refusal: another `token` to try; that a `login` helps; a `reason`, if there is one."""
 
     token: str = ""
     login: bool = False
@@ -46,10 +43,7 @@ class Authorizer(Protocol):
         """Take that the server knows a token."""
 
     async def on_refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
-        """Take that the server answered 401 or 403 to a token, or to none. Raises `NoToken`.
-
-        `challenges` are the headers `WWW-Authenticate` of its answer.
-        """
+        """Take that a token, or none, was refused by 401 or 403, with these `WWW-Authenticate`. Raises `NoToken`."""
 
 
 class AuthorizedClient(httpx2.AsyncClient):

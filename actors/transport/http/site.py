@@ -31,10 +31,7 @@ _CLOSE_S = 1.0
 
 
 class Site:
-    """One address. Whoever asks there does so in the turns of its server (`share`).
-
-    `proxy` is the variable of the environment that names the proxy before it, empty for none.
-    """
+    """One address, asked in the turns of its server (`share`). `proxy` is the variable that names one, or empty."""
 
     def __init__(
         self, url: str, limits: HttpLimits, client: httpx2.AsyncClient, border: Border | None = None, proxy: str = ""

@@ -29,11 +29,7 @@ _POOL: Final = httpx2.Limits(max_connections=None, max_keepalive_connections=8, 
 
 
 class HttpTransport:
-    """Reaches a server by Streamable HTTP or HTTP+SSE. One `connect` is one session.
-
-    `kind` is the one that is tried first, and from then on the one that the server was found to speak. `authorizer`
-    has the tokens for it, if there can be any.
-    """
+    """Reaches a server by Streamable HTTP or HTTP+SSE: `kind` is what is tried first, then what it speaks."""
 
     def __init__(
         self,
@@ -51,11 +47,7 @@ class HttpTransport:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[HttpConnection]:
-        """Open nothing yet: the first message does. At the end of the block everything is closed.
-
-        Entering raises `SpawnFailed` if nothing can be asked there: the certificates that are to be trusted cannot be
-        read, the proxy cannot be used, what is configured is no address or no header.
-        """
+        """Give one session; its first message opens it. Entering raises `SpawnFailed` if nothing can be asked there."""
         client, site = self._open(await context_for(self._remote.url))
         try:
             async with background() as nursery:

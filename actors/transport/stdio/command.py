@@ -57,10 +57,7 @@ def check_strings(args: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 def working_directory(cwd: str) -> str:
-    """Return the absolute path of a working directory, ours if it is empty.
-
-    Raises `SpawnFailed` (permanent) unless it is a directory that we may enter.
-    """
+    """Return a working directory as an absolute path, ours for none. Raises `SpawnFailed` if we may not enter it."""
     place = absolute(cwd)
     objection = objection_to_directory(place)
     if objection and not cwd:

@@ -38,10 +38,7 @@ _SHIM = str(Path(__file__).with_name("kill_shim.py"))
 async def _open(
     argv: Sequence[str], program: str, env: Mapping[str, str], cwd: str, *, own_session: bool, fds: Sequence[int] = ()
 ) -> trio.Process:
-    """Start a process with three pipes, in a process group of its own and in our session or its own.
-
-    A cancellation does not come between the start and the return: trio's thread is not abandoned.
-    """
+    """Start a process in a group of its own. It is not cancelled after the start: trio waits for its thread."""
     try:
         return await trio.lowlevel.open_process(
             list(argv),
@@ -90,10 +87,7 @@ class Contained:
         self.kill()
 
     async def wait(self) -> tuple[int | None, int | None]:
-        """Wait until all of it is gone; return (exit code, None), (None, signal number) or (None, None) if unknown.
-
-        For one task only.
-        """
+        """Wait until all of it is gone, in one task; return (exit code, None), (None, signal) or (None, None)."""
         code = await self.process.wait()
         _signal_group(self.pid, signal.SIGKILL)  # what the leader left behind keeps the group's id in use
         return (code, None) if code >= 0 else (None, -code)
@@ -103,10 +97,7 @@ class GroupContainment:
     """Own session and process group: works everywhere, holds only what stays in the group."""
 
     async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        """Start `argv` (the program is an absolute path). Raises `SpawnFailed`.
-
-        Cancelled or not, either a `Contained` is returned or nothing is left running.
-        """
+        """Start `argv`, whose program is an absolute path, or leave nothing running. Raises `SpawnFailed`."""
         process = await _open(argv, argv[0], env, cwd, own_session=True)
         return Contained(process, process.pid)
 

@@ -16,23 +16,16 @@ from actors.kit import Conditions, Pauses, is_want, reason_of
 
 WHAT = "starting servers"
 """How the condition is called while none can be started."""
-
 LOOKED_AT = 256
 """So many of the highest numbers are looked at: the lowest free one is always taken first, so they are free longest."""
-
 START = 11
 """A server takes so many while it starts."""
-
 RUNNING = 5
 """And so many as long as it runs: three pipes, the shim's socket, the pidfd."""
-
 SPAWN = 20
 """Free ones without which no server is started: what that takes, and the rest stays for clients and files."""
-
-
 ROOM_S = 5.0
 """How long a start waits for room before it has failed."""
-
 ROOM_PAUSE_S = 0.1
 
 

@@ -24,10 +24,7 @@ _PROC = Path("/proc")
 
 
 async def look(root: int, server: int) -> Work | None:
-    """Return the work of a server and all below it; None where nobody can tell. `root` may be its kill shim.
-
-    Looks in a worker thread. A checkpoint.
-    """
+    """Return the work of a server and all below it, if anybody can tell; `root` may be its shim. A checkpoint."""
     try:
         work = await trio.to_thread.run_sync(work_of, root)
     except RuntimeError as error:

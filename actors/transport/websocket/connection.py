@@ -38,7 +38,6 @@ class Meter(trio.abc.Stream):
     """The bytes of a WebSocket, counted: what is sent without ever completing a message must not pile up.
 
     The stream is broken once `limit` bytes came without a `reset`. `ended` is set when nothing more comes.
-
     `finished` is set by whoever reads it, when that is over; `failure` is then why, where nobody foresaw it.
     """
 

@@ -1,7 +1,6 @@
 """What is kept of a login: which server it is for, who issued it, as which client, and the tokens. Pure.
 
 A grant is bound to the server's address, the issuer and the resource: if one of them changes it is not used any more.
-Nothing here may be shown: the representation of each value hides what is in it.
 """
 
 from __future__ import annotations

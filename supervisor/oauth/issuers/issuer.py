@@ -181,10 +181,7 @@ def _sign(config: OAuthConfig, grant: Grant) -> str:
 
 
 def tokens_of(status: int, body: bytes, now: float, before: Tokens | None = None) -> Tokens:
-    """Return the tokens of an answer. What it does not name stays as it was `before` (RFC 6749 6).
-
-    Raises `IssuerRefused` if the authorization server says no, `OAuthTrouble` for what is no answer.
-    """
+    """Return the tokens of an answer; what it does not name stays as `before` (RFC 6749 6). Raises `OAuthTrouble`."""
     if status != 200:
         raise refusal_of(status, body)
     try:

@@ -32,10 +32,7 @@ class _RegistrationAnswer(msgspec.Struct):
 def known_client(
     config: OAuthConfig, issuer: IssuerMetadata, redirect_uri: str, kept: Grant | None, now: float
 ) -> OAuthClient | None:
-    """Return the client to log in as; None where the authorization server has to be asked for a name first.
-
-    Raises `OAuthTrouble` where none of that is possible, with what to configure.
-    """
+    """Return whom to log in as; None if a name has to be asked for. Raises `OAuthTrouble` with what to configure."""
     if config.client_id:
         expected = config.issuer or _first_issuer(config, kept)
         if expected and expected != issuer.issuer:

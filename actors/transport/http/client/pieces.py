@@ -30,10 +30,7 @@ _GZIP = zlib.MAX_WBITS | 16
 
 
 class _Pieces:
-    """What is in an answer, decompressed, at most `PIECE_BYTES` at once.
-
-    Raises `httpx2.DecodingError` for what is not compressed as it says, or as it was not asked to be.
-    """
+    """An answer, decompressed, at most `PIECE_BYTES` at once. Raises `httpx2.DecodingError` if it is not as it says."""
 
     def __init__(self, response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> None:
         self.raw = response.aiter_raw()
