@@ -20,7 +20,7 @@ from actors.search.language.spans import without_escapes
 from actors.search.language.text import clean
 from actors.search.ranking.fusion import fuse
 from actors.search.ranking.page import exact_matches, page
-from actors.search.ranking.rank import Allowed, score
+from actors.search.ranking.rank import score
 from actors.search.tuning import DEFAULT_TUNING, Tuning
 
 EVERYTHING = "*"
@@ -87,34 +87,30 @@ class Index:
         limit: int = 10,
         kinds: frozenset[str] = TOOLS,
         servers: frozenset[str] | None = None,
-        allowed: Allowed | None = None,
     ) -> Found:
         """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
 
-        Only documents of these `kinds` and `servers` (None: all) that `allowed` accepts take part: filters come before
-        ranking, limit and total. `kinds` and `servers` cost next to nothing; `allowed` is called for each document that
-        shares a word with the query, and for those nearest in meaning. `*` lists everything in path order; a query of
-        no or one character finds nothing. `limit` is in documents.
+        Only documents of these `kinds` and `servers` (None: all) take part: filters come before ranking, limit and
+        total. `*` lists everything in path order; a query of no or one character finds nothing.
         """
         text = _clip(query, self.corpus.tuning.max_query_chars)
         mask = self.corpus.mask(kinds, servers)
         if text.strip() == EVERYTHING:
-            return self._listing(mask, allowed, limit)
+            return self._listing(mask, limit)
         if len("".join(clean(text).split())) < 2:
             return NOTHING
-        exact = exact_matches(self.corpus, text, mask, allowed)
-        scores = score(self.corpus, text, mask, allowed)
+        exact = exact_matches(self.corpus, text, mask)
+        scores = score(self.corpus, text, mask)
         if not exact:  # who writes a name or a path means that one, and need not wait for the meaning
-            scores = fuse(self.corpus, text, scores, mask, allowed)
+            scores = fuse(self.corpus, text, scores, mask)
         return page(self.corpus, text, scores, exact, limit)
 
-    def _listing(self, mask: Bools | None, allowed: Allowed | None, limit: int) -> Found:
+    def _listing(self, mask: Bools | None, limit: int) -> Found:
         documents = self.corpus.documents
         numbers = range(len(documents)) if mask is None else np.flatnonzero(mask).tolist()
-        visible = [documents[number] for number in numbers if allowed is None or allowed(documents[number])]
-        shown = visible[: max(0, limit)]
+        shown = (documents[number] for number in numbers[: max(0, limit)])
         hits = tuple(Hit(document=document, score=0.0, distance=0.0, exact=False) for document in shown)
-        return Found(hits=hits, total=len(visible))
+        return Found(hits=hits, total=len(numbers))
 
 
 def _clip(query: str, most: int) -> str:

@@ -21,7 +21,6 @@ from actors.search.language.spans import with_nouns
 from actors.search.language.text import words
 from actors.search.ranking.certainty import Nearness, with_meanings
 from actors.search.ranking.forms import Forms
-from actors.search.ranking.rank import Allowed
 from actors.search.ranking.scoring import Scores
 
 _LEAST_NEAREST = 0.2
@@ -35,9 +34,7 @@ _MAX_WORDS = 60
 _TINY = 1e-6
 
 
-def fuse(
-    corpus: Corpus, query: str, scores: Scores | None, mask: Bools | None, allowed: Allowed | None
-) -> Scores | None:
+def fuse(corpus: Corpus, query: str, scores: Scores | None, mask: Bools | None) -> Scores | None:
     """Return the scores with the meanings' part; as they are without an embedder, or if no document matches.
 
     The greatest possible score stays the same: a document that is first by words and by meaning keeps its score.
@@ -50,7 +47,7 @@ def fuse(
         return scores
     asked = query_vector(corpus, corpus.embedder, query)
     cosines = corpus.meanings.cosines(asked)
-    near = _nearest(corpus, cosines, matching, mask, allowed)
+    near = _nearest(corpus, cosines, mask)
     taking_part = matching | near
     greatest = max(_LEAST_NEAREST, float(cosines[taking_part].max()))
     top = float(scores.values[matching].max())
@@ -97,22 +94,12 @@ def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
     return query_levels(embedder, with_nouns(query))
 
 
-def _nearest(corpus: Corpus, cosines: Floats, matching: Bools, mask: Bools | None, allowed: Allowed | None) -> Bools:
-    """Return the documents nearest in meaning, of those that may be seen; it is not asked again about matching ones."""
+def _nearest(corpus: Corpus, cosines: Floats, mask: Bools | None) -> Bools:
+    """Return the documents nearest in meaning, of those in the mask."""
     visible = cosines if mask is None else np.where(mask, cosines, np.float32(0))
     most = corpus.tuning.semantic_nearest
-    if allowed is None and 0 < most < len(visible):
-        # all that are as near as the last one, in path order: ties must not fall by chance
-        least = np.partition(visible, len(visible) - most)[len(visible) - most]
-        candidates = np.flatnonzero(visible >= max(least, np.finfo(np.float32).tiny))
-    else:
-        candidates = np.flatnonzero(visible > 0)
+    least = np.partition(visible, -most)[-most] if most < len(visible) else np.float32(0)
+    candidates = np.flatnonzero(visible >= max(least, np.finfo(np.float32).tiny))
     near: Bools = np.zeros(len(visible), np.bool_)
-    taken = 0
-    for number in candidates[np.lexsort((candidates, -visible[candidates]))].tolist():
-        if taken == most:
-            break
-        if allowed is None or matching[number] or allowed(corpus.documents[number]):
-            near[number] = True
-            taken += 1
+    near[candidates[np.argsort(-visible[candidates], kind="stable")[:most]]] = True  # ties fall in path order
     return near

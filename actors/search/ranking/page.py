@@ -19,7 +19,6 @@ from actors.search.documents.copies import CROWD, NAME, TEXT, originals_first
 from actors.search.documents.corpus import Corpus
 from actors.search.documents.postings import Bools, Floats, Ints
 from actors.search.language.text import squash, stem, words
-from actors.search.ranking.rank import Allowed
 from actors.search.ranking.scoring import Scores
 
 _OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
@@ -36,7 +35,7 @@ Exact = Mapping[int, float]
 by path 0.5 if the query is a single word: where would its server end?"""
 
 
-def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None) -> Exact:
+def exact_matches(corpus: Corpus, query: str, mask: Bools | None) -> Exact:
     """Return the documents whose name or path is the query, punctuation and case aside; by name one of each server.
 
     A path is server and name with anything between them, with or without the prefix `mcp` of some clients.
@@ -51,17 +50,11 @@ def exact_matches(corpus: Corpus, query: str, mask: Bools | None, allowed: Allow
             whole = [first + number for number in segment.by_path.get(path, ())]
             by_path = _path_level(query, server)
             for level, numbers in ((_BY_NAME, named), (by_path, whole if by_path else [])):
-                visible = [number for number in numbers if _is_visible(corpus, number, mask, allowed)]
+                visible = [number for number in numbers if mask is None or mask[number]]
                 if visible:
                     number = max(visible, key=lambda n: _level(corpus.documents[n], query, level))
                     out[number] = max(out.get(number, 0), _level(corpus.documents[number], query, level))
     return out
-
-
-def _is_visible(corpus: Corpus, number: int, mask: Bools | None, allowed: Allowed | None) -> bool:
-    if mask is not None and not mask[number]:
-        return False
-    return allowed is None or allowed(corpus.documents[number])
 
 
 def _path_level(query: str, server: str) -> float:

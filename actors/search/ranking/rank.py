@@ -5,26 +5,22 @@ In a long query every sentence is scored on its own; in one of several wishes ("
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from actors.search.document import Document
 from actors.search.documents.corpus import Corpus
 from actors.search.documents.postings import Bools
 from actors.search.language.clauses import clauses, is_courtesy, sentences
 from actors.search.ranking.scoring import Scorer, Scores
 from actors.search.ranking.terms import Reader, Term
 
-Allowed = Callable[[Document], bool]
-"""A filter on single documents."""
-
 _MAX_SENTENCES = 12
 
 
-def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | None = None) -> Scores | None:
-    """Return the scores of all documents; those outside the mask, or not allowed, get 0.
+def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
+    """Return the scores of all documents; those outside the mask get 0.
 
     Return None if no document has any word of the query.
     """
@@ -34,8 +30,6 @@ def score(corpus: Corpus, query: str, mask: Bools | None, allowed: Allowed | Non
         return None
     sentences = _sentences(reader, query, terms)
     wishes = [] if sentences else _wishes(reader, query)
-    if allowed is not None:
-        mask = _visible_mask(corpus, [terms, *[sentence for _, sentence in sentences], *wishes], mask, allowed)
     scorer = Scorer(corpus, mask)
     whole = scorer.score(_rarest(corpus, terms))
     if sentences:
@@ -71,18 +65,6 @@ def _asks(terms: Sequence[Term]) -> bool:
         elif not term.word.isdigit():
             return True
     return is_all_known
-
-
-def _visible_mask(corpus: Corpus, parts: Sequence[Sequence[Term]], mask: Bools | None, allowed: Allowed) -> Bools:
-    """Return the mask of those documents with a word of the query that are allowed: it is asked about no others."""
-    out: Bools = np.zeros(len(corpus.documents), np.bool_)
-    for match in {match for part in parts for term in part for match in term.matches}:
-        out[corpus.postings.of(match)[0]] = True
-    if mask is not None:
-        out &= mask
-    for number in np.flatnonzero(out).tolist():
-        out[number] = allowed(corpus.documents[number])
-    return out
 
 
 def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[float, list[Term]]]:

@@ -92,16 +92,11 @@ def test_nothing_filtered_out_is_found_or_counted(
     catalogue: list[list[Document]], query: str, visible: frozenset[str], kinds: frozenset[str]
 ) -> None:
     index = build({documents[0].server: documents for documents in catalogue})
-
-    def allowed(document: Document) -> bool:
-        return len(document.name) % 2 == 0
-
-    found = index.search(query, limit=100, servers=visible, kinds=kinds, allowed=allowed)
+    found = index.search(query, limit=100, servers=visible, kinds=kinds)
     assert found.total == len(found.hits)
     for hit in found.hits:
         assert hit.document.server in visible
         assert hit.document.kind in kinds
-        assert allowed(hit.document)
 
 
 @given(st.lists(servers(), min_size=1, max_size=4), st.data())

@@ -277,22 +277,6 @@ def test_filters_work_before_limit_and_total(index: Index) -> None:
     assert index.search("list", servers=frozenset()).total == 0
 
 
-def test_a_filter_on_documents_is_asked_only_about_what_shares_a_word(index: Index) -> None:
-    asked: list[str] = []
-
-    def allowed(candidate: Document) -> bool:
-        asked.append(candidate.key)
-        return candidate.name != "list_pods"
-
-    found = index.search("pod logs", allowed=allowed)
-    assert "kubernetes:list_pods" not in {hit.document.key for hit in found.hits}
-    assert found.hits[0].document.key == "kubernetes:get_pod_logs"
-    assert "kubernetes:list_pods" in asked
-    assert "weather:get_alerts" not in asked
-    assert all(hit.document.name != "list_pods" for hit in index.search("list_pods", allowed=allowed).hits)
-    assert "kubernetes:list_pods" not in [hit.document.key for hit in index.search("*", limit=99, allowed=allowed).hits]
-
-
 def test_title_parameters_and_instructions_are_searched_too() -> None:
     documents = [
         document("crm", "op_17", title="Merge duplicate customers"),
