@@ -4,11 +4,9 @@ from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
 from actors.search.documents.embedding import MAX_DIMENSIONS, Embedder, Levels, digest_of, levels, text_of
 from actors.search.documents.segment import Segment, analyse
 from actors.search.index import EVERYTHING, Index
-from actors.search.tuning import DEFAULT_TUNING, Tuning
 from actors.search.words.tables import WORLD
 
 __all__ = [
-    "DEFAULT_TUNING",
     "EVERYTHING",
     "KINDS",
     "MAX_DIMENSIONS",
@@ -22,7 +20,6 @@ __all__ = [
     "Kind",
     "Levels",
     "Segment",
-    "Tuning",
     "analyse",
     "digest_of",
     "levels",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from actors.search import tuning
 from actors.search.document import NOTHING, TOOLS, Found, Hit
 from actors.search.documents.corpus import Corpus
 from actors.search.documents.embedding import Embedder, Levels
@@ -21,7 +22,6 @@ from actors.search.language.text import clean
 from actors.search.ranking.fusion import fuse
 from actors.search.ranking.page import exact_matches, page
 from actors.search.ranking.rank import score
-from actors.search.tuning import DEFAULT_TUNING, Tuning
 
 EVERYTHING = "*"
 """The query that lists all documents in path order."""
@@ -38,13 +38,13 @@ class Index:
         self.corpus = corpus
 
     @classmethod
-    def empty(cls, tuning: Tuning = DEFAULT_TUNING) -> Index:
-        return cls(Corpus.empty(tuning))
+    def empty(cls) -> Index:
+        return cls(Corpus.empty())
 
     @classmethod
-    def build(cls, segments: Iterable[Segment], tuning: Tuning = DEFAULT_TUNING) -> Index:
+    def build(cls, segments: Iterable[Segment]) -> Index:
         """Return an index of these segments; of two of the same server the later one counts."""
-        return cls.empty(tuning).rebuild(segments)
+        return cls.empty().rebuild(segments)
 
     def replace(self, segment: Segment) -> Index:
         return Index(self.corpus.with_segment(segment.server, segment))
@@ -93,7 +93,7 @@ class Index:
         Only documents of these `kinds` and `servers` (None: all) take part: filters come before ranking, limit and
         total. `*` lists everything in path order; a query of no or one character finds nothing.
         """
-        text = _clip(query, self.corpus.tuning.max_query_chars)
+        text = _clip(query, tuning.MAX_QUERY_CHARS)
         mask = self.corpus.mask(kinds, servers)
         if text.strip() == EVERYTHING:
             return self._listing(mask, limit)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from actors.search import tuning
 from actors.search.document import KINDS, Document
 from actors.search.documents.copies import Prints, copied_shares, prints_of
 from actors.search.documents.embedding import Embedder, Levels, Meanings
@@ -20,7 +21,6 @@ from actors.search.documents.postings import Bools, Floats, Ints, Postings, Trip
 from actors.search.documents.segment import Segment
 from actors.search.documents.vocabulary import Vocabulary
 from actors.search.documents.world import World
-from actors.search.tuning import DEFAULT_TUNING, Tuning
 
 _SPARE_TERMS = 4096
 
@@ -37,7 +37,6 @@ def _no_floats() -> Floats:
 class Corpus:
     """Segments sorted by server, and what follows from all of them together. Arrays are per document or per term."""
 
-    tuning: Tuning
     embedder: Embedder | None
     meanings: Meanings
     world: World
@@ -64,15 +63,15 @@ class Corpus:
     copied: Floats = field(default_factory=_no_floats)  # per segment: the share of its documents that others have, too
 
     @staticmethod
-    def empty(tuning: Tuning = DEFAULT_TUNING, embedder: Embedder | None = None) -> Corpus:
+    def empty(embedder: Embedder | None = None) -> Corpus:
         dimensions = embedder.dimensions if embedder is not None else 0
         meanings, world = Meanings.empty(dimensions), World.empty(dimensions)
-        return Corpus(tuning=tuning, embedder=embedder, meanings=meanings, world=world)
+        return Corpus(embedder=embedder, meanings=meanings, world=world)
 
     def rebuild(self, segments: Sequence[Segment]) -> Corpus:
-        """Return the corpus of these segments, of different servers, tuned and compared as this one."""
+        """Return the corpus of these segments, of different servers, compared as this one."""
         ordered = tuple(sorted(segments, key=lambda segment: segment.server))
-        nothing = Corpus.empty(self.tuning, self.embedder)
+        nothing = Corpus.empty(self.embedder)
         return _replace_segments(
             replace(nothing, world=self.world.replace(self.all_servers, {})), ordered, (), ordered, 0
         )
@@ -147,10 +146,9 @@ def _replace_segments(
     segment_of = np.repeat(np.arange(len(segments), dtype=np.int32), sizes)
     prints = np.concatenate([base.prints[:low], *[s.prints for s in new], base.prints[high:]])
     kinds = np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]])
-    idf = _rarity(counts, total, base.tuning.idf_floor)
+    idf = _rarity(counts, total)
     vectors = {segment.server: _comparable(segment, base.embedder) for segment in new}
     return Corpus(
-        tuning=base.tuning,
         segments=segments,
         firsts=firsts,
         documents=base.documents[:low] + tuple(d for s in new for d in s.documents) + base.documents[high:],
@@ -232,10 +230,10 @@ def _servers_by_name(
     return out
 
 
-def _rarity(counts: Ints, total: int, floor: float) -> Floats:
+def _rarity(counts: Ints, total: int) -> Floats:
     """Return the inverse document frequency of each term, BM25's."""
     held = counts.astype(np.float64)
-    idf: Floats = np.maximum(floor, np.log1p((total - held + 0.5) / (held + 0.5))).astype(np.float32)
+    idf: Floats = np.maximum(tuning.IDF_FLOOR, np.log1p((total - held + 0.5) / (held + 0.5))).astype(np.float32)
     return idf
 
 

@@ -1,6 +1,6 @@
 """The analysis of one server's documents: the expensive half of indexing, done per server, in a thread if wished.
 
-A segment depends on its documents and the tuning alone: never on other servers, so it is made once per change of that
+A segment depends on its documents alone: never on other servers, so it is made once per change of that
 server and joined to any index. Weights are BM25F: one saturation over all fields of a document.
 """
 
@@ -15,12 +15,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from actors.search import tuning
 from actors.search.document import KINDS, Document
 from actors.search.documents.copies import Prints, prints_of
 from actors.search.documents.embedding import Levels
 from actors.search.documents.postings import Floats, Ints, Triples
 from actors.search.language.text import SENTENCE_END, as_written, camel_words, squash, stem, words
-from actors.search.tuning import DEFAULT_TUNING, FieldName, Tuning
+from actors.search.tuning import FieldName
 from actors.search.words.tables import STOP_WORDS, VERB_CLASS
 
 VERB_CODES: dict[str, int] = {name: code for code, name in enumerate(sorted(set(VERB_CLASS.values())), start=1)}
@@ -43,7 +44,6 @@ class Segment:
     """The analysed documents of one server, sorted by key. Terms are numbered within the segment."""
 
     server: str
-    tuning: Tuning
     documents: tuple[Document, ...]
     kinds: Ints  # per document: its place in KINDS
     verbs: Ints  # per document: the class of the verb in its name, 0 if none
@@ -63,23 +63,18 @@ class Segment:
         return len(self.documents)
 
 
-def analyse(
-    server: str,
-    documents: Sequence[Document],
-    tuning: Tuning = DEFAULT_TUNING,
-) -> Segment:
+def analyse(server: str, documents: Sequence[Document]) -> Segment:
     """Return the segment of a server; `Index.with_meanings` adds vectors.
 
     Pure and self-contained: safe in a worker thread. Of documents with the same key the last one counts. Texts are
     clipped, so the cost of a document is bounded.
     """
     ordered = tuple(dict(sorted({document.key: document for document in documents}.items())).values())
-    analysis = _Analysis(server, tuning)
+    analysis = _Analysis(server)
     for number, document in enumerate(ordered):
         analysis.add(number, document)
     return Segment(
         server=server,
-        tuning=tuning,
         documents=ordered,
         kinds=np.array([KINDS.index(document.kind) for document in ordered], np.int32),
         verbs=np.array(analysis.verbs, np.int32),
@@ -128,8 +123,7 @@ class _Rows:
 class _Analysis:
     """The state of one analysis: numbers given to stems so far, and what was collected."""
 
-    def __init__(self, server: str, tuning: Tuning) -> None:
-        self.tuning = tuning
+    def __init__(self, server: str) -> None:
         self.server_words = [word for word in words(server) if word not in _SERVER_NOISE]
         self.terms: dict[str, int] = {}
         self.counts: list[int] = []
@@ -160,8 +154,8 @@ class _Analysis:
         gained: dict[str, float] = {}
         only_instructions: set[str] = set()
         for field, stemmed in stems.items():
-            settings = self.tuning.fields[field]
-            if not stemmed or settings.weight <= 0:
+            settings = tuning.FIELDS[field]
+            if not stemmed:
                 continue
             length = 1 - settings.length_norm + settings.length_norm * len(stemmed) / settings.usual_words
             weight = settings.weight / length
@@ -170,10 +164,10 @@ class _Analysis:
             elif field != "joined":
                 stemmed = stemmed + self._inflections(field, fields[field])
             for word, count in Counter(stemmed).items():
-                gained[word] = gained.get(word, 0.0) + weight * min(count, self.tuning.repeat_limit)
+                gained[word] = gained.get(word, 0.0) + weight * min(count, tuning.REPEAT_LIMIT)
         for word, weight in gained.items():
             term = self._term(word)
-            self.postings.add(term, number, weight / (self.tuning.saturation + weight))
+            self.postings.add(term, number, weight / (tuning.SATURATION + weight))
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
 

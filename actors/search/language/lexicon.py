@@ -1,4 +1,4 @@
-"""Which words stand for which: the word lists as a map of stems, weighted by a `Tuning`.
+"""Which words stand for which: the word lists as a map of stems.
 
 Alternatives of one word are combined by their maximum, never their sum, so a generous list cannot outweigh a match of
 the word itself; their weight stays below that of the word typed.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 
+from actors.search import tuning
 from actors.search.language.text import stem
 from actors.search.words.tables import ABBREVIATIONS, PHRASES, RULES, SYNONYMS, WEAK
 
@@ -28,14 +29,14 @@ def phrases_in(text: str) -> list[tuple[str, ...]]:
     return [meant for pattern, meant in _PHRASES if pattern.search(text)] if _ANY_PHRASE.search(text) else []
 
 
-@lru_cache(maxsize=16)
-def alternatives(synonym: float, abbreviation: float) -> Mapping[str, Mapping[str, float]]:
-    """Return stem -> {stem of an alternative: weight below 1}; a weight of 0 leaves that list out."""
+@cache
+def alternatives() -> Mapping[str, Mapping[str, float]]:
+    """Return stem -> {stem of an alternative: weight below 1}."""
     out: dict[str, dict[str, float]] = {}
 
     def add(written: str, meant: str, weight: float) -> None:
         one, other = stem(written), stem(meant)
-        if one != other and weight > 0:
+        if one != other:
             known = out.setdefault(one, {})
             known[other] = min(_MAX_ALTERNATIVE, max(known.get(other, 0.0), weight))
 
@@ -43,10 +44,10 @@ def alternatives(synonym: float, abbreviation: float) -> Mapping[str, Mapping[st
         group = line.split()
         for written in group:
             for meant in group:
-                add(written, meant, synonym)
+                add(written, meant, tuning.SYNONYM)
     for line in ABBREVIATIONS:
         written, _, text = line.partition("=")
         meanings = text.split()
         for meant in meanings:
-            add(written, meant, abbreviation * (1.0 if len(meanings) == 1 else _SEVERAL_MEANINGS))
+            add(written, meant, tuning.ABBREVIATION * (1.0 if len(meanings) == 1 else _SEVERAL_MEANINGS))
     return out

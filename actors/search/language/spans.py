@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Container, Sequence
 from functools import lru_cache
 
+from actors.search import tuning
 from actors.search.language.text import clean, words
-from actors.search.tuning import Tuning
 from actors.search.words.tables import FILE_EXTENSIONS, SHAPES
 
 Weighted = tuple[str, float]
@@ -102,14 +102,14 @@ def topic_words(query: str) -> frozenset[str]:
     return frozenset(words(topics) if topics else ())
 
 
-def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[Weighted]:
+def weighted_words(query: str, known: Container[str]) -> list[Weighted]:
     """Return the words of a query in order, each with its weight; hints from URLs and files come last."""
     out: list[Weighted] = []
     hints: list[Weighted] = []
     position = 0
     for span in _spans(query):
         out += [(word, 1.0) for word in query_words(query[position : span.start()], known)]
-        inside, hinted = _span_words(span, known, tuning)
+        inside, hinted = _span_words(span, known)
         out += inside
         hints += hinted
         position = span.end()
@@ -120,25 +120,25 @@ def weighted_words(query: str, known: Container[str], tuning: Tuning) -> list[We
     return out + [(word, weight) for word, weight in hints if word not in said]
 
 
-def _span_words(span: re.Match[str], known: Container[str], tuning: Tuning) -> tuple[list[Weighted], list[Weighted]]:
+def _span_words(span: re.Match[str], known: Container[str]) -> tuple[list[Weighted], list[Weighted]]:
     """Return the words inside a span and the hints it gives."""
     text = span.group(0)
     if span.lastgroup in ("blob", "content"):
         return [], []
     if span.lastgroup in SHAPES:
         inside = query_words(text, known)[:_MAX_PATH_WORDS]
-        return [(word, tuning.in_path) for word in inside], list(SHAPES[span.lastgroup].hints)
+        return [(word, tuning.IN_PATH) for word in inside], list(SHAPES[span.lastgroup].hints)
     if span.lastgroup == "quote":
-        return [(word, tuning.in_quotes) for word in query_words(text, known)], []
+        return [(word, tuning.IN_QUOTES) for word in query_words(text, known)], []
     match = _EXTENSION.search(text[-16:])
     extension = match.group(1).lower() if match else ""
     hints = list(FILE_EXTENSIONS.get(extension, ()))
     if span.lastgroup == "url":
         inside = query_words(_SCHEME.sub("", text), known)[:_MAX_URL_WORDS]
-        return [(word, tuning.in_path) for word in inside], [_URL_HINT, *hints]
+        return [(word, tuning.IN_PATH) for word in inside], [_URL_HINT, *hints]
     if span.lastgroup == "path":
         inside = query_words(text, known)[:_MAX_PATH_WORDS]
-        return [(word, tuning.in_path) for word in inside if word != extension], [_FILE_HINT, *hints]
+        return [(word, tuning.IN_PATH) for word in inside if word != extension], [_FILE_HINT, *hints]
     return [], hints
 
 

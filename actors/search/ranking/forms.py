@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from operator import itemgetter
 
+from actors.search import tuning
 from actors.search.documents.corpus import Corpus
 from actors.search.language.lexicon import REAL_WORDS, alternatives
 from actors.search.language.spans import Weighted
@@ -37,11 +38,10 @@ class Forms:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._tuning = corpus.tuning
         self._vocabulary = corpus.vocabulary
         self.written = corpus.vocabulary.holders
         """The words of the corpus, each as it is written there."""
-        self._alternatives = alternatives(self._tuning.synonym, self._tuning.abbreviation)
+        self._alternatives = alternatives()
         self._corrected: dict[str, list[Weighted]] = {}
 
     def number(self, word: str) -> int:
@@ -54,7 +54,7 @@ class Forms:
     def of(self, word: str, *, completing: bool = False) -> Weights:
         """Return what a word matches. `completing`: it may be unfinished, so names that begin with it match too."""
         term_of, own = self._corpus.term_of, stem(word)
-        forms: list[Weighted] = [(own, 1.0 if own == word else self._tuning.other_form)]
+        forms: list[Weighted] = [(own, 1.0 if own == word else tuning.OTHER_FORM)]
         if own != word:
             forms.append((as_written(word), _SAME_FORM))
         forms += self._alternatives.get(own, {}).items()
@@ -121,7 +121,7 @@ class Forms:
     def _completions(self, word: str, *, names_only: bool) -> list[Weighted]:
         """Return the stems of longer words that begin with this one, the least longer first."""
         out = [
-            (stem(other), self._tuning.prefix * (0.55 + 0.45 * len(word) / len(other)))
+            (stem(other), tuning.PREFIX * (0.55 + 0.45 * len(word) / len(other)))
             for other in self._vocabulary.completions(word)
             if not names_only or self.is_in_a_name(self.number(other))
         ]
@@ -130,7 +130,7 @@ class Forms:
     def _corrections(self, word: str) -> list[Weighted]:
         """Return known words this one may be a misspelling of, best first, all nearly as good as the best."""
         if word not in self._corrected:
-            weight = {1: self._tuning.typo_one, 2: self._tuning.typo_two}
+            weight = {1: tuning.TYPO_ONE, 2: tuning.TYPO_TWO}
             near = self._vocabulary.corrections(word)
             similar = [(other, weight[edits] * (1 - edits / len(word))) for other, edits in near]
             similar.sort(key=lambda pair: (-pair[1], -self._frequency(pair[0]), pair[0]))

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from actors.search import tuning
 from actors.search.documents.corpus import Corpus
 from actors.search.documents.embedding import Embedder, query_levels
 from actors.search.documents.postings import Bools, Floats
@@ -39,9 +40,9 @@ def fuse(corpus: Corpus, query: str, scores: Scores | None, mask: Bools | None) 
 
     The greatest possible score stays the same: a document that is first by words and by meaning keeps its score.
     """
-    if scores is None or corpus.embedder is None or not corpus.tuning.semantic:
+    if scores is None or corpus.embedder is None:
         return scores
-    matching = scores.matches_enough(corpus.tuning.min_matched)
+    matching = scores.matches_enough(tuning.MIN_MATCHED)
     known = corpus.meanings.present
     if not matching.any() or not known.any():
         return scores
@@ -72,13 +73,12 @@ def _weight(corpus: Corpus, query: str, share: float) -> float:
     words, which are read as what they should be, go before. So do the rules of paraphrase, whose needs are in the words
     of tools. Of a long query, only some sentences are embedded.
     """
-    tuning = corpus.tuning
     asked = [word for word in words(query) if len(word) >= _LEAST_LETTERS][:_MAX_WORDS]
     unknown = sum(word not in corpus.vocabulary for word in asked) / max(1, len(asked))
-    explained = len(interpret(query).taken.intersection(asked)) / max(1, len(asked)) if tuning.intents else 0.0
-    unsure = (1 - tuning.semantic_sure * min(1.0, share)) * (1 - tuning.semantic_explained * explained)
-    read = min(1.0, tuning.semantic_words / max(1, len(query.split())))
-    return tuning.semantic * unsure * (1 - unknown) ** 2 * read
+    explained = len(interpret(query).taken.intersection(asked)) / max(1, len(asked))
+    unsure = (1 - tuning.SEMANTIC_SURE * min(1.0, share)) * (1 - tuning.SEMANTIC_EXPLAINED * explained)
+    read = min(1.0, tuning.SEMANTIC_WORDS / max(1, len(query.split())))
+    return tuning.SEMANTIC * unsure * (1 - unknown) ** 2 * read
 
 
 def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
@@ -88,7 +88,7 @@ def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
     in long queries, of which little is embedded; what is written in a way of its own, such as a ticket's key, is called
     what it is.
     """
-    if len(query.split()) <= corpus.tuning.semantic_words:
+    if len(query.split()) <= tuning.SEMANTIC_WORDS:
         forms = Forms(corpus)
         query = _WORD.sub(lambda word: forms.meant(word[0]), query)
     return query_levels(embedder, with_nouns(query))
@@ -97,7 +97,7 @@ def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
 def _nearest(corpus: Corpus, cosines: Floats, mask: Bools | None) -> Bools:
     """Return the documents nearest in meaning, of those in the mask."""
     visible = cosines if mask is None else np.where(mask, cosines, np.float32(0))
-    most = corpus.tuning.semantic_nearest
+    most = tuning.SEMANTIC_NEAREST
     least = np.partition(visible, -most)[-most] if most < len(visible) else np.float32(0)
     candidates = np.flatnonzero(visible >= max(least, np.finfo(np.float32).tiny))
     near: Bools = np.zeros(len(visible), np.bool_)

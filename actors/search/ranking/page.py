@@ -14,6 +14,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
+from actors.search import tuning
 from actors.search.document import NOTHING, Document, Found, Hit
 from actors.search.documents.copies import CROWD, NAME, TEXT, originals_first
 from actors.search.documents.corpus import Corpus
@@ -83,10 +84,10 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
     if scores is None:
         nothing = np.zeros(len(corpus.documents), np.float32)
         scores = Scores(nothing, nothing, 1.0, nothing)
-    enough = scores.matches_enough(corpus.tuning.min_matched)
+    enough = scores.matches_enough(tuning.MIN_MATCHED)
     if not enough.any() and _is_long_and_familiar(corpus, query):
         # So many words describe the world around what is wanted that no tool can explain a seventh of them.
-        enough = scores.matches_enough(corpus.tuning.min_matched * _OF_MANY_WORDS)
+        enough = scores.matches_enough(tuning.MIN_MATCHED * _OF_MANY_WORDS)
     enough[list(exact)] = True
     matching: Ints = np.flatnonzero(enough).astype(np.int32)
     if not len(matching):
@@ -106,7 +107,7 @@ def _is_long_and_familiar(corpus: Corpus, query: str) -> bool:
     """Say whether a query has as many words as a story, and a third of them occur in the catalogue: it is no noise."""
     asked = words(query)
     known = sum(word in corpus.vocabulary for word in asked)
-    return corpus.tuning.sentences_from <= len(asked) <= _FAMILIAR * known
+    return tuning.SENTENCES_FROM <= len(asked) <= _FAMILIAR * known
 
 
 def _order(scores: Scores, values: Floats, segment_of: Ints, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:

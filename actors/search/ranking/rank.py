@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from actors.search import tuning
 from actors.search.documents.corpus import Corpus
 from actors.search.documents.postings import Bools
 from actors.search.language.clauses import clauses, is_courtesy, sentences
@@ -34,7 +35,7 @@ def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
     whole = scorer.score(_rarest(corpus, terms))
     if sentences:
         weighted = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
-        return _together(corpus.tuning.whole_query, whole, weighted)
+        return _together(tuning.WHOLE_QUERY, whole, weighted)
     if not wishes:
         return whole
     parts = [part for part in map(scorer.score, wishes) if part.values.max(initial=0.0) > 0]
@@ -69,14 +70,14 @@ def _asks(terms: Sequence[Term]) -> bool:
 
 def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[float, list[Term]]]:
     """Return weight and terms of each sentence of a long query, or nothing if it is to be read as one."""
-    least = reader.tuning.sentences_from
-    if len(terms) < least / 2 or len(query.split()) < least:
+    if len(terms) < tuning.SENTENCES_FROM / 2 or len(query.split()) < tuning.SENTENCES_FROM:
         return []
     texts = sentences(query)
     if not 1 < len(texts) <= _MAX_SENTENCES:
         return []
-    courtesy = reader.tuning.courtesy
-    read = [(courtesy if is_courtesy(text) else 1.0, _rarest(reader.corpus, reader.terms(text))) for text in texts]
+    read = [
+        (tuning.COURTESY if is_courtesy(text) else 1.0, _rarest(reader.corpus, reader.terms(text))) for text in texts
+    ]
     read = [(weight, part) for weight, part in read if any(term.matches for term in part)]
     return read if len(read) > 1 else []
 
@@ -88,10 +89,11 @@ def _wishes(reader: Reader, query: str) -> list[list[Term]]:
     for clause in clauses(query):
         terms = reader.terms(clause.text)
         if clause.refers:
-            share = reader.tuning.referred
             said = {term.word for term in terms}
             terms += [
-                replace(term, weight=term.weight * share) for term in before if not term.verb and term.word not in said
+                replace(term, weight=term.weight * tuning.REFERRED)
+                for term in before
+                if not term.verb and term.word not in said
             ]
         before = terms
         terms = _rarest(reader.corpus, terms)
@@ -101,8 +103,9 @@ def _wishes(reader: Reader, query: str) -> list[list[Term]]:
 
 
 def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
-    most = corpus.tuning.max_query_terms
-    if len(terms) <= most:
+    if len(terms) <= tuning.MAX_QUERY_TERMS:
         return terms
     idf = corpus.idf
-    return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[:most]
+    return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[
+        : tuning.MAX_QUERY_TERMS
+    ]

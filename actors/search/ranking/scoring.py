@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from actors.search import tuning
 from actors.search.documents.corpus import Corpus
 from actors.search.documents.postings import Bools, Floats
 from actors.search.documents.segment import VERB_CODES
@@ -73,7 +74,7 @@ class Scorer:
         self._known: dict[tuple[int, tuple[tuple[int, float], ...]], _Best] = {}
 
     def score(self, terms: Sequence[Term]) -> Scores:
-        corpus, tuning = self._corpus, self._corpus.tuning
+        corpus = self._corpus
         size = len(corpus.documents)
         total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
         mass, asked, unknown = 0.0, 0.0, 0.0
@@ -83,7 +84,7 @@ class Scorer:
                 unknown += _greatest_idf(corpus) * term.weight if term.thing and not term.proper else 0.0
                 continue
             best = self._best(term)
-            weight = term.weight * (tuning.verb if term.verb else 1.0)
+            weight = term.weight * (tuning.VERB if term.verb else 1.0)
             own = max(best.top, float(corpus.idf[term.own]) if term.own >= 0 else 0.0) * weight
             mass += own
             total += best.text * np.float32(weight)
@@ -91,13 +92,13 @@ class Scorer:
             shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
             asked += own if term.thing else 0.0
         shares /= np.float32(max(mass, _TINY))
-        values = total * (1 + tuning.name_coverage * np.minimum(named / corpus.name_mass, 1.0))
-        values *= 1 - tuning.query_coverage + tuning.query_coverage * shares
+        values = total * (1 + tuning.NAME_COVERAGE * np.minimum(named / corpus.name_mass, 1.0))
+        values *= 1 - tuning.QUERY_COVERAGE + tuning.QUERY_COVERAGE * shares
         if self._mask is not None:
             values *= self._mask
         values = _with_verbs(corpus, terms, _with_servers(corpus, _with_named(corpus, terms, values)))
         elsewhere = _elsewhere(corpus, terms)
-        perfect = mass * (1 + tuning.name_coverage)
+        perfect = mass * (1 + tuning.NAME_COVERAGE)
         evidence = Evidence(
             share=min(1.0, float(values.max(initial=0.0)) / max(perfect, _TINY)),
             terms=len(terms),
@@ -116,7 +117,7 @@ class Scorer:
 
 def _best(corpus: Corpus, term: Term) -> _Best:
     text, name = np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32)
-    cap = float(corpus.idf[term.own]) * corpus.tuning.rarity_cap if term.own >= 0 else math.inf
+    cap = float(corpus.idf[term.own]) * tuning.RARITY_CAP if term.own >= 0 else math.inf
     top = 0.0
     for place, (match, weight) in enumerate(term.matches.items()):
         rarity = float(corpus.idf[match])
@@ -157,7 +158,7 @@ def _missing_mass(corpus: Corpus, term: Term) -> float:
     """Return the mass of a term that nothing matches: it lowers the share matched, as something was asked for."""
     if term.word.isdigit():
         return 0.0
-    share = corpus.tuning.unknown_cjk if is_cjk(term.word) else corpus.tuning.unknown
+    share = tuning.UNKNOWN_CJK if is_cjk(term.word) else tuning.UNKNOWN
     return term.weight * _greatest_idf(corpus) * share
 
 
@@ -167,15 +168,14 @@ def _greatest_idf(corpus: Corpus) -> float:
 
 def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
     """Raise the documents of servers that the query names in full: who says "in redis" means redis."""
-    least = corpus.tuning.in_quotes
-    said = {stem(term.word) for term in terms if term.own >= 0 and term.weight > least} & corpus.server_words
+    said = {stem(term.word) for term in terms if term.own >= 0 and term.weight > tuning.IN_QUOTES} & corpus.server_words
     if not said:
         return values
     named = [bool(segment.server_words) and segment.server_words <= said for segment in corpus.segments]
     if not any(named):
         return values
     out: Floats = np.where(
-        np.array(named, np.bool_)[corpus.segment_of], values * np.float32(1 + corpus.tuning.named_server), values
+        np.array(named, np.bool_)[corpus.segment_of], values * np.float32(1 + tuning.NAMED_SERVER), values
     )
     return out
 
@@ -186,7 +186,7 @@ def _with_servers(corpus: Corpus, values: Floats) -> Floats:
     sizes, firsts = corpus.sizes[held], np.array(corpus.firsts, np.intp)[held]
     sums = np.add.reduceat(values, firsts, dtype=np.float64) if len(firsts) else np.zeros(0)
     means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
-    gains = np.repeat(np.float32(corpus.tuning.server_prior) * means, sizes)
+    gains = np.repeat(np.float32(tuning.SERVER_PRIOR) * means, sizes)
     gains += values
     gains *= values > 0
     out: Floats = gains
@@ -200,5 +200,5 @@ def _with_verbs(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats
         return values
     code = VERB_CODES[asked.pop()]
     contradicts = (corpus.verbs != 0) & (corpus.verbs != code)
-    out: Floats = np.where(contradicts, values * np.float32(1 - corpus.tuning.verb_contradiction), values)
+    out: Floats = np.where(contradicts, values * np.float32(1 - tuning.VERB_CONTRADICTION), values)
     return out

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from actors.search import tuning
 from actors.search.documents.corpus import Corpus
 from actors.search.language.intents import interpret
 from actors.search.language.lexicon import phrases_in
@@ -48,7 +49,6 @@ class Reader:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
-        self.tuning = corpus.tuning
         self._forms = Forms(corpus)
         self._proper: frozenset[str] = frozenset()
         self._topics: frozenset[str] = frozenset()
@@ -58,7 +58,7 @@ class Reader:
         unquoted, known = without_quotes(text).lower(), self._forms.written
         topics = topic_words(text)
         self._proper = topics | named_words(text)
-        pairs = weighted_words(text, known, self.tuning)[: self.tuning.max_query_words]
+        pairs = weighted_words(text, known)[: tuning.MAX_QUERY_WORDS]
         used = [pair for pair in pairs if pair[0] not in STOP_WORDS] or [pair for pair in pairs if pair[0] in known]
         out = self._products(pairs)
         meant = self._meant(text, out)
@@ -71,7 +71,7 @@ class Reader:
             if word not in seen:
                 seen.add(word)
                 if word in meant:
-                    weight *= self.tuning.explained
+                    weight *= tuning.EXPLAINED
                 weight *= self._role(word)
                 last = place == len(used) - 1 and len(used) <= _FEW_WORDS
                 out += self._read(word, weight, seen, completing=last, glued=glued[place : place + 2])
@@ -88,17 +88,17 @@ class Reader:
 
     def _role(self, word: str) -> float:
         if word.isdigit():
-            return self.tuning.number
+            return tuning.NUMBER
         if word in WEAK:
-            return self.tuning.weak
+            return tuning.WEAK
         if word in self._proper and not self._names_something(word):
-            return self.tuning.argument * (self.tuning.explained if word in self._topics else 1.0)
-        return self.tuning.low_information if word in LOW_INFORMATION else 1.0
+            return tuning.ARGUMENT * (tuning.EXPLAINED if word in self._topics else 1.0)
+        return tuning.LOW_INFORMATION if word in LOW_INFORMATION else 1.0
 
     def _term(self, word: str, own: int, matches: Weights, weight: float) -> Term:
         verb = word in VERB_CLASS
         light = verb or word.isdigit() or word in WEAK or word in LOW_INFORMATION
-        named = word in PRODUCTS and weight > self.tuning.in_quotes  # in an address or a title it asks for nothing
+        named = word in PRODUCTS and weight > tuning.IN_QUOTES  # in an address or a title it asks for nothing
         return Term(word, own, matches, weight, named, word in self._proper, verb, not light)
 
     def _products(self, pairs: list[Weighted]) -> list[Term]:
@@ -108,7 +108,7 @@ class Reader:
 
     def _meant(self, text: str, out: list[Term]) -> frozenset[str]:
         """Add the needs that turns of phrase stand for, and return the words that these explain."""
-        if not self.tuning.intents or len(text) >= _MAX_PHRASE_CHARS:
+        if len(text) >= _MAX_PHRASE_CHARS:
             return frozenset()
         meaning = interpret(text)
         for need in meaning.needs:
@@ -119,18 +119,19 @@ class Reader:
             if matches:
                 verb = need[0] in VERB_CLASS
                 word = need[0] if verb else ""
-                out.append(Term(word, NO_TERM, matches, self.tuning.intents, verb=verb, thing=not verb))
+                out.append(Term(word, NO_TERM, matches, tuning.INTENTS, verb=verb, thing=not verb))
         return meaning.taken
 
     def _phrases(self, lowered: str) -> list[Term]:
-        weight = self.tuning.phrases
-        if not weight or len(lowered) >= _MAX_PHRASE_CHARS:
+        if len(lowered) >= _MAX_PHRASE_CHARS:
             return []
         out: list[Term] = []
         for meant in phrases_in(lowered):
-            matches = {term: weight * _PHRASE_MATCH for word in meant if (term := self._forms.number(word)) >= 0}
+            matches = {
+                term: tuning.PHRASES * _PHRASE_MATCH for word in meant if (term := self._forms.number(word)) >= 0
+            }
             if matches:
-                out.append(Term("", NO_TERM, matches, weight))
+                out.append(Term("", NO_TERM, matches, tuning.PHRASES))
         return out
 
     def _read(self, word: str, weight: float, seen: set[str], *, completing: bool, glued: Sequence[int]) -> list[Term]:
@@ -149,5 +150,5 @@ class Reader:
             matches[head] = max(matches.get(head, 0.0), _HALF_OF_GLUED)
         for term in reversed(glued):
             if term >= 0:
-                matches[term] = max(matches.get(term, 0.0), self.tuning.glued_neighbours)
+                matches[term] = max(matches.get(term, 0.0), tuning.GLUED_NEIGHBOURS)
         return [self._term(word, own, matches, weight)]

@@ -15,7 +15,7 @@ from rapidfuzz import fuzz
 from actors.catalogue.lists import inference
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
-from actors.search import DEFAULT_TUNING, Hit
+from actors.search import Hit
 from actors.search.language.intents import interpret
 from actors.search.language.lexicon import REAL_WORDS, alternatives, phrases_in
 from actors.search.language.spans import without_quotes
@@ -69,7 +69,7 @@ class Need:
 
     def _means(self, said: frozenset[str], stems: frozenset[str]) -> bool:
         """Say whether any of these stems is said, by a synonym, or misspelt."""
-        known = alternatives(DEFAULT_TUNING.synonym, DEFAULT_TUNING.abbreviation)
+        known = alternatives()
         if not stems.isdisjoint(said.union(*(known.get(word, {}) for word in said))):
             return True
         return any(fuzz.ratio(word, other) >= _LIKE for word in self._misspelt for other in stems)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import KINDS, Document, Embedder, Found, Index, Segment, Tuning
+from actors.search import KINDS, Document, Embedder, Found, Index, Segment, tuning
 from actors.search import analyse as words_of
 from actors.search.documents.embedding import Meanings, digest_of, levels, query_levels, text_of
 from actors.search.ranking.certainty import Nearness, with_meanings
@@ -31,37 +31,35 @@ def document(server: str, name: str, description: str = "", **more: Any) -> Docu
     return Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=description, **more)
 
 
-def analyse(
-    server: str, documents: Sequence[Document], tuning: Tuning | None = None, embedder: Embedder | None = None
-) -> Segment:
-    segment = words_of(server, documents, tuning or Tuning())
+def analyse(server: str, documents: Sequence[Document], embedder: Embedder | None = None) -> Segment:
+    segment = words_of(server, documents)
     if embedder is None:
         return segment
     return replace(segment, meanings=document_levels(embedder, segment.documents), embedder=embedder.name)
 
 
-def build(segments: Iterable[Segment], embedder: Embedder | None, tuning: Tuning | None = None) -> Index:
-    index = Index.build(segments, tuning or Tuning())
+def build(segments: Iterable[Segment], embedder: Embedder | None) -> Index:
+    index = Index.build(segments)
     return index if embedder is None else index.with_meanings(embedder, {})
 
 
-def built(embedder: Embedder | None, tuning: Tuning | None = None) -> Index:
-    tuning = tuning or Tuning()
+def built(embedder: Embedder | None) -> Index:
     segments = [
-        analyse(server, [document(server, name, text) for name, text in tools.items()], tuning, embedder)
+        analyse(server, [document(server, name, text) for name, text in tools.items()], embedder)
         for server, tools in TOOLS.items()
     ]
-    return build(segments, embedder, tuning)
+    return build(segments, embedder)
 
 
 def keys(found: Found) -> list[str]:
     return [hit.document.key for hit in found.hits]
 
 
-def test_a_document_is_found_by_its_meaning_beside_one_found_by_a_word() -> None:
+def test_a_document_is_found_by_its_meaning_beside_one_found_by_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "SEMANTIC_NEAREST", 3)
     query = "melody on paper"
     assert set(keys(built(None).search(query))) == {"office:print_page", "office:feed_printer"}
-    found = built(FakeEmbedder(SAME), Tuning(semantic_nearest=3)).search(query)
+    found = built(FakeEmbedder(SAME)).search(query)
     assert {"music:play_song", "office:print_page"} <= set(keys(found))
     assert found.hits[0].document.server == "office"
 
@@ -108,9 +106,9 @@ def test_a_query_that_is_a_name_or_a_path_is_not_embedded() -> None:
 
 def test_the_less_the_words_say_and_the_more_of_them_are_known_the_more_a_meaning_counts() -> None:
     corpus = built(FakeEmbedder(SAME)).corpus
-    full = corpus.tuning.semantic
+    full = tuning.SEMANTIC
     assert _weight(corpus, "feed animals", 0.0) == full
-    lost = corpus.tuning.semantic_sure
+    lost = tuning.SEMANTIC_SURE
     weights = [_weight(corpus, "feed animals", share) for share in (0.5, 1.0, 7.0)]
     assert weights == pytest.approx([full * (1 - lost / 2), full * (1 - lost), full * (1 - lost)])
     assert _weight(corpus, "feed anmials, ok", 0.0) == full / 4, "short words say nothing"
@@ -119,15 +117,19 @@ def test_the_less_the_words_say_and_the_more_of_them_are_known_the_more_a_meanin
     assert _weight(corpus, "", 0.0) == full
 
 
-def test_a_meaning_counts_less_the_more_of_the_words_a_rule_of_paraphrase_explains() -> None:
+def test_a_meaning_counts_less_the_more_of_the_words_a_rule_of_paraphrase_explains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     query = "find articles about animals"  # the first three are the cue of a rule
-    index = {part: built(FakeEmbedder(SAME), Tuning(semantic_explained=part)) for part in (0.0, 0.5, 1.0)}
-    without, half, whole = (_weight(found.corpus, query, 0.0) for found in index.values())
+    corpus = built(FakeEmbedder(SAME)).corpus
+    weights = []
+    for part in (0.0, 0.5, 1.0):
+        monkeypatch.setattr(tuning, "SEMANTIC_EXPLAINED", part)
+        weights.append(_weight(corpus, query, 0.0))
+    without, half, whole = weights
     assert 0 < whole < half < without
     assert half == pytest.approx(without * (1 - 0.5 * 3 / 4))
     assert whole == pytest.approx(without / 4)
-    unruled = built(FakeEmbedder(SAME), Tuning(intents=0)).corpus
-    assert _weight(unruled, query, 0.0) == without
 
 
 def test_vectors_that_come_later_give_what_those_made_at_once_give() -> None:
@@ -229,13 +231,6 @@ def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() ->
     assert index.replace(park).corpus.world.elsewhere.all(), "as long as its vectors are not there"
 
 
-@pytest.mark.parametrize("tuning", [Tuning(semantic=0), Tuning()])
-def test_without_a_weight_or_without_an_embedder_only_words_count(tuning: Tuning) -> None:
-    embedder = FakeEmbedder(SAME) if not tuning.semantic else None
-    for query in ("feed the beasts", "song", "melody on paper", "*"):
-        assert built(embedder, tuning).search(query) == built(None).search(query)
-
-
 def test_vectors_of_another_embedder_are_not_compared() -> None:
     embedder = FakeEmbedder(SAME)
     for other in (None, FakeEmbedder(SAME, name="other"), FakeEmbedder(SAME, name="other", dimensions=8)):
@@ -247,20 +242,21 @@ def test_vectors_of_another_embedder_are_not_compared() -> None:
         assert keys(index.search("song")) == ["music:play_song"]
 
 
-def test_the_nearest_in_meaning_are_bounded_in_number_and_counted() -> None:
+def test_the_nearest_in_meaning_are_bounded_in_number_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     embedder = FakeEmbedder({f"{letter}{number}": "near" for number in range(9) for letter in "nt"})
     tools = [document("many", f"t{number}", f"n{number}") for number in range(9)] + [document("many", "word", "odd")]
     for nearest in (1, 2, 5):
-        tuning = Tuning(semantic_nearest=nearest)
-        index = build([analyse("many", tools, tuning, embedder)], embedder, tuning)
+        monkeypatch.setattr(tuning, "SEMANTIC_NEAREST", nearest)
+        index = build([analyse("many", tools, embedder)], embedder)
         found = index.search("odd near", limit=100)
         assert len(found.hits) == found.total <= nearest + 1
         assert "many:word" in keys(found)
         assert keys(found)[1:] == sorted(keys(found)[1:]), "ties fall in path order"
 
 
-def test_who_is_filtered_out_is_not_found_by_meaning_and_makes_no_room_empty() -> None:
-    everything = built(FakeEmbedder(SAME), Tuning(semantic_nearest=1))
+def test_who_is_filtered_out_is_not_found_by_meaning_and_makes_no_room_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuning, "SEMANTIC_NEAREST", 1)
+    everything = built(FakeEmbedder(SAME))
     query = "melody, melody, melody on paper"
     assert any(key.startswith("music:") for key in keys(everything.search(query)))
     assert not [key for key in keys(everything.search(query, servers=frozenset({"office"}))) if "music" in key]

@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from actors.search import KINDS, Document, Index, Kind, Tuning, analyse
+from actors.search import KINDS, Document, Index, Kind, analyse
 from actors.search.language.spans import weighted_words, with_marks, with_nouns
 from actors.search.words.tables import SHAPES
 
@@ -317,17 +317,6 @@ def test_an_empty_index_finds_nothing() -> None:
     assert Index.empty().search("*").total == 0
 
 
-def test_every_technique_can_be_switched_off() -> None:
-    plain = Tuning(
-        synonym=0, abbreviation=0, typo_one=0, typo_two=0,
-        prefix=0, phrases=0, name_coverage=0, query_coverage=0, server_prior=0, verb_contradiction=0, named_server=0,
-    )  # fmt: skip
-    index = Index.build([analyse(server, documents(server), plain) for server in CATALOGUE], plain)
-    assert keys(index, "forecast")[0] == "weather:get_forecast"
-    for query in ("wether", "forec", "k8s"):
-        assert keys(index, query) == []
-
-
 def test_a_server_without_documents_does_no_harm() -> None:
     listed = Document(key="a:read_file", kind="tool", server="a", name="read_file", description="Read a file.")
     index = Index.build([analyse("a", [listed]), analyse("empty", [])])
@@ -353,7 +342,7 @@ def test_what_is_written_in_a_way_of_its_own_is_known_by_its_shape(name: str) ->
     shape = SHAPES[name]
     assert with_marks(f"what about {shape.example} since lunch?").split() == ["what", "about", "since", "lunch?"]
     assert shape.noun in with_nouns(f"what about {shape.example}")
-    assert {word for word, _ in shape.hints} <= {word for word, _ in weighted_words(shape.example, (), Tuning())}
+    assert {word for word, _ in shape.hints} <= {word for word, _ in weighted_words(shape.example, ())}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import Document, Index, Tuning, analyse
+from actors.search import Document, Index, analyse
 from actors.search.language.clauses import Clause, clauses
 from actors.search.language.intents import NOTHING_MEANT, compile_rules, interpret
 from actors.search.language.spans import named_words, topic_words
@@ -38,8 +38,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
 }
 
 
-def searched(query: str, tuning: Tuning | None = None) -> list[tuple[str, float]]:
-    tuning = tuning or Tuning()
+def searched(query: str) -> list[tuple[str, float]]:
     index = Index.build(
         [
             analyse(
@@ -48,11 +47,9 @@ def searched(query: str, tuning: Tuning | None = None) -> list[tuple[str, float]
                     Document(key=f"{server}:{name}", kind="tool", server=server, name=name, description=text)
                     for name, text in tools.items()
                 ],
-                tuning,
             )
             for server, tools in CATALOGUE.items()
         ],
-        tuning,
     )
     return [(hit.document.key, hit.distance) for hit in index.search(query).hits]
 
