@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from actors.search.documents.corpus import Corpus
+from actors.search.documents.index import Index
 from actors.search.ranking.certainty import MEANINGS, NO_NEARNESS, WORDS, Nearness
 from actors.search.ranking.fusion import query_vector
 from actors.search.ranking.rank import score
@@ -65,47 +65,46 @@ def cases(catalog: Path, queries: Path, options: argparse.Namespace) -> Iterator
     tools = msgspec.json.Decoder(Tool).decode_lines(catalog.read_bytes())
     asked = msgspec.json.Decoder(Query).decode_lines(queries.read_bytes())
     index = meanings.with_meanings(build(tools).index, options)
-    corpus = index.corpus
-    without: dict[frozenset[str], Corpus] = {}
+    without: dict[frozenset[str], Index] = {}
     for number, query in enumerate(asked):
         if query.kind in NAMED | NOISE:
             continue
-        yield from _case(corpus, query, f"{queries.stem} {query.kind}", served=bool(query.groups))
+        yield from _case(index, query, f"{queries.stem} {query.kind}", served=bool(query.groups))
         servers = frozenset(server for group in query.groups for server, _ in group)
         if servers and not number % 3:
             if servers not in without:
-                without[servers] = _without(corpus, servers)
+                without[servers] = _without(index, servers)
             yield from _case(without[servers], query, AWAY, served=False)
 
 
-def _without(corpus: Corpus, servers: frozenset[str]) -> Corpus:
+def _without(index: Index, servers: frozenset[str]) -> Index:
     for server in servers:
-        corpus = corpus.with_segment(server, None)
-    return corpus
+        index = index.remove(server)
+    return index
 
 
-def _case(corpus: Corpus, query: Query, kind: str, *, served: bool) -> Iterator[Case]:
+def _case(index: Index, query: Query, kind: str, *, served: bool) -> Iterator[Case]:
     """Yield the case of a query, or nothing: what is served but not found teaches nothing."""
-    scores = score(corpus, query.query, None)
+    scores = score(index, query.query, None)
     if scores is None or not scores.values.any():
         return
     first = [int(number) for number in np.argsort(-scores.values, kind="stable")[:AMONG]]
-    found = [(corpus.documents[number].server, corpus.documents[number].name) for number in first]
+    found = [(index.documents[number].server, index.documents[number].name) for number in first]
     wanted = {path for group in query.groups for path in group}
     if served and wanted.isdisjoint(found):
         return
-    near = _nearness(corpus, query.query)
+    near = _nearness(index, query.query)
     server = query.groups[0][0][0] if query.groups and kind != AWAY else query.query
     fold = zlib.crc32(server.encode()) % FOLDS
     yield Case(kind, fold, served, found[0] in wanted, [evidence.of(first[0], near) for evidence in scores.evidence])
 
 
-def _nearness(corpus: Corpus, query: str) -> Nearness:
+def _nearness(index: Index, query: str) -> Nearness:
     """Return how near the meaning of a query is to others; zeros without meanings."""
-    if corpus.embedder is None:
+    if index.embedder is None:
         return NO_NEARNESS
-    asked = query_vector(corpus, corpus.embedder, query)
-    return Nearness(float(corpus.meanings.cosines(asked).max()), *(corpus.world.nearness(asked) or (0.0, 0.0)))
+    asked = query_vector(index, index.embedder, query)
+    return Nearness(float(index.meanings.cosines(asked).max()), *(index.world.nearness(asked) or (0.0, 0.0)))
 
 
 def fitted(given: Sequence[Case], start: Matrix) -> Matrix:

@@ -15,7 +15,7 @@ import numpy as np
 import trio
 
 from actors.registry.vectors import BATCH
-from actors.search import WORLD, Embedder, Index, Levels, text_of
+from actors.search import WORLD, Embedder, Index, Levels, find, text_of
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
@@ -67,7 +67,7 @@ def with_random_vectors(index: Index, embedder: Embedder) -> Index:
 
 def _took_ms(index: Index, query: str) -> float:
     begun = time.perf_counter()
-    index.search(query, limit=LIMIT)
+    find(index, query, limit=LIMIT)
     return (time.perf_counter() - begun) * 1000
 
 
@@ -80,7 +80,7 @@ async def _beside_the_loop(index: Index, embedder: Embedder, queries: Sequence[s
 
     async def ask(query: str) -> None:
         begun = trio.current_time()
-        await bench.run(SMALL_BYTES + 1, lambda: index.search(query, limit=LIMIT))
+        await bench.run(SMALL_BYTES + 1, lambda: find(index, query, limit=LIMIT))
         waited.append((trio.current_time() - begun) * 1000)
 
     async def embed() -> None:

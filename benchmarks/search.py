@@ -79,7 +79,7 @@ def build(tools: Iterable[Tool]) -> Catalogue:
     offers = {server: offer.Offer(tools=tuple(tools_of.values())) for server, tools_of in sorted(by_server.items())}
     segments = [analyse(server, documents(server, offered)) for server, offered in offers.items()]
     made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
-    return Catalogue(revision=1, entries=made, index=Index.build(segments), indexed=True)
+    return Catalogue(revision=1, entries=made, index=Index.empty().rebuild(segments), indexed=True)
 
 
 def definition(tool: Tool) -> dict[str, object]:

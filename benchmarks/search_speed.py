@@ -22,7 +22,7 @@ import msgspec
 from rapidfuzz import fuzz, process
 
 from actors.catalogue.lists import validation
-from actors.search import Document, Index, analyse
+from actors.search import Document, Index, analyse, find
 from actors.search.language.text import words
 from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
@@ -66,7 +66,7 @@ def documents_of(tools: Sequence[Tool]) -> dict[str, list[Document]]:
 
 def built(documents: dict[str, list[Document]]) -> Index:
     """Return the index of all servers."""
-    return Index.build(analyse(server, texts) for server, texts in documents.items())
+    return Index.empty().rebuild(analyse(server, texts) for server, texts in documents.items())
 
 
 def queries_over(tools: Sequence[Tool], count: int = QUERIES, seed: int = 1) -> list[str]:
@@ -84,11 +84,11 @@ def queries_over(tools: Sequence[Tool], count: int = QUERIES, seed: int = 1) -> 
 def took_ms(index: Index, queries: Sequence[str]) -> list[float]:
     """Return the time of each query, after a first round that is not counted."""
     for query in queries[:20]:
-        index.search(query, limit=LIMIT)
+        find(index, query, limit=LIMIT)
     times: list[float] = []
     for query in queries:
         begun = time.perf_counter()
-        index.search(query, limit=LIMIT)
+        find(index, query, limit=LIMIT)
         times.append((time.perf_counter() - begun) * 1000)
     return times
 
@@ -182,7 +182,9 @@ def memory_bytes(size: int) -> int:
     """Return what an index of so many tools takes, with its documents."""
     gc.collect()
     tracemalloc.start()
-    index = Index.build([analyse(server, texts) for server, texts in documents_of(honest(tools=size)).items()])
+    index = Index.empty().rebuild(
+        [analyse(server, texts) for server, texts in documents_of(honest(tools=size)).items()]
+    )
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

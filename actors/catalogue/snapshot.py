@@ -104,7 +104,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def searchable(self, kinds: frozenset[str]) -> bool:
         """Say whether all of these kinds can be searched: tools come into the index before what else servers have."""
-        return self.indexed or (kinds <= TOOLS and self.entries.keys() <= frozenset(self.index.servers))
+        return self.indexed or (kinds <= TOOLS and self.entries.keys() <= self.index.servers)
 
     @cached_property
     def visible(self) -> frozenset[str]:

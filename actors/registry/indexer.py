@@ -22,7 +22,7 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Entry, compare_entries, documents
 from actors.kit import is_want
 from actors.registry.vectors import Embedded
-from actors.search import Index, Segment, analyse
+from actors.search import Index, Segment, analyse, find
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ def _analyse(entry: Entry, tools_only: bool) -> Segment:
 
 def _built(segments: Collection[Segment], before: Index) -> Index:
     index = before.rebuild(segments)
-    index.search("what a first search costs")  # expressions and word lists are made ready here, not on the loop
+    find(index, "what a first search costs")  # expressions and word lists are made ready here, not on the loop
     return index
 
 

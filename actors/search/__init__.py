@@ -2,8 +2,9 @@
 
 from actors.search.document import KINDS, TOOLS, Document, Found, Hit, Kind
 from actors.search.documents.embedding import MAX_DIMENSIONS, Embedder, Levels, digest_of, levels, text_of
+from actors.search.documents.index import Index
 from actors.search.documents.segment import Segment, analyse
-from actors.search.index import EVERYTHING, Index
+from actors.search.ranking.search import EVERYTHING, find
 from actors.search.words.tables import WORLD
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Segment",
     "analyse",
     "digest_of",
+    "find",
     "levels",
     "text_of",
 ]

@@ -20,7 +20,7 @@ from actors.catalogue.names.resolution import Absent, Resolution, Resolved, Undi
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
-from actors.search import EVERYTHING, Document, Found, Hit
+from actors.search import EVERYTHING, Document, Found, Hit, find
 from supervisor.metatools import inventory
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import careful
@@ -297,4 +297,4 @@ def _one(seen: Catalogue, wanted: Discover, scope: Scope, query: str) -> Found:
 
 
 def _found(seen: Catalogue, wanted: Discover, servers: frozenset[str]) -> Found:
-    return seen.index.search(wanted.query, limit=wanted.limit, kinds=wanted.kinds, servers=servers)
+    return find(seen.index, wanted.query, limit=wanted.limit, kinds=wanted.kinds, servers=servers)

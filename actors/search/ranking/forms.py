@@ -1,6 +1,6 @@
-"""What a word of a query can stand for in one corpus: itself, its other forms, what it may be short or a mistake for.
+"""What a word of a query can stand for in one index: itself, its other forms, what it may be short or a mistake for.
 
-Pure. Whatever is found is a term of the corpus with a weight below that of the word itself. Corrections are remembered,
+Pure. Whatever is found is a term of the index with a weight below that of the word itself. Corrections are remembered,
 as the sentences of a query share its words.
 """
 
@@ -11,14 +11,14 @@ from itertools import pairwise
 from operator import itemgetter
 
 from actors.search import tuning
-from actors.search.documents.corpus import Corpus
+from actors.search.documents.index import Index
 from actors.search.language.lexicon import REAL_WORDS, alternatives
 from actors.search.language.spans import Weighted
 from actors.search.language.text import as_written, stem
 from actors.search.words.tables import PRODUCTS, WEAK
 
 Weights = dict[int, float]
-"""Number of a term of the corpus to the weight of a match, 1 for the word as typed."""
+"""Number of a term of the index to the weight of a match, 1 for the word as typed."""
 
 NO_TERM = -1
 """The number of a word that no document has."""
@@ -34,26 +34,26 @@ _SHORT_TAILS = frozenset(("db", "id", "ai", "ui", "js"))
 
 
 class Forms:
-    """The forms of words, as the documents of one corpus have them."""
+    """The forms of words, as the documents of one index have them."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-        self._vocabulary = corpus.vocabulary
-        self.written = corpus.vocabulary.holders
-        """The words of the corpus, each as it is written there."""
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._vocabulary = index.vocabulary
+        self.written = index.vocabulary.holders
+        """The words of the index, each as it is written there."""
         self._alternatives = alternatives()
         self._corrected: dict[str, list[Weighted]] = {}
 
     def number(self, word: str) -> int:
         """Return the number of a word's term, `NO_TERM` if no document has it."""
-        return self._corpus.term_of.get(stem(word), NO_TERM)
+        return self._index.term_of.get(stem(word), NO_TERM)
 
     def is_in_a_name(self, term: int) -> bool:
-        return term >= 0 and self._corpus.names.has(term)
+        return term >= 0 and self._index.names.has(term)
 
     def of(self, word: str, *, completing: bool = False) -> Weights:
         """Return what a word matches. `completing`: it may be unfinished, so names that begin with it match too."""
-        term_of, own = self._corpus.term_of, stem(word)
+        term_of, own = self._index.term_of, stem(word)
         forms: list[Weighted] = [(own, 1.0 if own == word else tuning.OTHER_FORM)]
         if own != word:
             forms.append((as_written(word), _SAME_FORM))
@@ -81,7 +81,7 @@ class Forms:
         return pieces
 
     def meant(self, word: str) -> str:
-        """Return the word of the corpus that an unknown one is surely a misspelling of; the word itself if none is."""
+        """Return the word of the index that an unknown one is surely a misspelling of; the word itself if none is."""
         if word in self.written or word in REAL_WORDS or word in PRODUCTS or self.number(word) >= 0:
             return word
         corrected = () if self._vocabulary.pieces(word) else self._corrections(word)
@@ -103,8 +103,8 @@ class Forms:
         out: list[int] = []
         for (one, _), (other, _) in pairwise(words):
             both = one + other
-            term = self._corpus.term_of.get(stem(both), NO_TERM)
-            is_word = term >= 0 and (both in self.written or self._corpus.names.has(term))
+            term = self._index.term_of.get(stem(both), NO_TERM)
+            is_word = term >= 0 and (both in self.written or self._index.names.has(term))
             out.append(term if is_word else NO_TERM)
         return out
 
@@ -139,4 +139,4 @@ class Forms:
 
     def _frequency(self, word: str) -> int:
         term = self.number(word)
-        return int(self._corpus.counts[term]) if term >= 0 else 0
+        return int(self._index.counts[term]) if term >= 0 else 0

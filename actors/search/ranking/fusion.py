@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from actors.search import tuning
-from actors.search.documents.corpus import Corpus
 from actors.search.documents.embedding import Embedder, query_levels
+from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools, Floats
 from actors.search.language.intents import interpret
 from actors.search.language.spans import with_nouns
@@ -35,24 +35,24 @@ _MAX_WORDS = 60
 _TINY = 1e-6
 
 
-def fuse(corpus: Corpus, query: str, scores: Scores | None, mask: Bools | None) -> Scores | None:
+def fuse(index: Index, query: str, scores: Scores | None, mask: Bools | None) -> Scores | None:
     """Return the scores with the meanings' part; as they are without an embedder, or if no document matches.
 
     The greatest possible score stays the same: a document that is first by words and by meaning keeps its score.
     """
-    if scores is None or corpus.embedder is None:
+    if scores is None or index.embedder is None:
         return scores
     matching = scores.matches_enough(tuning.MIN_MATCHED)
-    known = corpus.meanings.present
+    known = index.meanings.present
     if not matching.any() or not known.any():
         return scores
-    asked = query_vector(corpus, corpus.embedder, query)
-    cosines = corpus.meanings.cosines(asked)
-    near = _nearest(corpus, cosines, mask)
+    asked = query_vector(index, index.embedder, query)
+    cosines = index.meanings.cosines(asked)
+    near = _nearest(index, cosines, mask)
     taking_part = matching | near
     greatest = max(_LEAST_NEAREST, float(cosines[taking_part].max()))
     top = float(scores.values[matching].max())
-    weight = np.float32(_weight(corpus, query, top / max(scores.perfect, _TINY)))
+    weight = np.float32(_weight(index, query, top / max(scores.perfect, _TINY)))
     nearness = np.square(np.maximum(cosines, 0) / np.float32(greatest))
     if not known.all():
         having = nearness[matching & known]  # for a document whose vector is still to be made that of the others stands
@@ -60,13 +60,13 @@ def fuse(corpus: Corpus, query: str, scores: Scores | None, mask: Bools | None) 
     values = (scores.values + nearness * weight * np.float32(top)) / (1 + weight)
     fused: Floats = np.where(taking_part, values, 0).astype(np.float32)
     visible = cosines if mask is None else cosines[mask]
-    elsewhere = corpus.world.nearness(asked)
+    elsewhere = index.world.nearness(asked)
     near_to = None if elsewhere is None else Nearness(float(visible.max(initial=0.0)), *elsewhere)
     chances = with_meanings(fused, scores.evidence, near_to)
     return replace(scores, values=fused, chances=chances, words=scores.values, near=near)
 
 
-def _weight(corpus: Corpus, query: str, share: float) -> float:
+def _weight(index: Index, query: str, share: float) -> float:
     """Return how much nearness counts for a query whose best document has this share of a perfect score.
 
     Where the words say it all, there is less to add. A misspelt word falls into pieces that mean something else, so the
@@ -74,27 +74,27 @@ def _weight(corpus: Corpus, query: str, share: float) -> float:
     of tools. Of a long query, only some sentences are embedded.
     """
     asked = [word for word in words(query) if len(word) >= _LEAST_LETTERS][:_MAX_WORDS]
-    unknown = sum(word not in corpus.vocabulary for word in asked) / max(1, len(asked))
+    unknown = sum(word not in index.vocabulary for word in asked) / max(1, len(asked))
     explained = len(interpret(query).taken.intersection(asked)) / max(1, len(asked))
     unsure = (1 - tuning.SEMANTIC_SURE * min(1.0, share)) * (1 - tuning.SEMANTIC_EXPLAINED * explained)
     read = min(1.0, tuning.SEMANTIC_WORDS / max(1, len(query.split())))
     return tuning.SEMANTIC * unsure * (1 - unknown) ** 2 * read
 
 
-def query_vector(corpus: Corpus, embedder: Embedder, query: str) -> Floats:
+def query_vector(index: Index, embedder: Embedder, query: str) -> Floats:
     """Return the vector of a query, in which what a model of sentences cannot read is said in words it can.
 
-    A misspelt word, which would fall into pieces that mean something else, is put right by the words of the corpus, but
+    A misspelt word, which would fall into pieces that mean something else, is put right by the words of the index, but
     in long queries, of which little is embedded; what is written in a way of its own, such as a ticket's key, is called
     what it is.
     """
     if len(query.split()) <= tuning.SEMANTIC_WORDS:
-        forms = Forms(corpus)
+        forms = Forms(index)
         query = _WORD.sub(lambda word: forms.meant(word[0]), query)
     return query_levels(embedder, with_nouns(query))
 
 
-def _nearest(corpus: Corpus, cosines: Floats, mask: Bools | None) -> Bools:
+def _nearest(index: Index, cosines: Floats, mask: Bools | None) -> Bools:
     """Return the documents nearest in meaning, of those in the mask."""
     visible = cosines if mask is None else np.where(mask, cosines, np.float32(0))
     most = tuning.SEMANTIC_NEAREST

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from actors.search import tuning
 from actors.search.document import NOTHING, Document, Found, Hit
 from actors.search.documents.copies import CROWD, NAME, TEXT, originals_first
-from actors.search.documents.corpus import Corpus
+from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools, Floats, Ints
 from actors.search.language.text import squash, stem, words
 from actors.search.ranking.scoring import Scores
@@ -36,7 +36,7 @@ Exact = Mapping[int, float]
 by path 0.5 if the query is a single word: where would its server end?"""
 
 
-def exact_matches(corpus: Corpus, query: str, mask: Bools | None) -> Exact:
+def exact_matches(index: Index, query: str, mask: Bools | None) -> Exact:
     """Return the documents whose name or path is the query, punctuation and case aside; by name one of each server.
 
     A path is server and name with anything between them, with or without the prefix `mcp` of some clients.
@@ -44,17 +44,17 @@ def exact_matches(corpus: Corpus, query: str, mask: Bools | None) -> Exact:
     text = squash(query) if len(query) <= _MAX_EXACT_CHARS else ""
     out: dict[int, float] = {}
     for path in (text, text.removeprefix(_MCP_PREFIX)) if text else ():
-        for server in corpus.named.get(path, ()):
-            place = corpus.place(server)
-            first, segment = corpus.firsts[place], corpus.segments[place]
+        for server in index.named.get(path, ()):
+            place = index.place(server)
+            first, segment = index.firsts[place], index.segments[place]
             named = [first + number for number in segment.by_name.get(text, ())]
             whole = [first + number for number in segment.by_path.get(path, ())]
             by_path = _path_level(query, server)
             for level, numbers in ((_BY_NAME, named), (by_path, whole if by_path else [])):
                 visible = [number for number in numbers if mask is None or mask[number]]
                 if visible:
-                    number = max(visible, key=lambda n: _level(corpus.documents[n], query, level))
-                    out[number] = max(out.get(number, 0), _level(corpus.documents[number], query, level))
+                    number = max(visible, key=lambda n: _level(index.documents[n], query, level))
+                    out[number] = max(out.get(number, 0), _level(index.documents[number], query, level))
     return out
 
 
@@ -79,13 +79,13 @@ def _level(document: Document, query: str, level: float) -> float:
     return level + 0.5 if level == _BY_NAME and query.strip() == document.name else level
 
 
-def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit: int) -> Found:
+def page(index: Index, query: str, scores: Scores | None, exact: Exact, limit: int) -> Found:
     """Return the best hits and how many documents match: exactly, or with enough of the query's weight."""
     if scores is None:
-        nothing = np.zeros(len(corpus.documents), np.float32)
+        nothing = np.zeros(len(index.documents), np.float32)
         scores = Scores(nothing, nothing, 1.0, nothing)
     enough = scores.matches_enough(tuning.MIN_MATCHED)
-    if not enough.any() and _is_long_and_familiar(corpus, query):
+    if not enough.any() and _is_long_and_familiar(index, query):
         # So many words describe the world around what is wanted that no tool can explain a seventh of them.
         enough = scores.matches_enough(tuning.MIN_MATCHED * _OF_MANY_WORDS)
     enough[list(exact)] = True
@@ -96,17 +96,17 @@ def page(corpus: Corpus, query: str, scores: Scores | None, exact: Exact, limit:
         return Found(total=len(matching))
     # Words alone decide who fits, as nearness in meaning is never far from the next.
     values = scores.values if scores.words is None else scores.words
-    ordered = _order(scores, values, corpus.segment_of, matching, exact, limit)
+    ordered = _order(scores, values, index.segment_of, matching, exact, limit)
     asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
-    ordered = _in_turns(_with_originals_first(corpus, asked, ordered, exact), exact)
-    chosen = _choose(corpus, asked, ordered, values, exact, limit)
-    return Found(hits=_hits(corpus, chosen, scores, exact), total=len(matching))
+    ordered = _in_turns(_with_originals_first(index, asked, ordered, exact), exact)
+    chosen = _choose(index, asked, ordered, values, exact, limit)
+    return Found(hits=_hits(index, chosen, scores, exact), total=len(matching))
 
 
-def _is_long_and_familiar(corpus: Corpus, query: str) -> bool:
+def _is_long_and_familiar(index: Index, query: str) -> bool:
     """Say whether a query has as many words as a story, and a third of them occur in the catalogue: it is no noise."""
     asked = words(query)
-    known = sum(word in corpus.vocabulary for word in asked)
+    known = sum(word in index.vocabulary for word in asked)
     return tuning.SENTENCES_FROM <= len(asked) <= _FAMILIAR * known
 
 
@@ -142,30 +142,30 @@ def _places_in(groups: Ints) -> Ints:
     return places
 
 
-def _with_originals_first(corpus: Corpus, asked: set[str], ordered: Sequence[int], exact: Exact) -> Sequence[int]:
+def _with_originals_first(index: Index, asked: set[str], ordered: Sequence[int], exact: Exact) -> Sequence[int]:
     """Let copies change places: exact hits with one name, and of the others those with one text, if they are many."""
 
     def asked_for(number: int) -> int:
-        own = corpus.segments[corpus.segment_of[number]].server_words
+        own = index.segments[index.segment_of[number]].server_words
         if not own or not own <= asked:
             return 0
-        document = corpus.documents[number]  # what the tool says of itself does not ask for its server
+        document = index.documents[number]  # what the tool says of itself does not ask for its server
         return len(own - {stem(word) for word in words(f"{document.name} {document.description[:_MAX_EXACT_CHARS]}")})
 
     def server(number: int) -> int:
-        return int(corpus.segment_of[number])
+        return int(index.segment_of[number])
 
     def by_name(number: int) -> tuple[int, int] | None:
-        return (int(exact[number]), int(corpus.prints[number, NAME])) if number in exact else None
+        return (int(exact[number]), int(index.prints[number, NAME])) if number in exact else None
 
     def by_text(number: int) -> int | None:
-        return None if number in exact else int(corpus.prints[number, TEXT]) or None
+        return None if number in exact else int(index.prints[number, TEXT]) or None
 
     if len(exact) > 1:
-        ordered = originals_first(ordered, by_name, asked_for, server, corpus.copied, corpus.sizes, 2)
-    if not _is_crowded(corpus.prints[ordered, TEXT]):
+        ordered = originals_first(ordered, by_name, asked_for, server, index.copied, index.sizes, 2)
+    if not _is_crowded(index.prints[ordered, TEXT]):
         return ordered
-    return originals_first(ordered, by_text, asked_for, server, corpus.copied, corpus.sizes, CROWD)
+    return originals_first(ordered, by_text, asked_for, server, index.copied, index.sizes, CROWD)
 
 
 def _is_crowded(prints: npt.NDArray[np.int64]) -> bool:
@@ -189,7 +189,7 @@ def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:
 
 
 def _choose(
-    corpus: Corpus, asked: set[str], ordered: Sequence[int], values: Floats, exact: Exact, limit: int
+    index: Index, asked: set[str], ordered: Sequence[int], values: Floats, exact: Exact, limit: int
 ) -> Sequence[int]:
     """Return one page: of each server at most half, unless the query names it or nothing else fits."""
     most = (limit + 1) // 2
@@ -199,8 +199,8 @@ def _choose(
     for rank, number in enumerate(ordered):
         if len(placed) == limit:
             break
-        server = int(corpus.segment_of[number])
-        if number not in exact and taken[server] >= most and not _is_named(corpus, server, asked):
+        server = int(index.segment_of[number])
+        if number not in exact and taken[server] >= most and not _is_named(index, server, asked):
             held.append(rank)
         elif not held or number in exact or values[number] >= _FITS * values[ordered[held[0]]]:
             taken[server] += 1
@@ -208,18 +208,18 @@ def _choose(
     return [ordered[rank] for rank in sorted(placed + held[: limit - len(placed)])]
 
 
-def _is_named(corpus: Corpus, server: int, asked: set[str]) -> bool:
-    own = corpus.segments[server].server_words
+def _is_named(index: Index, server: int, asked: set[str]) -> bool:
+    own = index.segments[server].server_words
     return bool(own) and own <= asked
 
 
-def _hits(corpus: Corpus, chosen: Sequence[int], scores: Scores, exact: Exact) -> tuple[Hit, ...]:
+def _hits(index: Index, chosen: Sequence[int], scores: Scores, exact: Exact) -> tuple[Hit, ...]:
     hits: list[Hit] = []
     distance = 0.0
     for number in chosen:
         value = float(scores.values[number])
         if number not in exact:
             distance = max(distance, 1 - float(scores.chances[number]))
-        document = corpus.documents[number]
+        document = index.documents[number]
         hits.append(Hit(document=document, score=value, distance=distance, exact=number in exact))
     return tuple(hits)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from actors.search import tuning
-from actors.search.documents.corpus import Corpus
+from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools
 from actors.search.language.clauses import clauses, is_courtesy, sentences
 from actors.search.ranking.scoring import Scorer, Scores
@@ -20,19 +20,19 @@ from actors.search.ranking.terms import Reader, Term
 _MAX_SENTENCES = 12
 
 
-def score(corpus: Corpus, query: str, mask: Bools | None) -> Scores | None:
+def score(index: Index, query: str, mask: Bools | None) -> Scores | None:
     """Return the scores of all documents; those outside the mask get 0.
 
     Return None if no document has any word of the query.
     """
-    reader = Reader(corpus)
+    reader = Reader(index)
     terms = reader.terms(query)
     if not _asks(terms):
         return None
     sentences = _sentences(reader, query, terms)
     wishes = [] if sentences else _wishes(reader, query)
-    scorer = Scorer(corpus, mask)
-    whole = scorer.score(_rarest(corpus, terms))
+    scorer = Scorer(index, mask)
+    whole = scorer.score(_rarest(index, terms))
     if sentences:
         weighted = [(weight, scorer.score(sentence)) for weight, sentence in sentences]
         return _together(tuning.WHOLE_QUERY, whole, weighted)
@@ -76,7 +76,7 @@ def _sentences(reader: Reader, query: str, terms: Sequence[Term]) -> list[tuple[
     if not 1 < len(texts) <= _MAX_SENTENCES:
         return []
     read = [
-        (tuning.COURTESY if is_courtesy(text) else 1.0, _rarest(reader.corpus, reader.terms(text))) for text in texts
+        (tuning.COURTESY if is_courtesy(text) else 1.0, _rarest(reader.index, reader.terms(text))) for text in texts
     ]
     read = [(weight, part) for weight, part in read if any(term.matches for term in part)]
     return read if len(read) > 1 else []
@@ -96,16 +96,16 @@ def _wishes(reader: Reader, query: str) -> list[list[Term]]:
                 if not term.verb and term.word not in said
             ]
         before = terms
-        terms = _rarest(reader.corpus, terms)
+        terms = _rarest(reader.index, terms)
         if _asks(terms):
             out.append(terms)
     return out
 
 
-def _rarest(corpus: Corpus, terms: list[Term]) -> list[Term]:
+def _rarest(index: Index, terms: list[Term]) -> list[Term]:
     if len(terms) <= tuning.MAX_QUERY_TERMS:
         return terms
-    idf = corpus.idf
+    idf = index.idf
     return sorted(terms, key=lambda t: -max((w * float(idf[m]) for m, w in t.matches.items()), default=0.0))[
         : tuning.MAX_QUERY_TERMS
     ]

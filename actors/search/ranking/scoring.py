@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from actors.search import tuning
-from actors.search.documents.corpus import Corpus
+from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools, Floats
 from actors.search.documents.segment import VERB_CODES
 from actors.search.language.text import is_cjk, stem
@@ -68,36 +68,36 @@ class _Best:
 class Scorer:
     """Scores lists of terms for one query; what a term matches is remembered, as sentences share the whole's terms."""
 
-    def __init__(self, corpus: Corpus, mask: Bools | None) -> None:
-        self._corpus = corpus
+    def __init__(self, index: Index, mask: Bools | None) -> None:
+        self._index = index
         self._mask = mask
         self._known: dict[tuple[int, tuple[tuple[int, float], ...]], _Best] = {}
 
     def score(self, terms: Sequence[Term]) -> Scores:
-        corpus = self._corpus
-        size = len(corpus.documents)
+        index = self._index
+        size = len(index.documents)
         total, shares, named = np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
         mass, asked, unknown = 0.0, 0.0, 0.0
         for term in terms:
             if not term.matches:
-                mass += _missing_mass(corpus, term)
-                unknown += _greatest_idf(corpus) * term.weight if term.thing and not term.proper else 0.0
+                mass += _missing_mass(index, term)
+                unknown += _greatest_idf(index) * term.weight if term.thing and not term.proper else 0.0
                 continue
             best = self._best(term)
             weight = term.weight * (tuning.VERB if term.verb else 1.0)
-            own = max(best.top, float(corpus.idf[term.own]) if term.own >= 0 else 0.0) * weight
+            own = max(best.top, float(index.idf[term.own]) if term.own >= 0 else 0.0) * weight
             mass += own
             total += best.text * np.float32(weight)
             named += best.name * np.float32(min(1.0, term.weight * _NAME_GAIN))
             shares += np.minimum(best.text * np.float32(own * _FULLY_MATCHED / max(best.top, _TINY)), np.float32(own))
             asked += own if term.thing else 0.0
         shares /= np.float32(max(mass, _TINY))
-        values = total * (1 + tuning.NAME_COVERAGE * np.minimum(named / corpus.name_mass, 1.0))
+        values = total * (1 + tuning.NAME_COVERAGE * np.minimum(named / index.name_mass, 1.0))
         values *= 1 - tuning.QUERY_COVERAGE + tuning.QUERY_COVERAGE * shares
         if self._mask is not None:
             values *= self._mask
-        values = _with_verbs(corpus, terms, _with_servers(corpus, _with_named(corpus, terms, values)))
-        elsewhere = _elsewhere(corpus, terms)
+        values = _with_verbs(index, terms, _with_servers(index, _with_named(index, terms, values)))
+        elsewhere = _elsewhere(index, terms)
         perfect = mass * (1 + tuning.NAME_COVERAGE)
         evidence = Evidence(
             share=min(1.0, float(values.max(initial=0.0)) / max(perfect, _TINY)),
@@ -111,79 +111,79 @@ class Scorer:
     def _best(self, term: Term) -> _Best:
         key = (term.own, tuple(term.matches.items()))
         if key not in self._known:
-            self._known[key] = _best(self._corpus, term)
+            self._known[key] = _best(self._index, term)
         return self._known[key]
 
 
-def _best(corpus: Corpus, term: Term) -> _Best:
-    text, name = np.zeros(len(corpus.documents), np.float32), np.zeros(len(corpus.documents), np.float32)
-    cap = float(corpus.idf[term.own]) * tuning.RARITY_CAP if term.own >= 0 else math.inf
+def _best(index: Index, term: Term) -> _Best:
+    text, name = np.zeros(len(index.documents), np.float32), np.zeros(len(index.documents), np.float32)
+    cap = float(index.idf[term.own]) * tuning.RARITY_CAP if term.own >= 0 else math.inf
     top = 0.0
     for place, (match, weight) in enumerate(term.matches.items()):
-        rarity = float(corpus.idf[match])
+        rarity = float(index.idf[match])
         gain = weight * (min(rarity, cap) if weight < 1 else rarity)
-        documents, impacts = corpus.postings.of(match)
+        documents, impacts = index.postings.of(match)
         gained = impacts * np.float32(gain)
         text[documents] = np.maximum(text[documents], gained) if place else gained
         top = max(top, gain)
-        documents, _ = corpus.names.of(match)
+        documents, _ = index.names.of(match)
         if len(documents):
             name[documents] = np.maximum(name[documents], np.float32(weight * rarity))
     return _Best(text, name, top)
 
 
-def _elsewhere(corpus: Corpus, terms: Sequence[Term]) -> Floats:
+def _elsewhere(index: Index, terms: Sequence[Term]) -> Floats:
     """Return per document which share (0..1) of the products that the query names it does not mention.
 
     What is mentioned in a text, but neither in the name nor in that of the server, is perhaps only talked about.
     """
-    missing = np.zeros(len(corpus.documents), np.float32)
+    missing = np.zeros(len(index.documents), np.float32)
     named = [term for term in terms if term.product]
     for term in named:
         absent = np.ones(len(missing), np.float32)
         for match, weight in term.matches.items():
             if weight >= _SAME_THING:
-                texts, _ = corpus.postings.of(match)
+                texts, _ = index.postings.of(match)
                 absent[texts] = np.minimum(absent[texts], _TALKED_ABOUT)
-                absent[corpus.names.of(match)[0]] = 0
+                absent[index.names.of(match)[0]] = 0
         if term.own >= 0:
             absent[
-                np.array([stem(term.word) in segment.server_words for segment in corpus.segments])[corpus.segment_of]
+                np.array([stem(term.word) in segment.server_words for segment in index.segments])[index.segment_of]
             ] = 0
         missing += absent
     return missing / np.float32(max(1, len(named)))
 
 
-def _missing_mass(corpus: Corpus, term: Term) -> float:
+def _missing_mass(index: Index, term: Term) -> float:
     """Return the mass of a term that nothing matches: it lowers the share matched, as something was asked for."""
     if term.word.isdigit():
         return 0.0
     share = tuning.UNKNOWN_CJK if is_cjk(term.word) else tuning.UNKNOWN
-    return term.weight * _greatest_idf(corpus) * share
+    return term.weight * _greatest_idf(index) * share
 
 
-def _greatest_idf(corpus: Corpus) -> float:
-    return float(np.log1p((len(corpus.documents) + 0.5) / 0.5))
+def _greatest_idf(index: Index) -> float:
+    return float(np.log1p((len(index.documents) + 0.5) / 0.5))
 
 
-def _with_named(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
+def _with_named(index: Index, terms: Sequence[Term], values: Floats) -> Floats:
     """Raise the documents of servers that the query names in full: who says "in redis" means redis."""
-    said = {stem(term.word) for term in terms if term.own >= 0 and term.weight > tuning.IN_QUOTES} & corpus.server_words
+    said = {stem(term.word) for term in terms if term.own >= 0 and term.weight > tuning.IN_QUOTES} & index.server_words
     if not said:
         return values
-    named = [bool(segment.server_words) and segment.server_words <= said for segment in corpus.segments]
+    named = [bool(segment.server_words) and segment.server_words <= said for segment in index.segments]
     if not any(named):
         return values
     out: Floats = np.where(
-        np.array(named, np.bool_)[corpus.segment_of], values * np.float32(1 + tuning.NAMED_SERVER), values
+        np.array(named, np.bool_)[index.segment_of], values * np.float32(1 + tuning.NAMED_SERVER), values
     )
     return out
 
 
-def _with_servers(corpus: Corpus, values: Floats) -> Floats:
+def _with_servers(index: Index, values: Floats) -> Floats:
     """Add a share of the mean score of a server's documents to those that match themselves."""
-    held = corpus.sizes > 0  # a server may have no documents at all
-    sizes, firsts = corpus.sizes[held], np.array(corpus.firsts, np.intp)[held]
+    held = index.sizes > 0  # a server may have no documents at all
+    sizes, firsts = index.sizes[held], np.array(index.firsts, np.intp)[held]
     sums = np.add.reduceat(values, firsts, dtype=np.float64) if len(firsts) else np.zeros(0)
     means = (sums / np.sqrt(sizes * np.maximum(sizes, _SMALL_SERVER))).astype(np.float32)
     gains = np.repeat(np.float32(tuning.SERVER_PRIOR) * means, sizes)
@@ -193,12 +193,12 @@ def _with_servers(corpus: Corpus, values: Floats) -> Floats:
     return out
 
 
-def _with_verbs(corpus: Corpus, terms: Sequence[Term], values: Floats) -> Floats:
+def _with_verbs(index: Index, terms: Sequence[Term], values: Floats) -> Floats:
     """Lower documents whose name says another verb than the query's only one."""
     asked = {VERB_CLASS[term.word] for term in terms if term.verb}
     if len(asked) != 1:
         return values
     code = VERB_CODES[asked.pop()]
-    contradicts = (corpus.verbs != 0) & (corpus.verbs != code)
+    contradicts = (index.verbs != 0) & (index.verbs != code)
     out: Floats = np.where(contradicts, values * np.float32(1 - tuning.VERB_CONTRADICTION), values)
     return out

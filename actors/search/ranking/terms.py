@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from actors.search import tuning
-from actors.search.documents.corpus import Corpus
+from actors.search.documents.index import Index
 from actors.search.language.intents import interpret
 from actors.search.language.lexicon import phrases_in
 from actors.search.language.spans import Weighted, named_words, topic_words, weighted_words, without_quotes
@@ -45,11 +45,11 @@ class Term:
 
 
 class Reader:
-    """Reads one query against one corpus: first the whole, then its sentences, for which it remembers what it found."""
+    """Reads one query against one index: first the whole, then its sentences, for which it remembers what it found."""
 
-    def __init__(self, corpus: Corpus) -> None:
-        self.corpus = corpus
-        self._forms = Forms(corpus)
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        self._forms = Forms(index)
         self._proper: frozenset[str] = frozenset()
         self._topics: frozenset[str] = frozenset()
 
@@ -83,7 +83,7 @@ class Reader:
         Of what is known, noted or said about something the words of tools are no names either.
         """
         forms = self._forms
-        named = word in PRODUCTS or stem(word) in self.corpus.server_words
+        named = word in PRODUCTS or stem(word) in self.index.server_words
         return named or (word not in self._topics and forms.is_in_a_name(forms.number(word)))
 
     def _role(self, word: str) -> float:

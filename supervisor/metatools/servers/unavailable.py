@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from actors.catalogue.snapshot import Catalogue
-from actors.search import Found
+from actors.search import Found, find
 from actors.search.language.text import squash, stem, words
 from actors.search.words.tables import STOP_WORDS
 from supervisor.metatools.arguments.tools import Discover
@@ -83,7 +83,7 @@ def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: fro
 def _servers_with_tools(seen: Catalogue, down: Collection[str], wanted: Discover, ranking: Found) -> list[str]:
     """Return the servers whose last-known tools fit as well as the best that can be used."""
     hidden = frozenset(down) & seen.entries.keys()
-    last = seen.index.search(wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden)
+    last = find(seen.index, wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden)
     best = max((hit.score for hit in ranking.hits), default=0.0)
     exact = any(hit.exact for hit in ranking.hits)
     least = _AS_GOOD * best
@@ -95,6 +95,6 @@ def unread_notice(seen: Catalogue, kinds: frozenset[str]) -> str:
     """Say, right after the start, that not all of what is known can be searched yet; empty if it can."""
     if seen.searchable(kinds) or not seen.visible:
         return ""
-    searched = len(seen.visible & frozenset(seen.index.servers))
+    searched = len(seen.visible & seen.index.servers)
     what = f"{searched} of {len(seen.visible)} servers" if searched < len(seen.visible) else "all tools, not all else"
     return f"The daemon has just started and can search {what} so far; ask again in a few seconds."

@@ -25,7 +25,7 @@ from actors.registry import indexer
 from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
-from actors.search import KINDS, TOOLS, WORLD, Embedder, Index, analyse, levels
+from actors.search import KINDS, TOOLS, WORLD, Embedder, Index, analyse, find, levels
 from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.vectors import KeptVectors
 from tests.fakes.want import no_threads
@@ -130,7 +130,7 @@ class Rig:
         while True:
             catalogue = cell.value
             self.revisions.append(catalogue.revision)
-            hits = catalogue.index.search("*", limit=1000)
+            hits = find(catalogue.index, "*", limit=1000)
             whole = self.whole and catalogue.searchable(TOOLS)
             assert not whole or hits.total == sum(len(entry.tools) for entry in catalogue.entries.values())
             seen = await cell.wait_newer(seen)
@@ -155,7 +155,7 @@ async def test_a_listed_server_appears_with_its_index_and_then_with_its_token_co
     async with running() as rig:
         await rig.tell(listed("s", offering("a", "b")))
         catalogue = await rig.until(lambda seen: "s" in seen.entries)
-        assert catalogue.index.search("s:a").hits[0].document.name == "a"
+        assert find(catalogue.index, "s:a").hits[0].document.name == "a"
         revision = catalogue.revision
         counted = await rig.until(lambda seen: seen.entries["s"].offer.tokens_exact)
         assert counted.entries["s"].offer.token_counts == {"a": 5, "b": 5}
@@ -178,7 +178,7 @@ async def test_after_a_restart_all_tools_are_found_before_thousands_of_resources
     async with running(**known) as rig:
         assert rig.registry.catalogue.value.entries.keys() == known.keys(), "names mean something at once"
         catalogue = await rig.until(lambda seen: len(seen.index))
-        assert {hit.document.server for hit in catalogue.index.search("tool").hits} == known.keys()
+        assert {hit.document.server for hit in find(catalogue.index, "tool").hits} == known.keys()
         assert (catalogue.searchable(TOOLS), catalogue.searchable(frozenset(KINDS))) == (True, False)
         sizes = [len(catalogue.index)]
         while not catalogue.indexed:
@@ -196,7 +196,7 @@ async def test_a_server_that_comes_while_much_is_read_is_found_before_that() -> 
     async with running(**known) as rig:
         await rig.tell(listed("late", offering("fresh")))
         catalogue = await rig.until(lambda seen: "late" in seen.entries)
-        assert [hit.document.server for hit in catalogue.index.search("fresh").hits] == ["late"]
+        assert [hit.document.server for hit in find(catalogue.index, "fresh").hits] == ["late"]
         assert not catalogue.indexed
 
 
@@ -249,7 +249,7 @@ async def test_a_removed_server_leaves_nothing_behind() -> None:
         await rig.until(lambda seen: seen.indexed)
         await rig.tell(changed("s", State.READY), ServerRemoved(server="s"))
         catalogue = await rig.until(lambda seen: list(seen.entries) == ["t"])
-        assert catalogue.index.servers == ("t",)
+        assert catalogue.index.servers == {"t"}
         assert "s" not in rig.kept.offers
         assert "s" not in rig.registry.statuses.value
         assert ("tools_changed", "s") in rig.events
@@ -407,17 +407,17 @@ async def test_servers_are_found_by_words_at_once_and_by_meaning_once_they_are_e
         await rig.tell(listed("zoo", offering("b", description="Feed the animals")))
         catalogue = await rig.until(lambda catalogue: {"farm", "zoo"} <= catalogue.entries.keys())
         assert catalogue.index.embedder is None
-        assert catalogue.index.search("feed the beasts").hits[0].document.server == "farm"
+        assert find(catalogue.index, "feed the beasts").hits[0].document.server == "farm"
         revision = catalogue.revision
         released.set()
         catalogue = await rig.until(embedded)
-        assert catalogue.index.search("feed the beasts").hits[0].document.server == "zoo"
+        assert find(catalogue.index, "feed the beasts").hits[0].document.server == "zoo"
         assert catalogue.revision == revision
         await rig.tell(listed("zoo", offering("b", "c", description="Feed the animals")))
         catalogue = await rig.until(lambda catalogue: len(catalogue.index) == 3 and embedded(catalogue))
         assert loads == [False]
         assert catalogue.index.embedder is embedder
-        await rig.until(lambda catalogue: bool(len(catalogue.index.corpus.world.elsewhere)))
+        await rig.until(lambda catalogue: bool(len(catalogue.index.world.elsewhere)))
         assert len(embedder.texts) == len(set(embedder.texts)) == 3 + len(WORLD), "what is kept is not embedded again"
         nursery.cancel_scope.cancel()
 
@@ -430,13 +430,13 @@ async def test_vectors_of_documents_that_are_gone_meanwhile_are_not_shown() -> N
     held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old)), "gone": ((), np.zeros((0, 64), np.int8))}))
     made = await held.take(held.piece({"s": Entry.make("s", "stdio", offering("a", "b"))}))
     assert made.index.embedder is embedder
-    assert not made.index.corpus.meanings.present.any()
+    assert not made.index.meanings.present.any()
     held.put(Embedded(embedder, {"s": (old, document_levels(embedder, old))}, levels(embedder.embed(WORLD))))
     new = made.index.segments[0].documents
     held.put(Embedded(embedder, {"s": (new, document_levels(embedder, new))}))
     made = await held.take(held.piece({}))
-    assert made.index.corpus.meanings.present.all(), "the newer vectors of a server count"
-    assert len(made.index.corpus.world.elsewhere) == len(WORLD), "and what came before stays"
+    assert made.index.meanings.present.all(), "the newer vectors of a server count"
+    assert len(made.index.world.elsewhere) == len(WORLD), "and what came before stays"
     assert made.changes == {}
     again = await held.take(held.piece({}))
     assert again.index is made.index
@@ -450,9 +450,9 @@ async def test_a_system_without_threads_keeps_the_old_index_and_catches_up_by_it
             await wait_all_tasks_blocked()
             assert [condition.what for condition in rig.conditions.now()] == ["search index"]
             assert rig.registry.catalogue.value is before
-            assert before.index.search("s:a").hits[0].document.name == "a"
+            assert find(before.index, "s:a").hits[0].document.name == "a"
         after = await rig.until(lambda seen: "t" in seen.entries and seen.entries["t"].offer.tokens_exact)
-        assert {hit.document.name for hit in after.index.search("*").hits} == {"a", "b", "c"}
+        assert {hit.document.name for hit in find(after.index, "*").hits} == {"a", "b", "c"}
         assert rig.conditions.now() == []
 
 
@@ -499,7 +499,7 @@ async def test_a_bug_with_the_texts_of_one_server_costs_that_server_its_place_in
         rig.whole = False  # the index lacks a server from now on
         await rig.tell(listed("good", offering("a")), listed("poison", offering("b")), listed("other", offering("c")))
         seen = await rig.until(lambda seen: {"good", "poison", "other"} <= seen.entries.keys())
-        assert {hit.document.server for hit in seen.index.search("*").hits} == {"before", "good", "other"}
+        assert {hit.document.server for hit in find(seen.index, "*").hits} == {"before", "good", "other"}
         assert seen.tool("poison:b") == Resolved("poison", "b")
         assert seen.entries["poison"].offer.problems == (indexer.UNSEARCHABLE,)
         assert rig.kept.offers["poison"].problems == ()

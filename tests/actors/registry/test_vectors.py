@@ -49,7 +49,7 @@ def documents(server: str, count: int) -> list[Document]:
 
 
 def index_of(**counts: int) -> Index:
-    return Index.build(analyse(server, documents(server, count)) for server, count in counts.items())
+    return Index.empty().rebuild(analyse(server, documents(server, count)) for server, count in counts.items())
 
 
 async def opened(embedder: FakeEmbedder | None, kept: KeptVectors) -> Embedding:

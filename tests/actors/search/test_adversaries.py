@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from actors.search import Document, Index, Segment, analyse
+from actors.search import Document, Index, Segment, analyse, find
 
 HONEST = {
     "tracker": ["create_ticket", "list_tickets", "close_ticket"],
@@ -54,28 +54,28 @@ STUFFED = {
 
 @pytest.mark.parametrize("kind", STUFFED)
 def test_a_stuffed_description_leaves_the_honest_tool_first(kind: str) -> None:
-    index = Index.build([*honest(), analyse("best", STUFFED[kind])])
+    index = Index.empty().rebuild([*honest(), analyse("best", STUFFED[kind])])
     for name in (name for names in HONEST.values() for name in names):
         for query in (name, name.replace("_", " ")):
-            assert index.search(query).hits[0].document.name == name
+            assert find(index, query).hits[0].document.name == name
         words = name.split("_")
         for query in (" ".join(reversed(words)), f"please {words[0]} the {words[1]}"):
-            assert name in [hit.document.name for hit in index.search(query).hits[:3]], query
+            assert name in [hit.document.name for hit in find(index, query).hits[:3]], query
 
 
 def test_many_spellings_of_one_name_take_one_place_among_the_exact_hits() -> None:
     spellings = ["createTicket", "create-ticket", "create__ticket", "CREATE_TICKET", "Create.Ticket", "create_ticket_"]
-    index = Index.build([*honest(), analyse("best", [tool("best", name, STUFFING) for name in spellings])])
+    index = Index.empty().rebuild([*honest(), analyse("best", [tool("best", name, STUFFING) for name in spellings])])
     for query in ("create_ticket", "create ticket", "createTicket"):
-        hits = index.search(query).hits
+        hits = find(index, query).hits
         assert "tracker:create_ticket" in [hit.document.key for hit in hits[:2]]
         assert sum(hit.exact for hit in hits) == 2
 
 
 def test_a_server_cannot_take_over_the_path_of_another() -> None:
-    index = Index.build([*honest(), analyse("track", [tool("track", "er_create_ticket", STUFFING)])])
+    index = Index.empty().rebuild([*honest(), analyse("track", [tool("track", "er_create_ticket", STUFFING)])])
     for query in ("tracker:create_ticket", "mcp__tracker__create_ticket"):
-        assert index.search(query).hits[0].document.key == "tracker:create_ticket"
+        assert find(index, query).hits[0].document.key == "tracker:create_ticket"
 
 
 def crowded() -> Index:
@@ -84,38 +84,38 @@ def crowded() -> Index:
         analyse(f"other{n}", [tool(f"other{n}", "convert_picture", "Convert an image quickly to another format.")])
         for n in range(8)
     ]
-    return Index.build([analyse("crowd", crowd), *others])
+    return Index.empty().rebuild([analyse("crowd", crowd), *others])
 
 
 @pytest.mark.parametrize(("limit", "most"), [(10, 5), (5, 3), (4, 2), (2, 1), (1, 1)])
 def test_one_server_fills_at_most_half_a_page_when_others_fit(limit: int, most: int) -> None:
-    hits = crowded().search("convert image", limit=limit).hits
+    hits = find(crowded(), "convert image", limit=limit).hits
     assert len(hits) == limit
     assert sum(hit.document.server == "crowd" for hit in hits) <= most
 
 
 def test_a_server_that_is_named_may_fill_the_page() -> None:
-    hits = crowded().search("crowd convert image", limit=10).hits
+    hits = find(crowded(), "crowd convert image", limit=10).hits
     assert {hit.document.server for hit in hits} == {"crowd"}
 
 
 def test_a_server_may_fill_the_page_when_nothing_else_fits() -> None:
-    hits = crowded().search("convert image", limit=10, servers=frozenset({"crowd"})).hits
+    hits = find(crowded(), "convert image", limit=10, servers=frozenset({"crowd"})).hits
     assert len(hits) == 10
 
 
 def test_instructions_do_not_make_the_words_of_others_common() -> None:
-    alone = Index.build(honest())
+    alone = Index.empty().rebuild(honest())
     wordy = [tool("wordy", f"op{n}", "Something else.", instructions="ticket invoice mail file") for n in range(200)]
     crowd = alone.replace(analyse("wordy", wordy))
-    assert [hit.document.key for hit in crowd.search("create ticket").hits][:1] == ["tracker:create_ticket"]
-    assert crowd.search("ticket").hits[0].document.server == "tracker"
+    assert [hit.document.key for hit in find(crowd, "create ticket").hits][:1] == ["tracker:create_ticket"]
+    assert find(crowd, "ticket").hits[0].document.server == "tracker"
 
 
 def test_one_server_does_not_change_the_impacts_of_another() -> None:
     long = [tool("long", f"op{n}", "lorem ipsum dolor " * 200) for n in range(50)]
-    before = Index.build(honest()).search("refund payment")
-    after = Index.build([*honest(), analyse("long", long)]).search("refund payment")
+    before = find(Index.empty().rebuild(honest()), "refund payment")
+    after = find(Index.empty().rebuild([*honest(), analyse("long", long)]), "refund payment")
     assert [hit.document for hit in after.hits] == [hit.document for hit in before.hits]
 
 
@@ -140,11 +140,11 @@ HOSTILE_TEXTS = [
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=lambda text: ascii(text[:6]))
 def test_a_hostile_text_is_analysed_and_searched_in_bounded_time(text: str) -> None:
-    index = Index.build(honest())
+    index = Index.empty().rebuild(honest())
     begun = process_time()
-    index.search(text)
+    find(index, text)
     hostile = tool("hostile", text[:200], text, title=text, instructions=text)
     changed = index.replace(analyse("hostile", [hostile]))
-    changed.search(text)
+    find(changed, text)
     assert process_time() - begun < 2.0  # quadratic patterns take minutes, ours milliseconds
-    assert changed.search("create ticket").hits[0].document.key == "tracker:create_ticket"
+    assert find(changed, "create ticket").hits[0].document.key == "tracker:create_ticket"

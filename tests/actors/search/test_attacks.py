@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from actors.search import Document, Index, analyse
-from actors.search.index import _clip
+from actors.search import Document, Index, analyse, find
 from actors.search.language.text import clean
+from actors.search.ranking.search import _clip
 from benchmarks.adversaries import HOSTILE, Outcome, outcomes, queries_for, targets_of
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, poisoned
@@ -54,11 +54,11 @@ def billing(*more: Document, server: str = "billing") -> Index:
     own = [tool(server, f"op{n}", f"Something else that nobody copies, number {n}.") for n in range(6)]
     documents = [*own, tool(server, "create_invoice"), *more]
     servers = {document.server for document in documents}
-    return Index.build(analyse(name, [d for d in documents if d.server == name]) for name in servers)
+    return Index.empty().rebuild(analyse(name, [d for d in documents if d.server == name]) for name in servers)
 
 
 def keys(index: Index, query: str) -> list[str]:
-    return [hit.document.key for hit in index.search(query).hits]
+    return [hit.document.key for hit in find(index, query).hits]
 
 
 @pytest.mark.parametrize("query", ["create_invoice", "create invoice", TEXT])
@@ -84,7 +84,7 @@ def test_a_server_that_ends_within_a_word_of_the_query_is_not_its_path() -> None
     splits = [tool("create_invoice"[:cut], "create_invoice"[cut:]) for cut in range(2, 12)]
     found = keys(billing(*splits), "create_invoice")
     assert found[0] == "billing:create_invoice"
-    assert not billing(*splits).search("cr eate invoice", servers=frozenset({"crea"})).hits[0].exact
+    assert not find(billing(*splits), "cr eate invoice", servers=frozenset({"crea"})).hits[0].exact
 
 
 def test_exact_hits_by_path_and_by_name_take_turns() -> None:
@@ -95,12 +95,12 @@ def test_exact_hits_by_path_and_by_name_take_turns() -> None:
 
 @pytest.mark.parametrize("text", ["\ufdfa" * 10_000, "create invoice " + "\ufdfa" * 10_000])
 def test_of_a_query_of_ligatures_no_more_is_read_than_of_any_other(text: str) -> None:
-    assert len(_clip(text, 4000)) == 4000
-    assert clean(_clip(text, 4000)) == clean(text)[:4000]
-    assert _clip("cr\u00e9er une facture", 4000) == "cr\u00e9er une facture"
+    assert len(_clip(text)) == 4000
+    assert clean(_clip(text)) == clean(text)[:4000]
+    assert _clip("cr\u00e9er une facture") == "cr\u00e9er une facture"
 
 
 def test_hostile_queries_are_answered() -> None:
     index = billing()
     for text in HOSTILE.values():
-        assert all(0 <= hit.distance <= 1 for hit in index.search(text).hits)
+        assert all(0 <= hit.distance <= 1 for hit in find(index, text).hits)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import KINDS, Document, Embedder, Found, Index, Segment, tuning
+from actors.search import KINDS, Document, Embedder, Found, Index, Segment, find, tuning
 from actors.search import analyse as words_of
 from actors.search.documents.embedding import Meanings, digest_of, levels, query_levels, text_of
 from actors.search.ranking.certainty import Nearness, with_meanings
@@ -39,7 +39,7 @@ def analyse(server: str, documents: Sequence[Document], embedder: Embedder | Non
 
 
 def build(segments: Iterable[Segment], embedder: Embedder | None) -> Index:
-    index = Index.build(segments)
+    index = Index.empty().rebuild(segments)
     return index if embedder is None else index.with_meanings(embedder, {})
 
 
@@ -58,8 +58,8 @@ def keys(found: Found) -> list[str]:
 def test_a_document_is_found_by_its_meaning_beside_one_found_by_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "SEMANTIC_NEAREST", 3)
     query = "melody on paper"
-    assert set(keys(built(None).search(query))) == {"office:print_page", "office:feed_printer"}
-    found = built(FakeEmbedder(SAME)).search(query)
+    assert set(keys(find(built(None), query))) == {"office:print_page", "office:feed_printer"}
+    found = find(built(FakeEmbedder(SAME)), query)
     assert {"music:play_song", "office:print_page"} <= set(keys(found))
     assert found.hits[0].document.server == "office"
 
@@ -68,22 +68,22 @@ def test_of_two_documents_that_match_the_words_alike_the_nearer_in_meaning_comes
     tools = [document("farm", "feed_a", "Feed the tractors"), document("farm", "feed_b", "Feed the animals")]
     for embedder, first in ((None, "farm:feed_a"), (FakeEmbedder(SAME), "farm:feed_b")):
         index = build([analyse("farm", tools, embedder=embedder)], embedder)
-        assert keys(index.search("feed the beasts"))[0] == first
+        assert keys(find(index, "feed the beasts"))[0] == first
 
 
 def test_a_query_none_of_whose_words_is_known_finds_nothing_whatever_it_means() -> None:
     embedder = FakeEmbedder(SAME)
-    assert built(embedder).search("beasts") == Found()
-    assert built(embedder).search("zzqx 17 wvvk") == Found()
+    assert find(built(embedder), "beasts") == Found()
+    assert find(built(embedder), "zzqx 17 wvvk") == Found()
     noise = " ".join(f"{a}q{b}zv{c}xj" for a in "bdf" for b in "ghk" for c in "lmnpr")
-    assert built(embedder).search(f"song {noise}") == Found(), "a word of so many is not enough"
+    assert find(built(embedder), f"song {noise}") == Found(), "a word of so many is not enough"
     assert embedder.queries == [], "no query was embedded"
 
 
 def test_the_document_that_is_asked_for_by_its_path_is_first_though_others_are_nearer() -> None:
     embedder = FakeEmbedder({"feed": "x", "lions": "x", "song": "x", "play": "x", "zoo": "x"})
     for query in ("zoo:feed_lions", "feed_lions", "mcp__zoo__feed-lions"):
-        first = built(embedder).search(query).hits[0]
+        first = find(built(embedder), query).hits[0]
         assert first.exact
         assert first.document.key == "zoo:feed_lions"
         assert first.distance == 0
@@ -91,41 +91,41 @@ def test_the_document_that_is_asked_for_by_its_path_is_first_though_others_are_n
 
 def test_a_misspelt_word_and_a_key_are_embedded_as_what_they_are() -> None:
     embedder = FakeEmbedder(SAME)
-    built(embedder).search("put animels of ACME-19 on paper")
+    find(built(embedder), "put animels of ACME-19 on paper")
     assert embedder.queries == ["put animals of jira issue on paper"]
-    built(embedder).search(" ".join(["put animels on paper", *["zoo"] * 30]))
+    find(built(embedder), " ".join(["put animels on paper", *["zoo"] * 30]))
     assert "animels" in embedder.queries[1], "little is embedded of a long query"
 
 
 def test_a_query_that_is_a_name_or_a_path_is_not_embedded() -> None:
     embedder = FakeEmbedder(SAME)
     for query in ("zoo:feed_lions", "feed lions", "*", "x"):
-        built(embedder).search(query)
+        find(built(embedder), query)
     assert embedder.queries == []
 
 
 def test_the_less_the_words_say_and_the_more_of_them_are_known_the_more_a_meaning_counts() -> None:
-    corpus = built(FakeEmbedder(SAME)).corpus
+    index = built(FakeEmbedder(SAME))
     full = tuning.SEMANTIC
-    assert _weight(corpus, "feed animals", 0.0) == full
+    assert _weight(index, "feed animals", 0.0) == full
     lost = tuning.SEMANTIC_SURE
-    weights = [_weight(corpus, "feed animals", share) for share in (0.5, 1.0, 7.0)]
+    weights = [_weight(index, "feed animals", share) for share in (0.5, 1.0, 7.0)]
     assert weights == pytest.approx([full * (1 - lost / 2), full * (1 - lost), full * (1 - lost)])
-    assert _weight(corpus, "feed anmials, ok", 0.0) == full / 4, "short words say nothing"
-    assert _weight(corpus, "zzqx zzqy", 0.0) == 0
-    assert _weight(corpus, " ".join(["feed"] * 48), 0.0) == full / 2
-    assert _weight(corpus, "", 0.0) == full
+    assert _weight(index, "feed anmials, ok", 0.0) == full / 4, "short words say nothing"
+    assert _weight(index, "zzqx zzqy", 0.0) == 0
+    assert _weight(index, " ".join(["feed"] * 48), 0.0) == full / 2
+    assert _weight(index, "", 0.0) == full
 
 
 def test_a_meaning_counts_less_the_more_of_the_words_a_rule_of_paraphrase_explains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     query = "find articles about animals"  # the first three are the cue of a rule
-    corpus = built(FakeEmbedder(SAME)).corpus
+    index = built(FakeEmbedder(SAME))
     weights = []
     for part in (0.0, 0.5, 1.0):
         monkeypatch.setattr(tuning, "SEMANTIC_EXPLAINED", part)
-        weights.append(_weight(corpus, query, 0.0))
+        weights.append(_weight(index, query, 0.0))
     without, half, whole = weights
     assert 0 < whole < half < without
     assert half == pytest.approx(without * (1 - 0.5 * 3 / 4))
@@ -141,11 +141,11 @@ def test_vectors_that_come_later_give_what_those_made_at_once_give() -> None:
     assert some.embedder is embedder
     whole = some.with_meanings(embedder, {"office": rows["office"], "music": rows["music"]})
     for query in queries:
-        assert whole.search(query) == built(embedder).search(query)
-        assert index.search(query) == built(None).search(query), "older values do not change"
+        assert find(whole, query) == find(built(embedder), query)
+        assert find(index, query) == find(built(None), query), "older values do not change"
     for wrong in ({"zoo": rows["office"][:1]}, {}):
         for query in queries:
-            assert index.with_meanings(embedder, wrong).search(query) == index.search(query)
+            assert find(index.with_meanings(embedder, wrong), query) == find(index, query)
 
 
 def test_a_document_whose_vector_is_still_to_come_is_neither_first_nor_last_for_that() -> None:
@@ -154,19 +154,19 @@ def test_a_document_whose_vector_is_still_to_come_is_neither_first_nor_last_for_
         for name, what in zip("abc", ("beasts", "tractors", "animals"), strict=True)
     }
     embedder = FakeEmbedder(SAME)
-    index = Index.build([analyse(name, [tool]) for name, tool in tools.items()])
+    index = Index.empty().rebuild([analyse(name, [tool]) for name, tool in tools.items()])
     rows = {name: document_levels(embedder, [tool]) for name, tool in tools.items()}
-    found = index.with_meanings(embedder, {"b": rows["b"], "c": rows["c"]}).search("feed my beast animals")
+    found = find(index.with_meanings(embedder, {"b": rows["b"], "c": rows["c"]}), "feed my beast animals")
     assert {hit.document.server for hit in found.hits} == {"a", "b", "c"}
     assert keys(found).index("c:feed") < keys(found).index("b:feed")
-    known = index.with_meanings(embedder, rows).search("feed my beast animals")
+    known = find(index.with_meanings(embedder, rows), "feed my beast animals")
     assert keys(known).index("c:feed") < keys(known).index("b:feed")
 
 
 def test_both_together_say_which_document_fits_and_how_sure_that_is() -> None:
-    corpus = built(FakeEmbedder(SAME)).corpus
-    words = score(corpus, "melody on paper", None)
-    found = fuse(corpus, "melody on paper", words, None)
+    index = built(FakeEmbedder(SAME))
+    words = score(index, "melody on paper", None)
+    found = fuse(index, "melody on paper", words, None)
     assert words is not None
     assert found is not None
     by_words = with_meanings(found.values, words.evidence, None)
@@ -192,11 +192,11 @@ def test_what_is_nearer_to_other_things_that_are_done_in_the_world_is_doubted_un
     index, world = built(embedder), levels(embedder.embed(lines))
     beside = index.with_meanings(embedder, {}, world)
     asked, done = "paint on paper", "print a page"
-    assert beside.search(asked).hits[0].distance > index.search(asked).hits[0].distance
-    assert keys(beside.search(asked)) == keys(index.search(asked)), "what comes first stays"
-    assert beside.search(done).hits[0].distance < 0.5 < beside.search(asked).hits[0].distance
+    assert find(beside, asked).hits[0].distance > find(index, asked).hits[0].distance
+    assert keys(find(beside, asked)) == keys(find(index, asked)), "what comes first stays"
+    assert find(beside, done).hits[0].distance < 0.5 < find(beside, asked).hits[0].distance
     painter = analyse("studio", [document("studio", "paint", "Paint on paper")], embedder=embedder)
-    assert beside.replace(painter).search(asked).hits[0].distance < 0.5
+    assert find(beside.replace(painter), asked).hits[0].distance < 0.5
 
 
 def test_vectors_of_the_world_stay_with_the_embedder_that_made_them() -> None:
@@ -204,8 +204,8 @@ def test_vectors_of_the_world_stay_with_the_embedder_that_made_them() -> None:
     world = levels(embedder.embed(["fly a kite", "bake bread", "mow the lawn"]))
     index = built(embedder).with_meanings(embedder, {}, world)
     for kept in (index.with_meanings(embedder, {}), index.rebuild(index.segments), index.remove("zoo")):
-        assert kept.corpus.world.lines.rows.tolist() == world.tolist()
-    assert index.with_meanings(other, {}).corpus.world.nearness(query_levels(other, "fly a kite")) is None
+        assert kept.world.lines.rows.tolist() == world.tolist()
+    assert index.with_meanings(other, {}).world.nearness(query_levels(other, "fly a kite")) is None
 
 
 def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() -> None:
@@ -214,8 +214,8 @@ def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() ->
     world = levels(embedder.embed(lines))
     index = built(embedder).with_meanings(embedder, {}, world)
     asked = query_levels(embedder, "fly a kite")
-    cosines = sorted(index.corpus.world.lines.cosines(asked).tolist())
-    assert index.corpus.world.nearness(asked) == pytest.approx((sum(cosines[-3:]) / 3, sum(cosines) / 4))
+    cosines = sorted(index.world.lines.cosines(asked).tolist())
+    assert index.world.nearness(asked) == pytest.approx((sum(cosines[-3:]) / 3, sum(cosines) / 4))
     park = analyse("park", [document("park", "kite", "fly a kite")])
     later = index.replace(park).with_meanings(embedder, {"park": document_levels(embedder, park.documents)})
     sooner = index.replace(analyse("park", park.documents, embedder=embedder))
@@ -223,12 +223,12 @@ def test_what_some_server_does_is_not_done_elsewhere_as_long_as_it_is_there() ->
         embedder, {s.server: document_levels(embedder, s.documents) for s in (*index.segments, park)}, world
     )
     for there in (later, sooner, at_once, later.rebuild(later.segments)):
-        assert there.corpus.world.elsewhere.tolist() == [False, True, True, True]
-        assert there.corpus.world.nearness(asked) == pytest.approx((sum(cosines[:3]) / 3, sum(cosines[:3]) / 3))
-        assert there.remove("park").corpus.world.elsewhere.all()
-    few = index.with_meanings(embedder, {}, world[:2]).corpus.world
+        assert there.world.elsewhere.tolist() == [False, True, True, True]
+        assert there.world.nearness(asked) == pytest.approx((sum(cosines[:3]) / 3, sum(cosines[:3]) / 3))
+        assert there.remove("park").world.elsewhere.all()
+    few = index.with_meanings(embedder, {}, world[:2]).world
     assert few.nearness(asked) == (0, 0), "of two lines none is near enough to be three"
-    assert index.replace(park).corpus.world.elsewhere.all(), "as long as its vectors are not there"
+    assert index.replace(park).world.elsewhere.all(), "as long as its vectors are not there"
 
 
 def test_vectors_of_another_embedder_are_not_compared() -> None:
@@ -238,8 +238,8 @@ def test_vectors_of_another_embedder_are_not_compared() -> None:
         index = build([analyse("music", tools, embedder=other)], embedder)
         assert index.embedder is embedder
         index = index.replace(analyse("office", [document("office", "print", "On paper")], embedder=embedder))
-        assert keys(index.search("melody on paper")) == ["office:print"]
-        assert keys(index.search("song")) == ["music:play_song"]
+        assert keys(find(index, "melody on paper")) == ["office:print"]
+        assert keys(find(index, "song")) == ["music:play_song"]
 
 
 def test_the_nearest_in_meaning_are_bounded_in_number_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +248,7 @@ def test_the_nearest_in_meaning_are_bounded_in_number_and_counted(monkeypatch: p
     for nearest in (1, 2, 5):
         monkeypatch.setattr(tuning, "SEMANTIC_NEAREST", nearest)
         index = build([analyse("many", tools, embedder)], embedder)
-        found = index.search("odd near", limit=100)
+        found = find(index, "odd near", limit=100)
         assert len(found.hits) == found.total <= nearest + 1
         assert "many:word" in keys(found)
         assert keys(found)[1:] == sorted(keys(found)[1:]), "ties fall in path order"
@@ -258,9 +258,9 @@ def test_who_is_filtered_out_is_not_found_by_meaning_and_makes_no_room_empty(mon
     monkeypatch.setattr(tuning, "SEMANTIC_NEAREST", 1)
     everything = built(FakeEmbedder(SAME))
     query = "melody, melody, melody on paper"
-    assert any(key.startswith("music:") for key in keys(everything.search(query)))
-    assert not [key for key in keys(everything.search(query, servers=frozenset({"office"}))) if "music" in key]
-    assert keys(everything.search(query, servers=frozenset({"office"})))
+    assert any(key.startswith("music:") for key in keys(find(everything, query)))
+    assert not [key for key in keys(find(everything, query, servers=frozenset({"office"}))) if "music" in key]
+    assert keys(find(everything, query, servers=frozenset({"office"})))
 
 
 def test_a_server_near_to_everything_leaves_half_of_the_page_to_those_who_have_the_words() -> None:
@@ -269,7 +269,7 @@ def test_a_server_near_to_everything_leaves_half_of_the_page_to_those_who_have_t
     honest = [document(f"desk{number}", "ticket", "Make a ticket") for number in range(6)]
     segments = [analyse(tool.server, [tool], embedder=embedder) for tool in honest]
     index = build([*segments, analyse("spam", spam, embedder=embedder)], embedder)
-    found = index.search("make a ticket", limit=10)
+    found = find(index, "make a ticket", limit=10)
     assert sum(hit.document.server == "spam" for hit in found.hits) <= 5
 
 
@@ -296,7 +296,7 @@ def test_an_index_with_meanings_changed_step_by_step_answers_like_one_built_at_o
     latest = {server: tools for server, tools in history if server != "c"}
     rebuilt = build([analysed(name, tools, embedder) for name, tools in latest.items()], embedder)
     for query in asked:
-        assert index.search(query, limit=100) == rebuilt.search(query, limit=100)
+        assert find(index, query, limit=100) == find(rebuilt, query, limit=100)
 
 
 @given(catalogues, queries, st.integers(0, 12))
@@ -306,8 +306,8 @@ def test_pages_with_meanings_are_ordered_and_add_nothing_to_an_empty_answer(
     embedder = FakeEmbedder({"mail": "issue", "pod": "table"})
     latest = dict(history)
     segments = [analysed(name, tools, embedder) for name, tools in latest.items()]
-    found = build(segments, embedder).search(query, limit=limit, kinds=frozenset(KINDS))
-    words = Index.build(segments).search(query, limit=limit, kinds=frozenset(KINDS))
+    found = find(build(segments, embedder), query, limit=limit, kinds=frozenset(KINDS))
+    words = find(Index.empty().rebuild(segments), query, limit=limit, kinds=frozenset(KINDS))
     assert bool(found.total) == bool(words.total)
     assert len(found.hits) <= limit
     assert found.total >= max(words.total, len(found.hits))
@@ -319,7 +319,7 @@ def test_pages_with_meanings_are_ordered_and_add_nothing_to_an_empty_answer(
 
 def test_a_document_that_is_first_by_words_and_by_meaning_keeps_its_score() -> None:
     query = "start a song"
-    words, both = (built(embedder).search(query).hits[0] for embedder in (None, FakeEmbedder()))
+    words, both = (find(built(embedder), query).hits[0] for embedder in (None, FakeEmbedder()))
     assert both.document == words.document
     assert both.score == pytest.approx(words.score)
 

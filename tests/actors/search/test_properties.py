@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import KINDS, TOOLS, Document, Found, Index, analyse
+from actors.search import KINDS, TOOLS, Document, Found, Index, analyse, find
 
 TEXT = "create list delete issue file pod event weather forecast query table mail logs userId k8s 图像 naïve"
 WORDS = TEXT.split()
@@ -37,17 +37,17 @@ def servers(draw: st.DrawFn) -> list[Document]:
 
 
 def build(catalogue: dict[str, list[Document]]) -> Index:
-    return Index.build(analyse(server, documents) for server, documents in catalogue.items())
+    return Index.empty().rebuild(analyse(server, documents) for server, documents in catalogue.items())
 
 
 def everything(index: Index, query: str) -> Found:
-    return index.search(query, limit=100, kinds=frozenset(KINDS))
+    return find(index, query, limit=100, kinds=frozenset(KINDS))
 
 
 @given(st.lists(servers(), max_size=3), anything, st.integers(-1, 30))
 def test_any_text_may_be_searched_in_any_documents(catalogue: list[list[Document]], query: str, limit: int) -> None:
     index = build({documents[0].server: documents for documents in catalogue})
-    found = index.search(query, limit=limit)
+    found = find(index, query, limit=limit)
     assert len(found.hits) <= max(0, limit)
     assert found.total >= len(found.hits)
     assert all(0.0 <= hit.distance <= 1.0 and hit.document.kind in TOOLS for hit in found.hits)
@@ -92,7 +92,7 @@ def test_nothing_filtered_out_is_found_or_counted(
     catalogue: list[list[Document]], query: str, visible: frozenset[str], kinds: frozenset[str]
 ) -> None:
     index = build({documents[0].server: documents for documents in catalogue})
-    found = index.search(query, limit=100, servers=visible, kinds=kinds)
+    found = find(index, query, limit=100, servers=visible, kinds=kinds)
     assert found.total == len(found.hits)
     for hit in found.hits:
         assert hit.document.server in visible

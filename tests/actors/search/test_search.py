@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from actors.search import KINDS, Document, Index, Kind, analyse
+from actors.search import KINDS, Document, Index, Kind, analyse, find
 from actors.search.language.spans import weighted_words, with_marks, with_nouns
 from actors.search.words.tables import SHAPES
 
@@ -63,11 +63,11 @@ def documents(server: str) -> list[Document]:
 
 @pytest.fixture(scope="module")
 def index() -> Index:
-    return Index.build(analyse(server, documents(server)) for server in CATALOGUE)
+    return Index.empty().rebuild(analyse(server, documents(server)) for server in CATALOGUE)
 
 
 def keys(index: Index, query: str, limit: int = 10) -> list[str]:
-    return [hit.document.key for hit in index.search(query, limit=limit).hits]
+    return [hit.document.key for hit in find(index, query, limit=limit).hits]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def keys(index: Index, query: str, limit: int = 10) -> list[str]:
     ],
 )
 def test_a_name_or_path_in_any_spelling_is_the_first_hit_and_exact(index: Index, query: str) -> None:
-    hit = index.search(query).hits[0]
+    hit = find(index, query).hits[0]
     assert (hit.document.key, hit.exact, hit.distance) == ("github:create_issue", True, 0.0)
 
 
@@ -138,7 +138,7 @@ def test_what_is_quoted_or_an_address_says_less_than_the_words_around_it(index: 
 
 def small(*descriptions: tuple[str, str]) -> Index:
     """Return an index of one server `s` with tools of these names and descriptions."""
-    return Index.build([analyse("s", [document("s", name, text) for name, text in descriptions])])
+    return Index.empty().rebuild([analyse("s", [document("s", name, text) for name, text in descriptions])])
 
 
 def test_a_glued_word_nobody_wrote_is_taken_apart() -> None:
@@ -179,7 +179,7 @@ def test_a_hyphenated_word_with_a_stop_word_is_one_word() -> None:
 
 
 def test_a_number_nobody_knows_is_no_reason_to_find_less(index: Index) -> None:
-    with_number, without = index.search("list pods 987654"), index.search("list pods")
+    with_number, without = find(index, "list pods 987654"), find(index, "list pods")
     assert [hit.document for hit in with_number.hits] == [hit.document for hit in without.hits]
 
 
@@ -207,46 +207,46 @@ def test_a_long_polite_message_is_read_by_its_request(index: Index) -> None:
 
 @pytest.mark.parametrize("query", ["", " ", "\n\t", "a", "?", "图", "\u200b", " x ", "\u0301"])
 def test_a_query_of_at_most_one_character_finds_nothing(index: Index, query: str) -> None:
-    found = index.search(query)
+    found = find(index, query)
     assert found.hits == ()
     assert found.total == 0
 
 
 @pytest.mark.parametrize("query", ["zzqxv wkjjq", "%00%ff%fe", "!!!???", "qwzx" * 40, "0xdeadbeefdeadbeef"])
 def test_garbage_finds_nothing(index: Index, query: str) -> None:
-    assert index.search(query).hits == ()
+    assert find(index, query).hits == ()
 
 
 def test_a_star_lists_everything_in_path_order(index: Index) -> None:
-    found = index.search("*", limit=1000)
+    found = find(index, "*", limit=1000)
     listed = [hit.document.key for hit in found.hits]
     assert listed == sorted(listed)
     assert found.total == len(index) == sum(len(tools) for tools in CATALOGUE.values())
-    assert index.search(" * ", limit=3).hits == found.hits[:3]
+    assert find(index, " * ", limit=3).hits == found.hits[:3]
 
 
 def test_total_counts_all_that_match_and_not_only_the_page(index: Index) -> None:
-    page = index.search("list", limit=1)
+    page = find(index, "list", limit=1)
     assert len(page.hits) == 1
-    assert page.total == index.search("list", limit=100).total == len(index.search("list", limit=100).hits) > 1
+    assert page.total == find(index, "list", limit=100).total == len(find(index, "list", limit=100).hits) > 1
 
 
 @pytest.mark.parametrize("limit", [0, -1])
 def test_a_limit_of_nothing_still_counts(index: Index, limit: int) -> None:
-    found = index.search("list pods", limit=limit)
+    found = find(index, "list pods", limit=limit)
     assert found.hits == ()
     assert found.total > 0
 
 
 def test_the_distance_never_falls_and_tells_a_good_match_from_a_poor_one(index: Index) -> None:
-    distances = [hit.distance for hit in index.search("list pods in a namespace").hits]
+    distances = [hit.distance for hit in find(index, "list pods in a namespace").hits]
     assert distances == sorted(distances)
-    poor = index.search("something about a region with unheardof zebrafish requirements").hits
+    poor = find(index, "something about a region with unheardof zebrafish requirements").hits
     assert 0 < distances[0] < 0.3 < poor[0].distance < 1
 
 
 def test_equal_documents_come_in_path_order() -> None:
-    index = Index.build(
+    index = Index.empty().rebuild(
         analyse(server, [document(server, f"tool_{n}", "Frobnicate the widget.") for n in (2, 1)])
         for server in ("zeta", "beta", "alpha")
     )
@@ -257,24 +257,24 @@ def test_equal_documents_come_in_path_order() -> None:
 
 def test_other_kinds_are_found_only_when_asked_for() -> None:
     manuals = [document("docs", f"manual_{kind}", "The manual", kind=kind) for kind in KINDS]
-    index = Index.build([analyse("docs", manuals)])
+    index = Index.empty().rebuild([analyse("docs", manuals)])
     assert keys(index, "manual") == ["docs:manual_tool"]
-    found = index.search("manual", kinds=frozenset({"resource", "prompt"}))
+    found = find(index, "manual", kinds=frozenset({"resource", "prompt"}))
     assert {hit.document.kind for hit in found.hits} == {"resource", "prompt"}
     assert found.total == 2
-    assert not any(hit.exact for hit in index.search("manual_resource").hits)
-    assert index.search("*", kinds=frozenset({"template"})).total == 1
-    assert index.search("manual", kinds=frozenset()).hits == ()
+    assert not any(hit.exact for hit in find(index, "manual_resource").hits)
+    assert find(index, "*", kinds=frozenset({"template"})).total == 1
+    assert find(index, "manual", kinds=frozenset()).hits == ()
 
 
 def test_filters_work_before_limit_and_total(index: Index) -> None:
     visible = frozenset({"calendar", "kubernetes"})
-    found = index.search("list", limit=2, servers=visible)
+    found = find(index, "list", limit=2, servers=visible)
     assert {hit.document.server for hit in found.hits} <= visible
     assert len(found.hits) == 2
-    assert found.total == index.search("list", limit=50, servers=visible).total
-    assert {hit.document.server for hit in index.search("github:create_issue", servers=visible).hits} == {"calendar"}
-    assert index.search("list", servers=frozenset()).total == 0
+    assert found.total == find(index, "list", limit=50, servers=visible).total
+    assert {hit.document.server for hit in find(index, "github:create_issue", servers=visible).hits} == {"calendar"}
+    assert find(index, "list", servers=frozenset()).total == 0
 
 
 def test_title_parameters_and_instructions_are_searched_too() -> None:
@@ -283,7 +283,7 @@ def test_title_parameters_and_instructions_are_searched_too() -> None:
         document("crm", "op_18", parameters=(("warehouse_code", "Which depot to ship from"),)),
         document("crm", "op_19", instructions="This server talks to Zephyrcrm."),
     ]
-    index = Index.build([analyse("crm", documents)])
+    index = Index.empty().rebuild([analyse("crm", documents)])
     assert keys(index, "duplicate customers") == ["crm:op_17"]
     assert keys(index, "warehouse") == ["crm:op_18"]
     assert keys(index, "depot") == ["crm:op_18"]
@@ -305,7 +305,9 @@ def test_replacing_and_removing_a_server_leave_the_older_index_as_it_was(index: 
 
 
 def test_of_documents_with_one_key_the_last_counts() -> None:
-    index = Index.build([analyse("s", [document("s", "tool", "first words"), document("s", "tool", "second meaning")])])
+    index = Index.empty().rebuild(
+        [analyse("s", [document("s", "tool", "first words"), document("s", "tool", "second meaning")])]
+    )
     assert len(index) == 1
     assert keys(index, "meaning") == ["s:tool"]
     assert keys(index, "first words") == []
@@ -313,16 +315,16 @@ def test_of_documents_with_one_key_the_last_counts() -> None:
 
 def test_an_empty_index_finds_nothing() -> None:
     assert len(Index.empty()) == 0
-    assert Index.empty().search("create issue").hits == ()
-    assert Index.empty().search("*").total == 0
+    assert find(Index.empty(), "create issue").hits == ()
+    assert find(Index.empty(), "*").total == 0
 
 
 def test_a_server_without_documents_does_no_harm() -> None:
     listed = Document(key="a:read_file", kind="tool", server="a", name="read_file", description="Read a file.")
-    index = Index.build([analyse("a", [listed]), analyse("empty", [])])
+    index = Index.empty().rebuild([analyse("a", [listed]), analyse("empty", [])])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert [hit.document.key for hit in index.search("read a file").hits] == ["a:read_file"]
+        assert [hit.document.key for hit in find(index, "read a file").hits] == ["a:read_file"]
 
 
 def test_of_very_many_words_a_few_are_enough() -> None:
@@ -331,10 +333,10 @@ def test_of_very_many_words_a_few_are_enough() -> None:
         Document(key=f"a:make_{thing}", kind="tool", server="a", name=f"make_{thing}", description=f"Make a {thing}.")
         for thing in things
     ]
-    index = Index.build([analyse("a", listed)])
+    index = Index.empty().rebuild([analyse("a", listed)])
     story = " ".join(f"qxz{chr(97 + number)}wv" for number in range(16))
-    assert index.search(f"{' '.join(things)} {story}", limit=3).hits
-    assert index.search(story).hits == ()
+    assert find(index, f"{' '.join(things)} {story}", limit=3).hits
+    assert find(index, story).hits == ()
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -26,7 +26,7 @@ def catalogue(*hidden: str, **servers: Any) -> Catalogue:
         listed = tuple(tool(msgspec.Raw(json.dumps(one).encode())) for one in tools)
         server = name.replace("_", "-")
         entries[server] = Entry.make(server, "stdio", Offer(tools=listed), available=server not in hidden)
-    index = Index.build(analyse(name, documents(name, entry.offer)) for name, entry in entries.items())
+    index = Index.empty().rebuild(analyse(name, documents(name, entry.offer)) for name, entry in entries.items())
     return Catalogue(revision=3, entries=entries, index=index, indexed=True)
 
 

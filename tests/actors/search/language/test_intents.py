@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import Document, Index, analyse
+from actors.search import Document, Index, analyse, find
 from actors.search.language.clauses import Clause, clauses
 from actors.search.language.intents import NOTHING_MEANT, compile_rules, interpret
 from actors.search.language.spans import named_words, topic_words
@@ -39,7 +39,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
 
 
 def searched(query: str) -> list[tuple[str, float]]:
-    index = Index.build(
+    index = Index.empty().rebuild(
         [
             analyse(
                 server,
@@ -51,7 +51,7 @@ def searched(query: str) -> list[tuple[str, float]]:
             for server, tools in CATALOGUE.items()
         ],
     )
-    return [(hit.document.key, hit.distance) for hit in index.search(query).hits]
+    return [(hit.document.key, hit.distance) for hit in find(index, query).hits]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_product_of_two_words_is_one_name() -> None:
 def test_another_word_for_what_a_product_does_is_not_its_name() -> None:
     def distance(text: str) -> float:
         document = Document(key="run:list_all", kind="tool", server="run", name="list_all", description=text)
-        return Index.build([analyse("run", [document])]).search("list docker boxes").hits[0].distance
+        return find(Index.empty().rebuild([analyse("run", [document])]), "list docker boxes").hits[0].distance
 
     assert distance("List every container.") > distance("List every container of docker.")
 
@@ -244,11 +244,11 @@ def test_everyday_words_are_not_taken_for_misspelt_ones() -> None:
 
 def test_a_word_of_our_lists_is_no_misspelling() -> None:
     text = "Say whether the build is done."
-    index = Index.build(
+    index = Index.empty().rebuild(
         [analyse("ci", [Document(key="ci:get_state", kind="tool", server="ci", name="get_state", description=text)])]
     )
-    assert index.search("is it wether").hits
-    assert not [hit for hit in index.search("get the weather").hits if hit.distance < 0.5]
+    assert find(index, "is it wether").hits
+    assert not [hit for hit in find(index, "get the weather").hits if hit.distance < 0.5]
 
 
 def test_word_lists_are_words_in_lower_case() -> None:
@@ -265,5 +265,5 @@ def test_who_asks_to_see_pods_wants_a_tool_that_gets_not_one_that_executes(query
         Document(key=name, kind="tool", server="kubernetes", name=name, description=text)
         for name, text in tools.items()
     ]
-    index = Index.build([analyse("kubernetes", documents)])
-    assert [hit.document.key for hit in index.search(query).hits] == ["kubectl_get", "exec_in_pod"]
+    index = Index.empty().rebuild([analyse("kubernetes", documents)])
+    assert [hit.document.key for hit in find(index, query).hits] == ["kubectl_get", "exec_in_pod"]

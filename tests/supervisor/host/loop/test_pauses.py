@@ -103,7 +103,7 @@ def test_of_what_is_young_garbage_is_freed_and_the_rest_left_out_of_the_search()
 
 def _catalogue(size: int, *, indexed: bool = True) -> Catalogue:
     documents = [Document(key=f"s:{n}", kind="tool", server="s", name=f"t{n}") for n in range(size)]
-    return Catalogue(index=Index.build([analyse("s", documents)]), indexed=indexed)
+    return Catalogue(index=Index.empty().rebuild([analyse("s", documents)]), indexed=indexed)
 
 
 async def test_a_catalogue_is_left_out_when_it_is_indexed_and_whenever_it_has_doubled(

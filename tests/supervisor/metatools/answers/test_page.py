@@ -37,7 +37,7 @@ def tool(name: str, description: str = "", parameters: int = 2, **more: Any) -> 
 
 
 def catalogue(**offers: Offer) -> Catalogue:
-    index = Index.build(analyse(name, documents(name, offer)) for name, offer in offers.items())
+    index = Index.empty().rebuild(analyse(name, documents(name, offer)) for name, offer in offers.items())
     entries = {name: Entry.make(name, "stdio", offer) for name, offer in sorted(offers.items())}
     return Catalogue(revision=7, entries=entries, index=index, indexed=True)
 

@@ -1,4 +1,7 @@
-"""All servers' segments joined: what a query is matched against. Immutable; a change makes a new value.
+"""The index: all servers' segments joined, what a query is matched against. Immutable, searched without locks.
+
+Whoever changes it makes a new value and publishes it; a search runs on the value it got. Building and replacing never
+touch an older value, so they may run in a worker thread.
 
 Documents are numbered by server and path, so that ties fall in path order and an index that was changed step by step
 is the same, to the last bit of every score, as one built at once. Numbers of terms are the only thing that depends on
@@ -8,7 +11,7 @@ history, and nothing is ever ordered by them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,7 +37,7 @@ def _no_floats() -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Corpus:
+class Index:
     """Segments sorted by server, and what follows from all of them together. Arrays are per document or per term."""
 
     embedder: Embedder | None
@@ -55,7 +58,7 @@ class Corpus:
     sizes: Ints = field(default_factory=_no_ints)  # per segment: its documents
     kinds: Ints = field(default_factory=_no_ints)
     all_kinds: frozenset[str] = frozenset()
-    all_servers: frozenset[str] = frozenset()
+    servers: frozenset[str] = frozenset()
     server_words: frozenset[str] = frozenset()  # stems of all servers' names
     verbs: Ints = field(default_factory=_no_ints)
     name_mass: Floats = field(default_factory=_no_floats)  # per document: the idf of all words of its name
@@ -63,25 +66,33 @@ class Corpus:
     copied: Floats = field(default_factory=_no_floats)  # per segment: the share of its documents that others have, too
 
     @staticmethod
-    def empty(embedder: Embedder | None = None) -> Corpus:
+    def empty(embedder: Embedder | None = None) -> Index:
         dimensions = embedder.dimensions if embedder is not None else 0
         meanings, world = Meanings.empty(dimensions), World.empty(dimensions)
-        return Corpus(embedder=embedder, meanings=meanings, world=world)
+        return Index(embedder=embedder, meanings=meanings, world=world)
 
-    def rebuild(self, segments: Sequence[Segment]) -> Corpus:
-        """Return the corpus of these segments, of different servers, compared as this one."""
-        ordered = tuple(sorted(segments, key=lambda segment: segment.server))
-        nothing = Corpus.empty(self.embedder)
-        return _replace_segments(
-            replace(nothing, world=self.world.replace(self.all_servers, {})), ordered, (), ordered, 0
-        )
+    def __len__(self) -> int:
+        return len(self.documents)
 
-    def with_segment(self, server: str, segment: Segment | None) -> Corpus:
-        """Return the corpus with this server's segment replaced, added, or (None) removed."""
+    def rebuild(self, segments: Iterable[Segment]) -> Index:
+        """Return an index of these segments that compares what this one compares; the last of a server counts."""
+        latest = {segment.server: segment for segment in segments}
+        ordered = tuple(latest[server] for server in sorted(latest))
+        nothing = replace(Index.empty(self.embedder), world=self.world.replace(self.servers, {}))
+        return _replace_segments(nothing, ordered, (), ordered, 0)
+
+    def replace(self, segment: Segment) -> Index:
+        """Return the index with this segment in place of that of its server, if there was one."""
+        return self._with_segment(segment.server, (segment,))
+
+    def remove(self, server: str) -> Index:
+        """Return the index without this server; the same index if it has none of that name."""
+        return self._with_segment(server, ())
+
+    def _with_segment(self, server: str, new: tuple[Segment, ...]) -> Index:
         place = self.place(server)
         present = place < len(self.segments) and self.segments[place].server == server
         old = self.segments[place : place + 1] if present else ()
-        new = (segment,) if segment is not None else ()
         if not old and not new:
             return self
         segments = self.segments[:place] + new + self.segments[place + len(old) :]
@@ -90,10 +101,10 @@ class Corpus:
         low = self.firsts[place] if place < len(self.firsts) else len(self.documents)
         return _replace_segments(self, segments, old, new, low)
 
-    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None) -> Corpus:
-        """Return the corpus with the vectors of these servers' documents, a row each, put in; unknown servers do not
-        count. `world` are those of `WORLD`, if they are made. With another embedder than before all older vectors are
-        left out.
+    def with_meanings(self, embedder: Embedder, made: Mapping[str, Levels], world: Levels | None = None) -> Index:
+        """Return an index that compares meanings, with these vectors: for each server a row for each document of its
+        segment, and for `WORLD` a row each. Older vectors of the same embedder are kept, servers that are not there do
+        not count. As long as the vectors of the world are not there, words alone say how sure a hit is.
         """
         segments = tuple(
             replace(segment, meanings=made[segment.server], embedder=embedder.name)
@@ -120,15 +131,15 @@ class Corpus:
         mask: Bools | None = None
         if not self.all_kinds <= kinds:
             mask = np.array([kind in kinds for kind in KINDS], np.bool_)[self.kinds]
-        if servers is not None and not self.all_servers <= servers:
+        if servers is not None and not self.servers <= servers:
             visible = np.array([segment.server in servers for segment in self.segments], np.bool_)[self.segment_of]
             mask = visible if mask is None else mask & visible
         return mask
 
 
 def _replace_segments(
-    base: Corpus, segments: tuple[Segment, ...], old: tuple[Segment, ...], new: tuple[Segment, ...], low: int
-) -> Corpus:
+    base: Index, segments: tuple[Segment, ...], old: tuple[Segment, ...], new: tuple[Segment, ...], low: int
+) -> Index:
     """Return `base` with the documents of `old`, numbered from `low` on, replaced by those of `new`."""
     high = low + sum(map(len, old))
     term_of, counts, holders, numbers = _terms(base, old, new)
@@ -148,7 +159,7 @@ def _replace_segments(
     kinds = np.concatenate([base.kinds[:low], *[s.kinds for s in new], base.kinds[high:]])
     idf = _rarity(counts, total)
     vectors = {segment.server: _comparable(segment, base.embedder) for segment in new}
-    return Corpus(
+    return Index(
         segments=segments,
         firsts=firsts,
         documents=base.documents[:low] + tuple(d for s in new for d in s.documents) + base.documents[high:],
@@ -164,7 +175,7 @@ def _replace_segments(
         sizes=np.array(sizes, np.int32),
         kinds=kinds,
         all_kinds=frozenset(KINDS[code] for code in np.flatnonzero(np.bincount(kinds)).tolist()),
-        all_servers=frozenset(segment.server for segment in segments),
+        servers=frozenset(segment.server for segment in segments),
         server_words=frozenset().union(*(segment.server_words for segment in segments)),
         verbs=np.concatenate([base.verbs[:low], *[s.verbs for s in new], base.verbs[high:]]),
         name_mass=_name_mass(names, idf, total),
@@ -183,7 +194,7 @@ def _comparable(segment: Segment, embedder: Embedder | None) -> Levels:
 
 
 def _terms(
-    base: Corpus, old: Sequence[Segment], new: Sequence[Segment]
+    base: Index, old: Sequence[Segment], new: Sequence[Segment]
 ) -> tuple[dict[str, int], Ints, Ints, list[Ints]]:
     """Return the terms afterwards, their counts and holders, and the number of each new segment's terms."""
     term_of = dict(base.term_of)
