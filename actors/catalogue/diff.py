@@ -40,6 +40,14 @@ class OfferChange(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.tools or self.resources or self.prompts)
 
 
+class Revisions(msgspec.Struct, frozen=True):
+    """Numbers that grow when a list changes, as a client can see it."""
+
+    tools: int = 0
+    resources: int = 0
+    prompts: int = 0
+
+
 def compare(before: Offer, after: Offer) -> OfferChange:
     """Return what differs. Token counts and problems do not count as differences."""
     tools = _compare(before.tools, after.tools)

@@ -11,21 +11,21 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from actors.catalogue.diff import OfferChange, compare
+from actors.catalogue.diff import OfferChange, Revisions, compare
 from actors.catalogue.names.naming import namespaced_name, resource_path, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.renames import find_renames, merge_renames
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
-from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool
 from actors.principal import Principal
-from actors.search import TOOLS, Document, Index
+from actors.search import TOOLS, Document, Index, Kind
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search.
 
-    `renamed`: names that tools of it had before, and those that they have now. The three revisions are those of the
-    catalogue at which each list of this server changed last.
+    `renamed`: names that tools of it had before, and those that they have now. `revisions` are those of the catalogue
+    at which each list of this server changed last.
     """
 
     server: str
@@ -36,9 +36,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     tool_names: Spellings = Spellings(())
     prompt_names: Spellings = Spellings(())
     renamed: Mapping[str, str] = {}
-    tools_revision: int = 0
-    resources_revision: int = 0
-    prompts_revision: int = 0
+    revisions: Revisions = Revisions()
 
     @classmethod
     def make(cls, server: str, transport: str, offer: Offer, *, available: bool = True) -> Entry:
@@ -65,28 +63,27 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     def with_revisions(self, before: Entry | None, change: OfferChange, following: Catalogue) -> Entry:
         """Return the entry with its revisions: those of the catalogue that follows, or of the entry before."""
-        newest = {name: getattr(following if getattr(change, kind) else before, name, 0) for kind, name in _REVISIONS}
-        return replace(self, **newest)
+        newest = {
+            kind: getattr((following if getattr(change, kind) else before or self).revisions, kind) for kind in _KINDS
+        }
+        return replace(self, revisions=Revisions(**newest))
 
 
 MAX_RESOLVED = 1024
 """So many paths are remembered, and the tools that they mean."""
-_REVISIONS = tuple((kind, f"{kind}_revision") for kind in ("tools", "resources", "prompts"))
-"""The lists of an `OfferChange`, and what their revisions are called."""
+_KINDS = ("tools", "resources", "prompts")
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Everything there is, by server name in sorted order.
 
-    `revision` grows with each change a client can see; the three others say which list it was. `indexed`: the index
+    `revision` grows with each change a client can see, `revisions` with those of one list. `indexed`: the index
     covers all entries (false only from the start on until what is known of earlier runs is in it). `names` are those of
     all configured servers, also of those that have no entry: they were never discovered, or cannot be started.
     """
 
     revision: int = 0
-    tools_revision: int = 0
-    resources_revision: int = 0
-    prompts_revision: int = 0
+    revisions: Revisions = Revisions()
     entries: Mapping[str, Entry] = {}
     index: Index
     indexed: bool = False
@@ -156,7 +153,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the next catalogue and what changed in it, by server; `changes` if somebody has compared already."""
         if changes is None:
             changes = compare_entries(self.entries, changed)
-        following = self._next(changes.values(), self.entries, index)
+        following = self._next(changes.values(), index)
         revised = {
             name: entry.after(self.entries.get(name)).with_revisions(
                 self.entries.get(name), changes.get(name, OfferChange()), following
@@ -169,8 +166,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def without(self, server: str, index: Index) -> tuple[Catalogue, OfferChange]:
         entries = {name: entry for name, entry in self.entries.items() if name != server}
         change = _change(self.entries.get(server), Entry(server=server))
-        following = self._next([change], entries, index)
-        return replace(following, names=self.names.without(server)), change
+        return replace(self._next([change], index), entries=entries, names=self.names.without(server)), change
 
     def with_counts(self, server: str, counts: dict[str, int], *, exact: bool) -> Catalogue:
         """Return the catalogue with the token counts of one server filled in; no revision changes."""
@@ -184,20 +180,10 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return self
         return replace(self, entries={**self.entries, server: entry.with_problem(problem)})
 
-    def _next(self, changes: Collection[OfferChange], entries: Mapping[str, Entry], index: Index) -> Catalogue:
-        tools, resources, prompts = (
-            any(getattr(change, kind) for change in changes) for kind in ("tools", "resources", "prompts")
-        )
-        return Catalogue(
-            revision=self.revision + bool(tools or resources or prompts),
-            tools_revision=self.tools_revision + tools,
-            resources_revision=self.resources_revision + resources,
-            prompts_revision=self.prompts_revision + prompts,
-            entries=entries,
-            index=index,
-            indexed=self.indexed,
-            names=self.names,
-        )
+    def _next(self, changes: Collection[OfferChange], index: Index) -> Catalogue:
+        grown = {kind: any(getattr(change, kind) for change in changes) for kind in _KINDS}
+        revisions = Revisions(**{kind: getattr(self.revisions, kind) + grown[kind] for kind in _KINDS})
+        return replace(self, revision=self.revision + any(grown.values()), revisions=revisions, index=index)
 
 
 def compare_entries(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> dict[str, OfferChange]:
@@ -213,39 +199,31 @@ def _change(before: Entry | None, after: Entry) -> OfferChange:
 
 def documents(server: str, offer: Offer) -> list[Document]:
     """Return what the index must know of a server."""
-    tools = [
-        Document(
-            key=tool_path(server, tool.name),
-            kind="tool",
-            server=server,
-            name=tool.name,
-            title=tool.title,
-            description=tool.description,
-            parameters=tool.parameters,
-            instructions=offer.instructions,
-        )
-        for tool in offer.tools
-    ]
-    resources = [
-        Document(
-            key=resource_path(server, resource.uri),
-            kind="template" if resource.template else "resource",
-            server=server,
-            name=resource.name or resource.uri,
-            title=resource.title,
-            description=resource.description,
-        )
-        for resource in (*offer.resources, *offer.templates)
-    ]
-    prompts = [
-        Document(
-            key=tool_path(server, prompt.name) + "#prompt",
-            kind="prompt",
-            server=server,
-            name=prompt.name,
-            title=prompt.title,
-            description=prompt.description,
-        )
-        for prompt in offer.prompts
-    ]
-    return [*tools, *resources, *prompts]
+    others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts)
+    tools = [document_of(server, tool, offer.instructions) for tool in offer.tools]
+    return tools + [document_of(server, item) for item in others]
+
+
+def document_of(server: str, item: Item, instructions: str = "") -> Document:
+    key, kind, name = _names(server, item)
+    return Document(
+        key=key,
+        kind=kind,
+        server=server,
+        name=name,
+        title=item.title,
+        description=item.description,
+        parameters=item.parameters if isinstance(item, Tool) else (),
+        instructions=instructions,
+    )
+
+
+def _names(server: str, item: Item) -> tuple[str, Kind, str]:
+    """Return the path of an item, its kind, and what it is called."""
+    match item:
+        case Tool(name=name):
+            return tool_path(server, name), "tool", name
+        case Prompt(name=name):
+            return f"{tool_path(server, name)}#prompt", "prompt", name
+        case Resource(uri=uri):
+            return resource_path(server, uri), "template" if item.template else "resource", item.name or uri

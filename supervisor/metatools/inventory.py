@@ -45,10 +45,6 @@ class Item(msgspec.Struct, frozen=True):
     at: Position
     thing: Thing
 
-    @property
-    def kind(self) -> str:
-        return KINDS[self.at.kind]
-
 
 def items(
     seen: Catalogue,
@@ -103,15 +99,9 @@ def count_shown(
     return count + sum(key_of(thing) <= after.key and (wanted is None or wanted(thing)) for thing in here)
 
 
-def _offers_of(offer: Offer, kind: str) -> tuple[Tool, ...] | tuple[Resource, ...] | tuple[Prompt, ...]:
-    match kind:
-        case "tool":
-            return offer.tools
-        case "resource":
-            return offer.resources
-        case "template":
-            return offer.templates
-    return offer.prompts
+def _offers_of(offer: Offer, kind: str) -> tuple[Thing, ...]:
+    things: tuple[Thing, ...] = getattr(offer, f"{kind}s")
+    return things
 
 
 def key_of(thing: Thing) -> str:

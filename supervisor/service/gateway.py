@@ -72,8 +72,7 @@ class Gateway:
         """Return what `principal` sees now; constant if the operator switched these notifications off."""
         if not self._tells():
             return Revisions()
-        seen = self._visible.now(principal)
-        return Revisions(tools=seen.tools_revision, resources=seen.resources_revision, prompts=seen.prompts_revision)
+        return self._visible.now(principal).revisions
 
     def _tells(self) -> bool:
         return self._deployment.value.settings.notify_catalogue_changes

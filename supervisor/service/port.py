@@ -14,6 +14,7 @@ import msgspec
 import trio
 
 from actors import codes
+from actors.catalogue.diff import Revisions as Revisions
 from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor, UnknownMethod
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
@@ -32,14 +33,6 @@ MARK = "mcpvisor/daemon"
 """In the `_meta` of our answers to a handshake: a daemon knows itself by it behind whatever proxies."""
 KNOWN_METHODS = frozenset({*codes.NAMED_BY, *METHODS.values(), "completion/complete"})
 """Methods of the protocol that servers answer. What they say of any other, they say of the method itself."""
-
-
-class Revisions(msgspec.Struct, frozen=True):
-    """Numbers that grow when what one principal can see changes."""
-
-    tools: int = 0
-    resources: int = 0
-    prompts: int = 0
 
 
 class Service(Protocol):

@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.names.naming import resource_path, tool_path
 from actors.catalogue.offer import Resource, Tool
-from actors.catalogue.snapshot import Catalogue
-from actors.search import Document, Hit, Kind
+from actors.catalogue.snapshot import Catalogue, document_of
+from actors.search import Hit
 from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
 from supervisor.metatools.answers.rows import Row, list_row, other_row, row_tokens
@@ -138,17 +137,10 @@ def _line(context: Context, item: Item) -> dict[str, Any]:
     server, thing = item.at.server, item.thing
     if isinstance(thing, Tool):
         return list_row(context.seen.entries[server], thing) | context.availability(server)
-    hit = Hit(document=_document(server, item.kind, thing), score=0.0, distance=0.0, exact=False)
+    hit = Hit(document=document_of(server, thing), score=0.0, distance=0.0, exact=False)
     other = Row(other_row(hit, context.seen.prompt_name))
     other.shrink()
     return other.value
-
-
-def _document(server: str, kind: str, thing: Thing) -> Document:
-    path = resource_path(server, thing.uri) if isinstance(thing, Resource) else tool_path(server, thing.name)
-    name = thing.name or thing.uri if isinstance(thing, Resource) else thing.name
-    known: Kind = kind  # type: ignore[assignment]  # one of KINDS, which mypy cannot know
-    return Document(key=path, kind=known, server=server, name=name, title=thing.title, description=thing.description)
 
 
 def _resource(seen: Catalogue, item: Item) -> dict[str, Any]:

@@ -79,8 +79,7 @@ class Everything:
         }
 
     def revisions(self, principal: Principal) -> Revisions:
-        seen = self._visible.now(principal)
-        return Revisions(seen.tools_revision, seen.resources_revision, seen.prompts_revision)
+        return self._visible.now(principal).revisions
 
     async def perform(self, exchange: Exchange) -> bytes:
         await trio.lowlevel.checkpoint_if_cancelled()

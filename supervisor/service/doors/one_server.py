@@ -59,9 +59,7 @@ class OneServer:
 
     def revisions(self, principal: Principal) -> Revisions:
         entry = self._visible.now(principal).entries.get(self._server)
-        if entry is None:
-            return Revisions()
-        return Revisions(entry.tools_revision, entry.resources_revision, entry.prompts_revision)
+        return Revisions() if entry is None else entry.revisions
 
     async def perform(self, exchange: Exchange) -> bytes:
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -252,7 +252,7 @@ def with_(catalogue: Catalogue, *entries: Entry) -> Catalogue:
 
 def revisions(catalogue: Catalogue) -> tuple[int, int, int, int]:
     found = catalogue
-    return (found.revision, found.tools_revision, found.resources_revision, found.prompts_revision)
+    return (found.revision, found.revisions.tools, found.revisions.resources, found.revisions.prompts)
 
 
 def test_revisions_move_by_what_a_client_can_see() -> None:

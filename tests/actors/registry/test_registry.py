@@ -210,10 +210,10 @@ async def test_only_visible_changes_move_the_revision() -> None:
         assert second.entries["s"].offer.token_counts == {"a": 5}
         await rig.tell(listed("s", offering("a", description="other words")))
         third = await rig.until(lambda seen: seen.revision > first.revision)
-        assert (third.tools_revision, third.resources_revision) == (first.tools_revision + 1, 0)
+        assert (third.revisions.tools, third.revisions.resources) == (first.revisions.tools + 1, 0)
         await rig.tell(listed("s", offering("a", description="other words", resources=(Resource(uri="x:1"),))))
         fourth = await rig.until(lambda seen: seen.revision > third.revision)
-        assert (fourth.tools_revision, fourth.resources_revision) == (third.tools_revision, 1)
+        assert (fourth.revisions.tools, fourth.revisions.resources) == (third.revisions.tools, 1)
 
 
 async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
