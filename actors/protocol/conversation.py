@@ -41,7 +41,7 @@ from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import GONE, OUTAGES, Failure
 from actors.protocol.wire.fragment import DecodedLine, Message
 from actors.protocol.wire.framing import Oversized
-from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
+from actors.protocol.wire.mirrors import MirrorsOf
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.peer import Answered, Asked, Malformed, Notified, Refused
 
@@ -61,9 +61,8 @@ class Conversation:
         prefix: str,
         negotiation: Negotiation,
         limits: ListLimits,
-        mirrors_of: MirrorsOf = no_mirrors,
-        needs_task: Callable[[str], bool] = lambda _: False,
-        *,
+        mirrors_of: MirrorsOf,
+        needs_task: Callable[[str], bool],
         clock: Callable[[], float],
     ) -> None:
         self._out = Outbound(prefix, mirrors_of)

@@ -84,7 +84,7 @@ class Processes:
         self._prolonged = False
         negotiation = Negotiation(self._context.shared.identity, self._supposed or self._record.era, settings.terms)
         tools = self._context.mirrors_of, self._context.needs_task
-        talk = Conversation(f"s{number}", negotiation, LIST_LIMITS, *tools, clock=trio.current_time)
+        talk = Conversation(f"s{number}", negotiation, LIST_LIMITS, *tools, trio.current_time)
         self.link = Link(process, talk)
 
     def hurry(self) -> None:

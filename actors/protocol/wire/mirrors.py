@@ -43,11 +43,6 @@ class MisplacedMirror(Exception):
     """An annotation breaks the rules, so no client over HTTP may use the tool; the text is for operators."""
 
 
-def no_mirrors(tool: str) -> tuple[Mirror, ...]:
-    del tool
-    return ()
-
-
 def mirrors_in(schema: Any) -> tuple[Mirror, ...]:
     """Return what the schema of a tool's arguments wants to be mirrored. Raises `MisplacedMirror`."""
     mirrors: dict[str, Mirror] = {}

@@ -17,9 +17,10 @@ from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallAnswered, CallLost, CallMalformed, CallNoted, CallRefused
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import RemoteError
-from actors.protocol.wire.mirrors import MirrorsOf, no_mirrors
+from actors.protocol.wire.mirrors import MirrorsOf
 from actors.server.calls.call import Call
 from actors.server.calls.errors import (
+    Hide,
     busy_error,
     exit_error,
     late_error,
@@ -34,7 +35,6 @@ from actors.server.calls.window import Window
 from actors.server.process.link import Link
 from actors.server.settings import ServerSettings
 
-_Hide = Callable[[str], str]
 _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
 
@@ -46,9 +46,7 @@ class Calls:
     are those to be sent, by number, the oldest first.
     """
 
-    def __init__(
-        self, server: str, settings: ServerSettings, hide: _Hide = str, mirrors_of: MirrorsOf = no_mirrors
-    ) -> None:
+    def __init__(self, server: str, settings: ServerSettings, hide: Hide, mirrors_of: MirrorsOf) -> None:
         self._server = server
         self.last_activity = 0.0
         self._hide = hide
@@ -256,33 +254,20 @@ class Calls:
         return self._deadlines.next()
 
     def time_out(self, now: float, link: Link | None, why: str, retry_after_s: float) -> bool:
-        """Fail the calls whose deadline passed, and tell the server of those that were sent; see `expire`.
+        """Fail every call whose deadline has passed, and tell the server of those that were sent.
 
-        Return whether the server said nothing at all during one of them.
+        `why` the server was not ready, and when to ask again, are for those that were not. Return whether the server
+        said nothing at all during one of them.
         """
         silent = False
-        for call in self.expire(now, why, retry_after_s):
-            if link is not None and call.sent_at is not None:
-                link.talk.cancel(call.number, "deadline passed")
-                silent |= link.heard <= call.sent_at
-        return silent
-
-    def expire(self, now: float, why: str = "", retry_after_s: float = 5.0) -> list[Call]:
-        """Fail every call whose deadline has passed; return those that had been sent.
-
-        `why` the server was not ready, and when to ask again, are for those that were not.
-        """
-        sent: list[Call] = []
         while (deadline := self.next_deadline()) is not None and deadline <= now:
             number = self._deadlines.pop()
-            call = self._in_flight.get(number) or self.waiting.get(number)
-            if call is not None:
-                took_s = None if call.sent_at is None else now - call.began
-                turn = self.turns.reason(call, now)
-                self.fail(
-                    call,
-                    busy_error(self._server, turn) if turn else late_error(call.message, took_s, why, retry_after_s),
-                )
-                if self.drop(number):
-                    sent.append(call)
-        return sent
+            call = self._in_flight.get(number) or self.waiting[number]
+            took_s = None if call.sent_at is None else now - call.began
+            turn = self.turns.reason(call, now)
+            late = late_error(call.message, took_s, why, retry_after_s)
+            self.fail(call, busy_error(self._server, turn) if turn else late)
+            if self.drop(number) and link is not None:
+                link.talk.cancel(number, "deadline passed")
+                silent |= call.sent_at is not None and link.heard <= call.sent_at
+        return silent

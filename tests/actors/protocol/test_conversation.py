@@ -29,7 +29,9 @@ class Line:
     """A conversation with the test as its server."""
 
     def __init__(self, known: Era | None = None) -> None:
-        self.talk = Conversation("s1", Negotiation(Identity(), known), ListLimits(), clock=Clock())
+        self.talk = Conversation(
+            "s1", Negotiation(Identity(), known), ListLimits(), lambda _: (), lambda _: False, Clock()
+        )
         self.versions: dict[str, str] = {}
 
     def sent(self) -> list[dict[str, Any]]:

@@ -20,7 +20,6 @@ from actors.protocol.open_questions import MAX_OPEN, MAX_OPEN_BYTES, OpenQuestio
 from actors.protocol.outbound import Outbound
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.jsonrpc import ErrorObject
-from actors.protocol.wire.mirrors import no_mirrors
 from actors.protocol.wire.peer import Asked
 from tests.fakes.clock import Clock
 
@@ -35,7 +34,7 @@ class Rig:
     """A server with the test for its mouth."""
 
     def __init__(self, allowed: frozenset[str] = ALL, roots: bytes = b"") -> None:
-        self.out = Outbound("s1", no_mirrors)
+        self.out = Outbound("s1", lambda _: ())
         self.exchanges = Exchanges(Clock())
         self.questions = OpenQuestions(self.out, self.exchanges, allowed, roots)
         self._ids: dict[int, bytes] = {}

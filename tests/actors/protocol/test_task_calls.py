@@ -35,7 +35,7 @@ class Rig:
     def __init__(self, era: Era = "legacy", capabilities: Any = None) -> None:
         needs = lambda tool: tool == "later"  # noqa: E731  (as it is given)
         negotiation = Negotiation(Identity(), era, Terms(capabilities=OF_CLIENTS))
-        self.talk = Conversation("s1", negotiation, ListLimits(), needs_task=needs, clock=Clock())
+        self.talk = Conversation("s1", negotiation, ListLimits(), lambda _: (), needs, Clock())
         self.talk.greet()
         said = {"capabilities": CAPABILITIES[era] if capabilities is None else capabilities}
         versions: dict[str, Any] = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "t", "version": "1"}}

@@ -21,7 +21,8 @@ from tests.fakes.clock import Clock
 
 
 def sent(members: bytes, meta: bytes = b"") -> bytes:
-    talk = Conversation("s1", Negotiation(Identity(version="1"), "legacy"), ListLimits(), clock=Clock())
+    negotiation = Negotiation(Identity(version="1"), "legacy")
+    talk = Conversation("s1", negotiation, ListLimits(), lambda _: (), lambda _: False, Clock())
     talk.call(1, CallServer(server="s", method="tools/call", members=members, meta=meta))
     (message,) = talk.output
     return line_of(message)

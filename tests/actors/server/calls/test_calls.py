@@ -17,6 +17,14 @@ from actors.server.settings import ServerSettings
 RESULT = Result(msgspec.Raw(b"{}"), "legacy")
 
 
+def calls_of_server() -> Calls:
+    return Calls("s", ServerSettings(), str, lambda _: ())
+
+
+def time_out(calls: Calls, now: float) -> None:
+    calls.time_out(now, None, "", 5.0)
+
+
 def admit(calls: Calls, now: float = 0.0, deadline_s: float = 60.0) -> Call:
     message = CallServer(server="s", method="tools/call", members=b"", deadline_s=deadline_s)
     return calls.enter(message, Reply(), now)
@@ -34,7 +42,7 @@ def anything(size: int) -> Mark | None:
 
 
 def test_calls_are_sent_in_order_up_to_the_limit() -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     made = [admit(calls) for _ in range(5)]
     assert list(calls.sendable(2, 0.0, anything)) == made[:2]
     assert list(calls.sendable(2, 0.0, anything)) == []
@@ -45,7 +53,7 @@ def test_calls_are_sent_in_order_up_to_the_limit() -> None:
 
 
 def test_a_settled_call_is_not_sent() -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     first, second = admit(calls), admit(calls)
     first.reply.abandon()
     assert list(calls.sendable(10, 0.0, anything)) == [second]
@@ -53,7 +61,7 @@ def test_a_settled_call_is_not_sent() -> None:
 
 
 def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_was_not_sent() -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     first, second = admit(calls), admit(calls)
     list(calls.sendable(1, 0.0, anything))
     calls.fail_in_flight("exit code 1")
@@ -64,38 +72,39 @@ def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_w
 
 
 def test_every_waiting_call_gets_an_error_of_its_own() -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     first, second = admit(calls), admit(calls)
     calls.fail_waiting(lambda: ServerGaveUp("no"))
     assert error_of(first) is not error_of(second)
 
 
 def test_deadlines_fail_by_whether_the_call_was_sent() -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     sent, waiting, later = admit(calls), admit(calls, deadline_s=30), admit(calls, deadline_s=500)
     list(calls.sendable(1, 0.0, anything))
     assert calls.next_deadline() == 30
-    assert calls.expire(30) == []
+    time_out(calls, 30)
     assert (error_of(waiting).kind, error_of(waiting).outcome) == ("starting", "not_sent")
-    assert calls.expire(60) == [sent]
+    assert not sent.reply.settled
+    time_out(calls, 60)
     assert (error_of(sent).kind, error_of(sent).outcome) == ("timeout", "unknown")
     assert not later.reply.settled
     assert (calls.next_deadline(), calls.in_flight, len(calls.waiting)) == (500, 0, 1)
 
 
 def test_a_call_whose_client_went_away_keeps_its_place_until_its_deadline() -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     call = admit(calls)
     list(calls.sendable(1, 0.0, anything))
     call.reply.abandon()
     assert calls.next_deadline() == 60
-    assert calls.expire(60) == [call]
+    time_out(calls, 60)
     assert (calls.in_flight, calls.failures, calls.next_deadline()) == (0, 0, None)
 
 
 @pytest.mark.parametrize("sent", [True, False])
 def test_a_dropped_call_is_forgotten(sent: bool) -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     call = admit(calls)
     if sent:
         list(calls.sendable(1, 0.0, anything))
@@ -104,7 +113,7 @@ def test_a_dropped_call_is_forgotten(sent: bool) -> None:
 
 
 def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
-    calls = Calls("s", ServerSettings())
+    calls = calls_of_server()
     admit(calls)
     list(calls.sendable(1, 0.0, anything))
     for _ in range(5000):
@@ -121,7 +130,7 @@ def test_settled_calls_do_not_pile_up_behind_an_old_one() -> None:
     )
 )
 def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> None:
-    calls, now, made = Calls("s", ServerSettings()), 0.0, list[Call]()
+    calls, now, made = calls_of_server(), 0.0, list[Call]()
     for what, number in steps:
         now += number
         some = made[number % len(made)] if made else None
@@ -140,9 +149,9 @@ def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> 
             case "exit":
                 calls.fail_in_flight("exit")
             case "expire":
-                calls.expire(now)
+                time_out(calls, now)
         deadline = calls.next_deadline()
         assert (deadline is None) == (calls.open == 0)
-    calls.expire(now + 1000)
+    time_out(calls, now + 1000)
     assert calls.open == 0
     assert all(call.reply.settled for call in made)
