@@ -23,21 +23,11 @@ METHODS: dict[Kind, str] = {
     "templates": "resources/templates/list",
     "prompts": "prompts/list",
 }
-MEMBERS: dict[Kind, str] = {
-    "tools": "tools",
-    "resources": "resources",
-    "templates": "resourceTemplates",
-    "prompts": "prompts",
-}
-CAPABILITIES: dict[Kind, str] = {
-    "tools": "tools",
-    "resources": "resources",
-    "templates": "resources",
-    "prompts": "prompts",
-}
+MEMBERS: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resourceTemplates"}
+"""What the list is called in a result."""
+CAPABILITIES: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resources"}
 _END_BYTES = 256
 """An answer has its id in front of its result or behind it."""
-_SHARES: dict[Kind, int] = {"tools": 1, "resources": 4, "templates": 4, "prompts": 4}
 
 
 class ListLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +42,7 @@ class ListLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_s: float = 30.0
 
     def bytes_of(self, kind: Kind) -> int:
-        return self.max_bytes // _SHARES[kind]
+        return self.max_bytes if kind == "tools" else self.max_bytes // 4
 
 
 class PageArrived(msgspec.Struct, frozen=True):
