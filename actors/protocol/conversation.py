@@ -13,14 +13,13 @@ import msgspec
 
 from actors import codes
 from actors.protocol import changes
-from actors.protocol.agreement.era import Action, Agree, Agreement, Negotiation, NoAgreement, Send
+from actors.protocol.agreement.era import Action, Agreement, Negotiation, NoAgreement, Send
 from actors.protocol.agreement.versions import BATCH_VERSION, Era
 from actors.protocol.asking.questions import cancelled_id
 from actors.protocol.asking.visits import COMPLETE, id_of
 from actors.protocol.changes import ServerSubscription
 from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
 from actors.protocol.facts import (
-    AllListed,
     CallAnswered,
     CallLost,
     CallMalformed,
@@ -32,7 +31,7 @@ from actors.protocol.facts import (
     Unreachable,
     VisitCompleted,
 )
-from actors.protocol.listing import METHODS, Kind, ListLimits, ListWalk, PageSummary, capability_names
+from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, ListWalk, PageSummary, capability_names
 from actors.protocol.open_questions import OpenQuestions
 from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
 from actors.protocol.task_calls import TaskCalls
@@ -109,7 +108,7 @@ class Conversation:
     def _ask_page(self, listing: ListWalk, kind: Kind, params: bytes | None) -> None:
         listing.expect(kind, self._out.ask(kind, METHODS[kind], params))
 
-    def on_page(self, kind: Kind, page: PageSummary, now: float) -> AllListed | None:
+    def on_page(self, kind: Kind, page: PageSummary, now: float) -> Listed | None:
         self._out.forget(kind)
         self.exchanges.at_work = True
         if self._listing is None:
@@ -122,7 +121,7 @@ class Conversation:
     def waits_for(self, kind: Kind) -> bool:
         return self._listing is not None and self._listing.waits_for(kind)
 
-    def stop_listing(self, seconds: float) -> AllListed | None:
+    def stop_listing(self, seconds: float) -> Listed | None:
         """Give up a walk over the lists that took these seconds; late pages are dropped."""
         for kind in METHODS:
             self._out.forget(kind)
@@ -271,23 +270,22 @@ class Conversation:
                 listing = self._listing
                 return listing.take(event.tag, message) if listing is not None and event.tag in METHODS else None
 
-    def _finish_listing(self) -> AllListed | None:
+    def _finish_listing(self) -> Listed | None:
         if self._listing is None or not self._listing.done:
             return None
         listed = self._listing.result()
         self._listing = None
-        return AllListed(listed)
+        return listed
 
     def _follow(self, action: Action) -> Fact | None:
         match action:
             case Send(method=method, params=params, version=version):
                 self._out.request("negotiation", method, params, version)
                 return None
-            case Agree(agreement=agreement, notify=notify):
-                self.agreement, self.era = agreement, agreement.era
-                self._out.on_agreement(agreement, self._negotiation.identity)
-                self.tasks.on_agreement(agreement.capabilities, agreement.era)
-                if notify is not None:
-                    self._out.write(notify, method=INITIALIZED)
-                return agreement
+            case Agreement():
+                self.agreement, self.era = action, action.era
+                self._out.on_agreement(action, self._negotiation.identity)
+                self.tasks.on_agreement(action.capabilities, action.era)
+                if action.era == "legacy":  # before anything else
+                    self._out.write(jsonrpc.notification(INITIALIZED), method=INITIALIZED)
         return action

@@ -12,12 +12,6 @@ from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import Failure
 
 
-class AllListed(msgspec.Struct, frozen=True):
-    """A walk over all lists is complete."""
-
-    listed: Listed
-
-
 class CallAnswered(msgspec.Struct, frozen=True):
     """A call has its result."""
 
@@ -130,7 +124,7 @@ Fact = (
     Agreement
     | NoAgreement
     | PageArrived
-    | AllListed
+    | Listed
     | CallAnswered
     | CallRefused
     | CallMalformed

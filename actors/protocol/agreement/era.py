@@ -87,20 +87,13 @@ class Send(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-class Agree(msgspec.Struct, frozen=True):
-    """Done. `notify` must be sent before anything else."""
-
-    agreement: Agreement
-    notify: bytes | None
-
-
 class NoAgreement(msgspec.Struct, frozen=True):
     """No mutual revision, or the server refuses the handshake: permanent."""
 
     reason: str
 
 
-Action = Send | Agree | NoAgreement
+Action = Send | Agreement | NoAgreement
 
 
 class _Discovered(msgspec.Struct):
@@ -206,17 +199,13 @@ class Negotiation:
         version = _newest(MODERN_VERSIONS, discovered.supported)
         if version is None:
             return self._initialize()
-        info = _own(discovered.meta.get(META_SERVER_INFO, msgspec.Raw(b"{}")))
-        return Agree(
-            Agreement(
-                era="modern",
-                version=version,
-                capabilities=_own(discovered.capabilities),
-                server_info=info,
-                instructions=discovered.instructions or "",
-                answer=_own(result),
-            ),
-            None,
+        return Agreement(
+            era="modern",
+            version=version,
+            capabilities=_own(discovered.capabilities),
+            server_info=_own(discovered.meta.get(META_SERVER_INFO, msgspec.Raw(b"{}"))),
+            instructions=discovered.instructions or "",
+            answer=_own(result),
         )
 
     def _on_initialize_result(self, result: msgspec.Raw) -> Action:
@@ -226,7 +215,7 @@ class Negotiation:
             return NoAgreement("the server answered initialize with something that is no initialize result")
         if initialized.version not in LEGACY_VERSIONS:
             return NoAgreement(f"the server wants protocol version {initialized.version[:40]!r}, which we do not speak")
-        agreement = Agreement(
+        return Agreement(
             era="legacy",
             version=initialized.version,
             capabilities=_own(initialized.capabilities),
@@ -234,7 +223,6 @@ class Negotiation:
             instructions=initialized.instructions or "",
             answer=_own(result),
         )
-        return Agree(agreement, jsonrpc.notification("notifications/initialized"))
 
 
 def _excess(result: msgspec.Raw) -> NoAgreement | None:

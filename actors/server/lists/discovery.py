@@ -17,8 +17,8 @@ from actors.catalogue.offer import Offer
 from actors.kit import Pauses, is_want
 from actors.life.events import Discovered, Expired, Sleep, Wake
 from actors.life.timers import Timer
-from actors.protocol.facts import AllListed, Fact
-from actors.protocol.listing import PageArrived, PageSummary
+from actors.protocol.facts import Fact
+from actors.protocol.listing import Listed, PageArrived, PageSummary
 from actors.server.context import ServerContext
 from actors.server.inbox import PageRead
 from actors.server.lists.lists import Lists
@@ -171,15 +171,15 @@ class Discovery:
 
     # Reading --------------------------------------------------------------------------------------------------------
 
-    def _follow(self, link: Link, fact: AllListed | None) -> None:
-        if fact is None:
+    def _follow(self, link: Link, listed: Listed | None) -> None:
+        if listed is None:
             return
         self._timers.cancel(Timer.LISTING)
         if link.talk.agreement is None:
             return
         now, unix_now = trio.current_time(), self._context.shared.clock()
         before = self._lists.known
-        offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, fact.listed)
+        offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
         self._context.record.publish(link.number, offer, ready=self._course.life.serving)
         self._context.orders.end_reading(lambda: listed_change(before, offer))

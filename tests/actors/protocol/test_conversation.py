@@ -13,7 +13,7 @@ from actors.protocol import facts
 from actors.protocol.agreement.era import Agreement, Identity, Negotiation, NoAgreement
 from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
-from actors.protocol.listing import METHODS, ListLimits, PageArrived, PageSummary
+from actors.protocol.listing import METHODS, Listed, ListLimits, PageArrived, PageSummary
 from actors.protocol.wire.failure import Cause, Failure
 from actors.protocol.wire.framing import Oversized
 from tests.fakes.clock import Clock
@@ -148,8 +148,8 @@ def test_all_lists_are_walked(era: Era) -> None:
     assert line.talk.on_page("templates", PageSummary(failure="broken"), 0.0) is None
     assert line.talk.waits_for("tools")
     fact = line.talk.on_page("tools", PageSummary(fresh=True), 0.0)
-    assert isinstance(fact, facts.AllListed)
-    assert fact.listed.missing == {"resources", "templates"}
+    assert isinstance(fact, Listed)
+    assert fact.missing == {"resources", "templates"}
     assert not line.talk.listing
     assert not line.talk.waits_for("tools")
 
@@ -159,8 +159,8 @@ def test_late_pages_of_a_walk_that_was_given_up_do_not_get_into_the_next() -> No
     line.talk.list_all(0.0)
     first = {message["method"]: message["id"] for message in line.sent()}
     fact = line.talk.stop_listing(60.0)
-    assert isinstance(fact, facts.AllListed)
-    assert fact.listed.missing == {"tools", "resources", "templates"}
+    assert isinstance(fact, Listed)
+    assert fact.missing == {"tools", "resources", "templates"}
     assert not line.talk.listing
     line.talk.list_all(0.0)
     second = {message["method"]: message["id"] for message in line.sent()}

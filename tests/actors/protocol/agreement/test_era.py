@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from actors.protocol.agreement.era import Action, Agree, Identity, Negotiation, NoAgreement, Send, Terms
+from actors.protocol.agreement.era import Action, Agreement, Identity, Negotiation, NoAgreement, Send, Terms
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject
 
@@ -51,8 +51,8 @@ def verdict(answers: list[Any], known: Era | None = None) -> str:
     match action:
         case Send(method=method):
             return method
-        case Agree(agreement=agreement):
-            return f"{agreement.era} {agreement.version}"
+        case Agreement(era=era, version=version):
+            return f"{era} {version}"
         case NoAgreement():
             return "impossible"
 
@@ -145,8 +145,8 @@ def test_an_era_that_is_insisted_on_is_the_only_one(only: Era, answers: list[Any
             else:
                 action = negotiation.on_result(msgspec.Raw(json.dumps(answer).encode()))
         match action:
-            case Agree(agreement=agreement):
-                assert agreement.era == expected
+            case Agreement(era=era):
+                assert era == expected
             case _:
                 assert isinstance(action, NoAgreement)
                 assert expected == "none"
@@ -186,19 +186,10 @@ def test_what_was_agreed_on_is_kept_as_the_server_wrote_it() -> None:
     negotiation.start()
     found = {**discovered(MODERN), "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "n"}}}
     settled = negotiation.on_result(msgspec.Raw(json.dumps(found).encode()))
-    assert isinstance(settled, Agree)
-    assert settled.notify is None
-    assert json.loads(bytes(settled.agreement.capabilities)) == {"tools": {}}
-    assert json.loads(bytes(settled.agreement.server_info)) == {"name": "n"}
-    assert settled.agreement.instructions == "read me"
-
-
-def test_a_legacy_agreement_is_confirmed_by_a_notification() -> None:
-    negotiation = Negotiation(Identity(), "legacy")
-    negotiation.start()
-    settled = negotiation.on_result(msgspec.Raw(json.dumps(initialized()).encode()))
-    assert isinstance(settled, Agree)
-    assert json.loads(settled.notify or b"") == {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    assert isinstance(settled, Agreement)
+    assert json.loads(bytes(settled.capabilities)) == {"tools": {}}
+    assert json.loads(bytes(settled.server_info)) == {"name": "n"}
+    assert settled.instructions == "read me"
 
 
 def test_texts_of_a_server_are_cut_before_they_become_reasons() -> None:
@@ -236,6 +227,6 @@ def test_what_is_kept_of_an_answer_does_not_keep_the_message_alive() -> None:
     result = msgspec.json.decode(message, type=msgspec.Raw)
     before = sys.getrefcount(message)
     action = negotiation.on_result(result)
-    assert isinstance(action, Agree)
+    assert isinstance(action, Agreement)
     del result
     assert sys.getrefcount(message) == before - 1
