@@ -72,18 +72,6 @@ class _Acknowledged(msgspec.Struct):
     meta: _Meta = msgspec.field(name="_meta", default_factory=_Meta)
 
 
-class _Updated(msgspec.Struct):
-    uri: str
-
-
-class _Resources(msgspec.Struct):
-    subscribe: bool = False
-
-
-class _Capabilities(msgspec.Struct):
-    resources: _Resources = msgspec.field(default_factory=_Resources)
-
-
 class Acknowledgement(msgspec.Struct, frozen=True):
     """What a server will tell of: `lists`, and which resources. `id`: JSON text of the request's, empty if unsaid."""
 
@@ -93,8 +81,6 @@ class Acknowledgement(msgspec.Struct, frozen=True):
 
 
 _acknowledged = msgspec.json.Decoder(_Acknowledged)
-_updated = msgspec.json.Decoder(_Updated)
-_capabilities = msgspec.json.Decoder(_Capabilities)
 
 
 def listen_params(uris: Collection[str]) -> bytes:
@@ -108,11 +94,8 @@ def read_change(method: str, params: msgspec.Raw) -> ListsChanged | ResourceUpda
         return ListsChanged()
     if method != UPDATED:
         return None
-    try:
-        uri = json.read(_updated, params).uri
-    except json.UnreadableJson:
-        return None
-    return ResourceUpdated(uri) if len(uri) <= MAX_URI_CHARS else None
+    uri = json.text_at(params, "uri")
+    return ResourceUpdated(uri) if 0 < len(uri) <= MAX_URI_CHARS else None
 
 
 def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
@@ -137,7 +120,7 @@ def is_supported(end: End | None) -> bool:
 
 def subscribable(capabilities: msgspec.Raw) -> bool:
     """Say whether a server with these capabilities tells of changes of resources (MCP, server/resources)."""
-    return json.read_or(_capabilities, capabilities, _Capabilities()).resources.subscribe
+    return bytes(json.at(capabilities, "resources", "subscribe")) == b"true"
 
 
 class Wish(msgspec.Struct, frozen=True):

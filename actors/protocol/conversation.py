@@ -15,7 +15,6 @@ from actors import codes
 from actors.protocol import changes
 from actors.protocol.agreement.era import Action, Agreement, Negotiation, NoAgreement, Send
 from actors.protocol.agreement.versions import BATCH_VERSION, Era
-from actors.protocol.asking.questions import cancelled_id
 from actors.protocol.asking.visits import COMPLETE, id_of
 from actors.protocol.changes import ServerSubscription
 from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
@@ -36,7 +35,7 @@ from actors.protocol.open_questions import OpenQuestions
 from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
-from actors.protocol.wire import jsonrpc
+from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.failure import GONE, OUTAGES, Failure
 from actors.protocol.wire.fragment import DecodedLine, Message
 from actors.protocol.wire.framing import Oversized
@@ -243,7 +242,7 @@ class Conversation:
         return self._on_cancelled(params) if method == CANCELLED else changes.read_change(method, params)
 
     def _on_cancelled(self, params: msgspec.Raw) -> Fact | None:
-        tag = self._subscription.tag_of(id_ := cancelled_id(params))
+        tag = self._subscription.tag_of(id_ := bytes(json.at(params, "requestId")))
         if tag is not None:
             return self._subscription.on_end(None, tag)
         return QuestionWithdrawn(id_) if self.questions.close(id_) else None

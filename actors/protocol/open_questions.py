@@ -30,17 +30,6 @@ NO_PARAMS: Final = msgspec.Raw(b"{}")
 """What is passed on of a question that has none."""
 
 
-class _Meta(msgspec.Struct):
-    token: str = msgspec.field(name="progressToken", default="")
-
-
-class _Params(msgspec.Struct):
-    meta: _Meta = msgspec.field(name="_meta", default_factory=_Meta)
-
-
-_params = msgspec.json.Decoder(_Params)
-
-
 class OpenQuestions:
     """Those of one server that wait for an answer. `allowed`: the capabilities that were declared to it.
 
@@ -110,7 +99,7 @@ class OpenQuestions:
         """Return the call whose progress token a question repeats (our id of it); None if it repeats none."""
         if b"progressToken" not in bytes(params):
             return None
-        token = json.read_or(_params, params, _Params()).meta.token
+        token = json.text_at(params, "_meta", "progressToken")
         return self._exchanges.of(encode(token)) if token else None
 
     def answer(self, id_: bytes, result: bytes | ErrorObject) -> None:

@@ -57,20 +57,16 @@ class Retry(msgspec.Struct, frozen=True):
         return b",".join(b'"%b":%b' % (name.encode(), bytes(value)) for name, value in parts if bytes(value))
 
 
-class _Kind(msgspec.Struct):
-    kind: str = msgspec.field(name="resultType", default="")
-
-
 _MARK: Final = KIND.encode()
-_kind = msgspec.json.Decoder(_Kind)
 _required = msgspec.json.Decoder(InputRequired)
 
 
+def kind_of(result: msgspec.Raw) -> str:
+    return json.text_at(result, "resultType")
+
+
 def is_incomplete(result: msgspec.Raw) -> bool:
-    body = bytes(result)
-    if _MARK not in body:
-        return False
-    return json.read_or(_kind, body, _Kind()).kind == KIND
+    return _MARK in bytes(result) and kind_of(result) == KIND
 
 
 def read(result: msgspec.Raw) -> InputRequired:

@@ -32,12 +32,8 @@ def token_of(params: msgspec.Raw) -> bytes:
     """Return the token of a question as JSON text; empty if it has none, or none that can be kept."""
     if _TOKEN.encode() not in bytes(params):
         return b""
-    try:
-        token = bytes(json.read(json.MEMBERS, json.read(json.MEMBERS, params)["_meta"])[_TOKEN])
-        json.read(_token, token)
-    except (json.UnreadableJson, KeyError):
-        return b""
-    return token if len(token) <= MAX_TOKEN_BYTES else b""
+    token = json.at(params, "_meta", _TOKEN)
+    return bytes(token) if len(token) <= MAX_TOKEN_BYTES and json.read_or(_token, token, None) is not None else b""
 
 
 def with_token(params: msgspec.Raw, token: bytes) -> msgspec.Raw:

@@ -32,21 +32,16 @@ Visitor = Callable[[str], bool]
 """Notes for one client that the visit of this id is over. Never waits; False if that was dropped."""
 
 
-class _Visit(msgspec.Struct):
-    id: str = msgspec.field(name="elicitationId", default="")
-
-
 class _Elicitations(msgspec.Struct):
     elicitations: list[dict[str, msgspec.Raw]]
 
 
-_visit = msgspec.json.Decoder(_Visit)
 _elicitations = msgspec.json.Decoder(_Elicitations)
 
 
 def id_of(params: msgspec.Raw) -> str:
     """Return the id that a question, or the note of its end, gives a visit; empty if none that can be kept."""
-    id_ = json.read_or(_visit, params, _Visit("")).id
+    id_ = json.text_at(params, "elicitationId")
     return id_ if len(id_.encode(errors="surrogatepass")) <= MAX_ID_BYTES else ""
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from actors.errors import InvalidArguments
 from actors.protocol.agreement.versions import META_PREFIX, Era
-from actors.protocol.asking.input_required import InputRequest
+from actors.protocol.asking.input_required import InputRequest, kind_of
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 
@@ -84,67 +84,15 @@ class Task(msgspec.Struct, frozen=True):
         return DEFAULT_PACE_S if given is None else min(max(given / 1000, least), most)
 
 
-class _Created(msgspec.Struct):
-    task: Task
-
-
-class _Kind(msgspec.Struct):
-    kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b""))
-
-
-class _Related(msgspec.Struct):
-    id: str = msgspec.field(name="taskId")
-
-
-class _Meta(msgspec.Struct):
-    related: _Related | None = msgspec.field(name=RELATED, default=None)
-
-
-class _About(msgspec.Struct):
-    meta: _Meta | None = msgspec.field(name="_meta", default=None)
-
-
-class _Tools(msgspec.Struct):
-    call: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Requests(msgspec.Struct):
-    tools: _Tools | None = None
-
-
-class _Tasks(msgspec.Struct):
-    requests: _Requests | None = None
-    cancel: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Capabilities(msgspec.Struct):
-    tasks: _Tasks | None = None
-    extensions: dict[str, msgspec.Raw] | None = None
-
-
 _task = msgspec.json.Decoder(Task)
-_created = msgspec.json.Decoder(_Created)
-_kind = msgspec.json.Decoder(_Kind)
-_about = msgspec.json.Decoder(_About)
-_capabilities = msgspec.json.Decoder(_Capabilities)
 _MARK: Final = b'"task"'
 _RELATED_MARK: Final = RELATED.encode()
 
 
 def speaks(capabilities: msgspec.Raw, era: Era) -> bool:
     """Say whether who declares these capabilities can work on calls of tools as tasks, in the way of an era."""
-    if (said := json.read_or(_capabilities, capabilities, None)) is None:
-        return False
-    if era == "modern":
-        return _is_there((said.extensions or {}).get(EXTENSION))
-    requests = said.tasks.requests if said.tasks is not None else None
-    return requests is not None and requests.tools is not None and _is_there(requests.tools.call)
-
-
-def _cancels(capabilities: msgspec.Raw) -> bool:
-    if (said := json.read_or(_capabilities, capabilities, None)) is None:
-        return False
-    return said.tasks is not None and _is_there(said.tasks.cancel)
+    path = ("extensions", EXTENSION) if era == "modern" else ("tasks", "requests", "tools", "call")
+    return bool(json.at(capabilities, *path))
 
 
 def read_created(result: msgspec.Raw, era: Era) -> Task | None:
@@ -153,23 +101,19 @@ def read_created(result: msgspec.Raw, era: Era) -> Task | None:
     if len(body) > MAX_CREATED_BYTES or _MARK not in body:
         return None
     if era == "legacy":
-        made = json.read_or(_created, body, None)
-        return None if made is None else _usable(made.task)
-    return read_task(result) if bytes(json.read_or(_kind, body, _Kind()).kind) == _MARK else None
+        return read_task(json.at(body, "task"))
+    return read_task(result) if kind_of(result) == "task" else None
 
 
 def read_task(said: msgspec.Raw) -> Task | None:
     """Return what a result, or the params of a notification, tells of a task; None if that cannot be read."""
-    return _usable(json.read_or(_task, said, None))
+    task = json.read_or(_task, said, None)
+    return task if task is not None and 0 < len(task.id) <= MAX_ID_CHARS else None
 
 
 def related_task(said: msgspec.Raw) -> str:
     """Return which task something is about, by its `_meta`; empty if it is about none."""
-    if _RELATED_MARK not in bytes(said):
-        return ""
-    if (about := json.read_or(_about, said, None)) is None:
-        return ""
-    return about.meta.related.id if about.meta is not None and about.meta.related is not None else ""
+    return json.text_at(said, "_meta", RELATED, "taskId") if _RELATED_MARK in bytes(said) else ""
 
 
 def with_related(said: bytes, id_: str) -> bytes:
@@ -194,7 +138,7 @@ def legacy_capability(capabilities: msgspec.Raw) -> dict[str, Any]:
 
     Not that they can be listed: those of other clients would be among them.
     """
-    cancel: dict[str, Any] = {"cancel": {}} if _cancels(capabilities) else {}
+    cancel: dict[str, Any] = {"cancel": {}} if json.at(capabilities, "tasks", "cancel") else {}
     return {**cancel, "requests": {"tools": {"call": {}}}}
 
 
@@ -204,11 +148,3 @@ def with_extension(capabilities: bytes) -> bytes:
     members = json.MEMBERS.decode(capabilities)
     extensions = json.MEMBERS.decode(members.get("extensions", b"{}"))
     return encode({**members, "extensions": {**extensions, EXTENSION: {}}})
-
-
-def _usable(task: Task | None) -> Task | None:
-    return task if task is not None and 0 < len(task.id) <= MAX_ID_CHARS else None
-
-
-def _is_there(value: msgspec.Raw | None) -> bool:
-    return value is not None and bytes(value) != b"null"

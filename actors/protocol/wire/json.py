@@ -17,6 +17,7 @@ D = TypeVar("D")
 Text = bytes | str | msgspec.Raw
 Members = dict[str, msgspec.Raw]
 
+NOTHING: Final = msgspec.Raw(b"")
 MEMBERS: Final = msgspec.json.Decoder(Members)
 """An object, each of its members as it was written."""
 ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -62,6 +63,18 @@ def read_or(decoder: msgspec.json.Decoder[T], text: Text, otherwise: D) -> T | D
 def members(text: Text | None) -> Members:
     """Return the members of an object, each as it was written; none of what is no object, or is not there."""
     return {} if text is None else read_or(MEMBERS, text, {})
+
+
+def at(text: bytes | msgspec.Raw | None, *path: str) -> msgspec.Raw:
+    """Return what stands at the end of a path of names, as it was written; `NOTHING` if nothing does, or `null`."""
+    for name in path:
+        text = members(text).get(name)
+    return NOTHING if text is None or bytes(text) == b"null" else msgspec.Raw(text)
+
+
+def text_at(text: bytes | msgspec.Raw | None, *path: str) -> str:
+    """Return the string at the end of a path, see `at`; empty if there is none."""
+    return read_or(STRING, at(text, *path), "")
 
 
 def with_meta(said: bytes, name: str, value: bytes) -> bytes:

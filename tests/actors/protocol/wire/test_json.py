@@ -30,6 +30,24 @@ def test_json_of_another_shape_is_told_apart(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "there", "string"),
+    [
+        (b'{"a":{"b":"c"}}', b'"c"', "c"),
+        (b'{"a":{"b": 7}}', b"7", ""),
+        (b'{"a":{"b":null}}', b"", ""),
+        (b'{"a":{"b":"\xff"}}', b'"\xff"', ""),
+        (b'{"a":{"b":', b"", ""),
+        (b'{"a":[]}', b"", ""),
+        (b"[]", b"", ""),
+        (b"", b"", ""),
+    ],
+)
+def test_what_is_no_path_of_objects_leads_nowhere(text: bytes, there: bytes, string: str) -> None:
+    assert bytes(json.at(text, "a", "b")) == there
+    assert json.text_at(text, "a", "b") == string
+
+
+@pytest.mark.parametrize(
     ("value", "endless"),
     [
         (b'{"n":' + b"7" * 4300 + b"}", False),
