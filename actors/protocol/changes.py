@@ -63,15 +63,6 @@ class _Honoured(msgspec.Struct):
     resourceSubscriptions: tuple[str, ...] | None = None
 
 
-class _Meta(msgspec.Struct):
-    subscription: msgspec.Raw = msgspec.field(name=META_SUBSCRIPTION, default=msgspec.Raw(b""))
-
-
-class _Acknowledged(msgspec.Struct):
-    notifications: _Honoured
-    meta: _Meta = msgspec.field(name="_meta", default_factory=_Meta)
-
-
 class Acknowledgement(msgspec.Struct, frozen=True):
     """What a server will tell of: `lists`, and which resources. `id`: JSON text of the request's, empty if unsaid."""
 
@@ -80,7 +71,7 @@ class Acknowledgement(msgspec.Struct, frozen=True):
     uris: frozenset[str]
 
 
-_acknowledged = msgspec.json.Decoder(_Acknowledged)
+_honoured = msgspec.json.Decoder(_Honoured)
 
 
 def listen_params(uris: Collection[str]) -> bytes:
@@ -100,11 +91,11 @@ def read_change(method: str, params: msgspec.Raw) -> ListsChanged | ResourceUpda
 
 def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
     """Return what a server acknowledges; None if that cannot be read."""
-    if (said := json.read_or(_acknowledged, params, None)) is None:
+    if (honoured := json.read_or(_honoured, json.at(params, "notifications"), None)) is None:
         return None
-    honoured = said.notifications
     lists = honoured.toolsListChanged or honoured.resourcesListChanged or honoured.promptsListChanged
-    return Acknowledgement(bytes(said.meta.subscription), lists, frozenset(honoured.resourceSubscriptions or ()))
+    id_ = bytes(json.at(params, "_meta", META_SUBSCRIPTION))
+    return Acknowledgement(id_, lists, frozenset(honoured.resourceSubscriptions or ()))
 
 
 def is_supported(end: End | None) -> bool:

@@ -36,8 +36,6 @@ _HOP_ONLY_EXTENSIONS: Final = frozenset({"io.modelcontextprotocol/tasks"})
 
 class _Asked(msgspec.Struct):
     mode: str = FORM
-    tools: msgspec.Raw = msgspec.Raw(b"null")
-    choice: msgspec.Raw = msgspec.field(name="toolChoice", default=msgspec.Raw(b"null"))
 
 
 _asked = msgspec.json.Decoder(_Asked)
@@ -51,8 +49,7 @@ def missing_capability(capabilities: msgspec.Raw, method: str, params: msgspec.R
     name = ASKED_BY.get(method)
     if name is None:
         return method[:100]
-    declared = json.members(capabilities).get(name)
-    if declared is None or bytes(declared) == b"null":
+    if not (declared := json.at(capabilities, name)):
         return name
     wanted = _required_part(method, params)
     modes = json.members(declared)
@@ -79,17 +76,14 @@ def forwardable(capabilities: msgspec.Raw) -> bytes:
 
 def with_elicitation(capabilities: bytes) -> bytes:
     """Return capabilities as `forwardable` returns them, with forms and addresses: a person is asked."""
-    members = json.members(capabilities)
-    own = json.members(members.get("elicitation"))
-    return encode({**members, "elicitation": {FORM: {}, URL: {}, **own}})
+    own = json.members(json.at(capabilities, "elicitation"))
+    return encode({**json.members(capabilities), "elicitation": {FORM: {}, URL: {}, **own}})
 
 
 def mode_of(params: msgspec.Raw) -> str | None:
     """Return the mode of an elicitation; None if it cannot be read."""
-    try:
-        return json.read(_asked, params).mode
-    except json.UnreadableJson:
-        return None
+    asked = json.read_or(_asked, params, None)
+    return None if asked is None else asked.mode
 
 
 @lru_cache(maxsize=128)
@@ -110,5 +104,4 @@ def _required_part(method: str, params: msgspec.Raw) -> str:
         return mode_of(params) or FORM
     if method != SAMPLE:
         return ""
-    asked = json.read_or(_asked, params, _Asked())
-    return "tools" if any(bytes(part) != b"null" for part in (asked.tools, asked.choice)) else ""
+    return "tools" if json.at(params, "tools") or json.at(params, "toolChoice") else ""

@@ -112,6 +112,7 @@ class _Initialized(msgspec.Struct):
 
 _discovered = msgspec.json.Decoder(_Discovered)
 _initialized = msgspec.json.Decoder(_Initialized)
+_versions = msgspec.json.Decoder(list[str])
 
 
 class _Phase(enum.Enum):
@@ -246,8 +247,4 @@ def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
 
 
 def _versions_in(error: jsonrpc.ErrorObject) -> list[str]:
-    data = json.read_or(json.VALUE, error.data, None)
-    versions = data.get("supported") if isinstance(data, dict) else None
-    if not isinstance(versions, list) or not all(isinstance(version, str) for version in versions):
-        return []
-    return versions
+    return json.read_or(_versions, json.at(error.data, "supported"), [])

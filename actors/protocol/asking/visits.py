@@ -32,13 +32,6 @@ Visitor = Callable[[str], bool]
 """Notes for one client that the visit of this id is over. Never waits; False if that was dropped."""
 
 
-class _Elicitations(msgspec.Struct):
-    elicitations: list[dict[str, msgspec.Raw]]
-
-
-_elicitations = msgspec.json.Decoder(_Elicitations)
-
-
 def id_of(params: msgspec.Raw) -> str:
     """Return the id that a question, or the note of its end, gives a visit; empty if none that can be kept."""
     id_ = json.text_at(params, "elicitationId")
@@ -49,7 +42,7 @@ def _elicitations_of(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
     """Return the params of the questions that an error has in it."""
     if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
         return []
-    return json.read_or(_elicitations, error.data, _Elicitations([])).elicitations
+    return json.read_or(json.OBJECTS, json.at(error.data, "elicitations"), [])
 
 
 def ids_in(error: ErrorObject) -> tuple[str, ...]:

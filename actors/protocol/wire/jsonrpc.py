@@ -8,7 +8,6 @@ them. (MCP 2025-11-25 basic/index "Messages"; 2026-07-28 basic/index.)
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -64,14 +63,8 @@ class RemoteError(Exception):
         self.server = server
 
 
-class _AnyError(msgspec.Struct, frozen=True):
-    code: msgspec.Raw = NO_RAW
-    message: msgspec.Raw = NO_RAW
-
-
 _envelope = msgspec.json.Decoder(JsonRpcMessage)
 _error = msgspec.json.Decoder(ErrorObject)
-_any_error = msgspec.json.Decoder(_AnyError)
 _batch = msgspec.json.Decoder(
     msgspec.defstruct(
         "_Batch",
@@ -154,12 +147,9 @@ def decode_error(raw: msgspec.Raw) -> ErrorObject:
 
 def _words_of(error: msgspec.Raw) -> str:
     """Return what a malformed error says, as far as it says it in words."""
-    malformed = json.read_or(_any_error, error, None)
-    words = [bytes(error)] if malformed is None else [bytes(malformed.code), bytes(malformed.message)]
-    texts: list[str] = []
-    with suppress(json.UnreadableJson):
-        texts = [json.read(json.STRING, word)[:_MAX_SAID_CHARS] for word in words if word.startswith(b'"')]
-    return f": {' '.join(texts)}" if texts else ""
+    words = json.text_at(error), json.text_at(error, "code"), json.text_at(error, "message")
+    said = " ".join(word[:_MAX_SAID_CHARS] for word in words if word)
+    return f": {said}" if said else ""
 
 
 def request(id_: bytes, method: str, params: bytes | None) -> bytes:

@@ -93,16 +93,6 @@ Arguments = Mapping[str, msgspec.Raw | None]
 """Those that are to be mirrored, as JSON text, by the field of each; None where there is none."""
 
 
-class _Params(msgspec.Struct):
-    arguments: dict[str, msgspec.Raw] = {}
-
-
-class _Request(msgspec.Struct):
-    params: _Params
-
-
-_request = msgspec.json.Decoder(_Request)
-_params = msgspec.json.Decoder(_Params)
 _INTEGER: Final = re.compile(r"(-?\d{1,16})(?:\.0{1,16})?")
 _scalar = msgspec.json.Decoder(bool | int | float | str | None)
 
@@ -112,16 +102,14 @@ def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, st
 
     What is not there, null, or of another kind has none. Nothing of the arguments is read but what lies on the way.
     """
-    arguments = _select(mirrors, json.read_or(_request, request, _Request(_Params())).params)
-    texts = {field: _text(argument) for field, argument in arguments.items()}
+    arguments = json.members(json.at(request, "params", "arguments"))
+    texts = {field: _text(argument) for field, argument in _select(mirrors, arguments).items()}
     return {field: text for field, text in texts.items() if text is not None}
 
 
 def arguments_in(mirrors: tuple[Mirror, ...], params: msgspec.Raw) -> Arguments:
-    try:
-        return _select(mirrors, json.read(_params, params))
-    except json.UnreadableJson:
-        return {}
+    arguments = json.read_or(json.MEMBERS, json.at(params, "arguments") or b"{}", None)
+    return {} if arguments is None else _select(mirrors, arguments)
 
 
 def agree(argument: msgspec.Raw | None, text: str | None) -> bool:
@@ -138,12 +126,12 @@ def agree(argument: msgspec.Raw | None, text: str | None) -> bool:
     return integer is not None and str(int(integer[1])) == expected
 
 
-def _select(mirrors: tuple[Mirror, ...], params: _Params) -> Arguments:
-    objects: dict[tuple[str, ...], dict[str, msgspec.Raw]] = {(): params.arguments}
+def _select(mirrors: tuple[Mirror, ...], arguments: json.Members) -> Arguments:
+    objects: dict[tuple[str, ...], json.Members] = {(): arguments}
     return {mirror.field: _at(objects, mirror.path) for mirror in mirrors}
 
 
-def _at(objects: dict[tuple[str, ...], dict[str, msgspec.Raw]], path: tuple[str, ...]) -> msgspec.Raw | None:
+def _at(objects: dict[tuple[str, ...], json.Members], path: tuple[str, ...]) -> msgspec.Raw | None:
     """Return the value at a path; `objects` are those that were read on the way to others."""
     for length in range(1, len(path)):
         if path[:length] not in objects:
