@@ -16,7 +16,7 @@ from actors.life.states import State, Wanted
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.visits import Visitor
-from actors.protocol.exchanges import NOTHING, Interest
+from actors.protocol.outbound import ClientRequest
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -75,29 +75,18 @@ class Caller(Protocol):
         """
 
 
-class CallServer(Ask[Result], frozen=True, kw_only=True):
+class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     """Send one request to a server, waking it if need be.
 
-    `members` are the JSON members of the params without their braces and without `_meta`; `meta` those of the client's
-    `_meta` that may travel. `name` is what the request is about: a tool, a prompt, a URI. `deadline_s` counts from the
-    arrival of the message. What the server says and asks meanwhile goes to `exchange`, as far as `interest` goes.
-    `retry` are the JSON members that answer what a modern server asked for by its result; a legacy one never gets them.
-    `resumes`: they have a state, so this goes on with a request that only whoever gave the state knows.
-    `as_task`: the client can do with a task in place of the result, in the way of the server's era. `run`: the request
-    is about what only that incarnation knows; no other one gets it, and none is started for it. `by_requests`: its
-    client is asked by requests alone, as those of the legacy era are.
+    `deadline_s` counts from the arrival of the message. What the server says and asks meanwhile goes to `exchange`, as
+    far as `interest` goes. `resumes`: its `retry` has a state, so this goes on with a request that only whoever gave
+    the state knows. `run`: the request is about what only that incarnation knows; no other one gets it, and none is
+    started for it. `by_requests`: its client is asked by requests alone, as those of the legacy era are.
     """
 
     server: str
-    method: str
-    members: bytes
-    meta: bytes = b""
-    name: str = ""
-    interest: Interest = NOTHING
     exchange: Caller | None = None
-    retry: bytes = b""
     resumes: bool = False
-    as_task: bool = False
     by_requests: bool = False
     run: str = ""
     deadline_s: float = 60.0

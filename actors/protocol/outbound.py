@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
+
+import msgspec
 
 from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.agreement.era import Agreement, Identity
@@ -26,32 +28,27 @@ Tag = int | Kind | ListenTag | Literal["negotiation", "life", "log level", "subs
 """What an answer is for: a call by its number, or something of our own."""
 
 
-class ClientRequest(Protocol):
-    """A request of a client for a server, as `actors.messages.CallServer` says it."""
+class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request of a client for a server, or one that we make for it.
+
+    `members` are the JSON members of the params without their braces and without `_meta`; `meta` those of the client's
+    `_meta` that may travel. `name` is what the request is about: a tool, a prompt, a URI. `retry` are the JSON members
+    that answer what a modern server asked for by its result; a legacy one never gets them. `as_task`: the client can do
+    with a task in place of the result, in the way of the server's era.
+    """
+
+    method: str
+    members: bytes
+    meta: bytes = b""
+    name: str = ""
+    interest: Interest = NOTHING
+    retry: bytes = b""
+    as_task: bool = False
 
     @property
-    def method(self) -> str: ...
-
-    @property
-    def members(self) -> bytes: ...
-
-    @property
-    def meta(self) -> bytes: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def interest(self) -> Interest: ...
-
-    @property
-    def client(self) -> Hashable: ...
-
-    @property
-    def retry(self) -> bytes: ...
-
-    @property
-    def as_task(self) -> bool: ...
+    def client(self) -> Hashable:
+        """Who hears of it."""
+        return None
 
 
 class Outbound:

@@ -7,7 +7,7 @@ result of that task. What is said of a task for which nobody waits goes to nobod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -33,19 +33,6 @@ TTL_MS: Final = 3_600_000
 NOWHERE: Final = b"-"
 """The stream of what is said of a task for which nobody waits."""
 Ended = CallAnswered | CallRefused | CallMalformed | CallLost
-
-
-class _Request(msgspec.Struct, frozen=True):
-    """A request of ours for a client; see `ClientRequest`."""
-
-    method: str
-    members: bytes
-    interest: Interest
-    name: str = ""
-    meta: bytes = b""
-    retry: bytes = b""
-    client: Hashable = None
-    as_task: bool = True
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -120,9 +107,8 @@ class TaskCalls:
         members = asked.members
         if drives and self._era == "legacy":
             members = b",".join(part for part in (members, b'"task":{"ttl":%d}' % TTL_MS) if part)
-        request = _Request(asked.method, members, interest, asked.name, asked.meta, asked.retry, asked.client)
-        id_ = self._out.call(call, request)
-        self._exchanges.begin(call, id_, interest, request.method, request.client)
+        id_ = self._out.call(call, replace(asked, members=members, interest=interest))
+        self._exchanges.begin(call, id_, interest, asked.method, asked.client)
         begun = self._calls[call] = _TaskCall(asked.method, asked.name, id_, interest)
         if drives:
             begun.driven = DrivenTask(call, self._era, partial(self._send, call))
@@ -139,9 +125,10 @@ class TaskCalls:
         before, about.id = about.id, self._out.call(call, self._about(about.task, method, more, about.interest))
         self._exchanges.also(call, about.id, instead_of=before)
 
-    def _about(self, task: str, method: str, more: bytes, interest: Interest) -> _Request:
+    def _about(self, task: str, method: str, more: bytes, interest: Interest) -> ClientRequest:
         members = b'"taskId":' + encode(task) + (b"," if more else b"") + more
-        return _Request(method, members, Interest(capabilities=interest.capabilities), task)
+        asking = Interest(capabilities=interest.capabilities)
+        return ClientRequest(method=method, members=members, interest=asking, name=task)
 
     def _wait(self, call: int, task: str) -> None:
         self._waiting[task] = call
