@@ -15,15 +15,20 @@ from actors.kit import Address
 
 
 class Reporter:
-    """Reports to one address. `run` is a task of the actor that reports."""
+    """Reports to one address. `run` is a task of the actor that reports.
 
-    def __init__(self, address: Address[Any]) -> None:
+    Without an address nothing is reported: of an actor that works for another one, which reports for both.
+    """
+
+    def __init__(self, address: Address[Any] | None) -> None:
         self._address = address
         self._owed: dict[type, Any] = {}
         self._wake = trio.Event()
 
     def report(self, fact: Any) -> None:
         """Send a fact now, or as soon as there is room."""
+        if self._address is None:
+            return
         if not self._owed:
             try:
                 self._address.tell_nowait(fact)
@@ -40,7 +45,7 @@ class Reporter:
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
-            while self._owed:
+            while self._owed and self._address is not None:
                 kind, fact = next(iter(self._owed.items()))
                 try:
                     await self._address.tell(fact)
@@ -48,16 +53,3 @@ class Reporter:
                     return
                 if self._owed.get(kind) is fact:
                     del self._owed[kind]
-
-
-class Unreported(Reporter):
-    """Reports nothing: of an actor that works for another one, which reports for both."""
-
-    def __init__(self) -> None:
-        """There is no address."""
-
-    def report(self, fact: Any) -> None:
-        """Drop a fact."""
-
-    async def run(self) -> None:
-        await trio.sleep_forever()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.kit import Actor, Reply
-from actors.kit.reporter import Reporter, Unreported
+from actors.kit.reporter import Reporter
 from actors.life import events as ev
 from actors.life.states import Life, State
 from actors.life.timers import Timer
@@ -74,7 +74,7 @@ class ServerActor(Actor[ServerMessage]):
         self._legacy = LegacySession(
             server,
             lambda: self._server.discovery.offer,
-            lambda profile: ServerActor(profile, shared.beside(), Unreported()),
+            lambda profile: ServerActor(profile, shared.beside(), Reporter(None)),
             self.address,
             self.start_soon,
         )
