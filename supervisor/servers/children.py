@@ -181,38 +181,32 @@ class Servers:
         said = f"cannot run: {reason}"
         self.directory.explain(name, lambda: ServerGaveUp(f"server {name!r} {said}", server=name))
         self.journals.make(name, Mask({})).note(said, "warning", aloud=aloud)
-        await self._show(name, kind, State.FAILED, State.DORMANT, reason=reason, last_error=reason)
+        status = ServerStatus(
+            server=name,
+            state=State.FAILED,
+            wanted="stopped",
+            since=trio.current_time(),
+            transport=kind,
+            last_error=reason,
+            reason=reason,
+        )
+        await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
 
     async def report_disabled(self, name: str, kind: str, why: str = SWITCHED_OFF) -> None:
         """Show a server that is switched off: its name stays taken, and whoever asks for it is told why."""
         text = f"server {name!r} is not available: {why}"
         self.directory.explain(name, lambda: ServerDisabled(text, server=name))
         self.journals.make(name, Mask({})).note(why)
-        await self._show(name, kind, State.STOPPED, State.STOPPED, reason=why, disabled=True)
-
-    async def _show(
-        self,
-        name: str,
-        kind: str,
-        state: State,
-        previous: State,
-        *,
-        reason: str,
-        last_error: str | None = None,
-        disabled: bool = False,
-    ) -> None:
-        """Report how a server is doing that has no actor to say so."""
         status = ServerStatus(
             server=name,
-            state=state,
+            state=State.STOPPED,
             wanted="stopped",
             since=trio.current_time(),
             transport=kind,
-            disabled=disabled,
-            last_error=last_error,
-            reason=reason,
+            disabled=True,
+            reason=why,
         )
-        await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))
+        await self._registry.tell(ServerChanged(status=status, previous=State.STOPPED, reason=why))
 
     async def logged_in(self, name: str) -> None:
         """Try a server again at which its operator has logged in; one that is ready goes on."""
