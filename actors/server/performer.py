@@ -41,6 +41,7 @@ class Performer:
         lists = Lists(name, settings, known, lambda: server.transport.kind == "http")
         timers: Timers[Timer] = Timers(lambda timer, number: post.tell(TimerFired(timer, number)), start_soon)
         orders = Orders(name)
+        calls = Calls(name, settings, server.hide, lists.mirrors_of)
         self.finished = False
         self.context = context = ServerContext(
             server=server,
@@ -49,16 +50,16 @@ class Performer:
             start_soon=start_soon,
             timers=timers,
             course=Course(self._perform, orders),
-            calls=Calls(name, settings, server.hide, lists.mirrors_of),
+            calls=calls,
             orders=orders,
             record=Record(name, reporter, server.journal, server.hide, server.era, known),
-            recovery=Recovery(name, server.restarts, timers),
+            recovery=Recovery(name, server.restarts, timers, calls, orders),
             mirrors_of=lists.mirrors_of,
             needs_task=lists.needs_task,
         )
         self._server = server
         self.processes = Processes(context)
-        self._dialogue = Dialogue(context.calls, settings, post, start_soon)
+        self._dialogue = Dialogue(calls, settings, post, start_soon)
         self.liveness = Liveness(context, self.processes)
         self.discovery = Discovery(context, lists, self.processes)
         self.change_stream = ChangeStream(context, self.processes, self.discovery)
@@ -146,19 +147,12 @@ class Performer:
                 self.traffic.pump()
             case ef.Kill(polite=polite):
                 self.processes.stop(polite=polite)
-            case ef.FailInFlight() | ef.FailWaiting() | ef.AskPolicy() | ef.GiveUp():
-                self._fail(effect)
             case ef.Finish():
                 self.finished = True
-
-    def _fail(self, effect: ef.FailInFlight | ef.FailWaiting | ef.AskPolicy | ef.GiveUp) -> None:
-        match effect:
             case ef.FailInFlight(reason=reason):
                 self.context.calls.fail_in_flight(reason)
             case ef.FailWaiting(reason=reason):
-                self.context.recovery.fail_waiting(
-                    self.context.course.life, reason, self.context.calls, self.context.orders
-                )
+                self.context.recovery.fail_waiting(self.context.course.life, reason)
             case ef.AskPolicy():
                 self._ask_policy(effect)
             case ef.GiveUp():
@@ -210,8 +204,6 @@ class Performer:
         else:
             self.context.course.step(ev.Admitted(delay_s))
             if failure.away_s is not None and delay_s > WORTH_WAITING_S:
-                self.context.recovery.fail_waiting(
-                    self.context.course.life, failure.reason, self.context.calls, self.context.orders
-                )
+                self.context.recovery.fail_waiting(self.context.course.life, failure.reason)
             self.context.orders.fail_patient(lambda: self.context.recovery.starting_error(self.context.course.life))
             self.context.record.wait(self.status(), delay_s)

@@ -34,10 +34,12 @@ DELAYS: Mapping[Activity, tuple[str, float]] = {
 class Recovery:
     """The recovery of one server."""
 
-    def __init__(self, server: str, restarts: RestartLog, timers: Timers[Timer]) -> None:
+    def __init__(self, server: str, restarts: RestartLog, timers: Timers[Timer], calls: Calls, orders: Orders) -> None:
         self._server = server
         self._restarts = restarts
         self._timers = timers
+        self._calls = calls
+        self._orders = orders
         self._left_alone_until = 0.0
 
     def delay_s(self, failure: AskPolicy) -> float | None:
@@ -100,7 +102,7 @@ class Recovery:
             return "", STARTING_RETRY_S
         return f": {life.reason}; {self._when(wait)}", wait
 
-    def fail_waiting(self, life: Life, reason: str, calls: Calls, orders: Orders) -> None:
+    def fail_waiting(self, life: Life, reason: str) -> None:
         """Fail everybody who waits for a server that will not come up as it is now."""
 
         def error() -> SupervisorError:
@@ -112,8 +114,8 @@ class Recovery:
                 return self.starting_error(life)
             return ServerGaveUp(f"server {self._server!r} is not available: {reason}", server=self._server)
 
-        calls.fail_waiting(error)
-        orders.fail_wakers(error)
+        self._calls.fail_waiting(error)
+        self._orders.fail_wakers(error)
 
     def starting_error(self, life: Life) -> ServerStarting:
         wait = self.call_retry_s(life) or 0.0
