@@ -1,11 +1,9 @@
 """The lifecycle as a Mermaid diagram, drawn from `step` itself, so that picture and code cannot part.
 
-`python -m actors.life.diagram` prints it; a test compares the copy in the documentation.
+`python -m supervisor.reference.documents --write` puts it into the documentation; a test compares the copy there.
 """
 
 from __future__ import annotations
-
-import sys
 
 from msgspec.structs import replace
 
@@ -76,7 +74,3 @@ def mermaid() -> str:
     lines += [f"    {before} --> {after}: {', '.join(names)}" for (before, after), names in sorted(pairs.items())]
     lines.append(f"    {State.STOPPED} --> [*]")
     return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(mermaid() + "\n")

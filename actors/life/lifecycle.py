@@ -1,7 +1,7 @@
 """The life of one MCP server, as a pure state machine. No I/O, no clock, no trio.
 
 Only `step` changes a state. It returns what must be done as data; the actor does that, and posts what became of it as
-further events. `python -m actors.life.diagram` draws the table from `step` itself.
+further events. `actors.life.diagram` draws the table from `step` itself.
 
 The states stand in three groups. Without a process are DORMANT (a call wakes it), RESPAWNING (a back-off runs), FAILED
 (given up: one probe on demand, or a retry by itself) and STOPPED (the end). On the way up are SPAWNING, HANDSHAKING and
@@ -54,7 +54,7 @@ from msgspec.structs import replace
 
 from actors.life import effects as ef
 from actors.life import events as ev
-from actors.life.states import Life, State, Wanted
+from actors.life.states import ALIVE, Life, State, Wanted
 from actors.life.timers import ON_ENTRY, TIMERS, Timer
 
 ASLEEP = "it was sent to sleep"
@@ -70,7 +70,7 @@ def step(life: Life, event: ev.Event) -> Step:
         return life, ()
     if life.over:
         return life, ()
-    after, effects = _with_process(life, event) if life.alive else _without_process(life, event)
+    after, effects = _with_process(life, event) if life.state in ALIVE else _without_process(life, event)
     if after.state is not life.state:
         effects = (*_passage(life.state, after.state), *effects)
     return after, effects

@@ -50,23 +50,9 @@ class Life(msgspec.Struct, frozen=True):
     away_s: float | None = None
 
     @property
-    def alive(self) -> bool:
-        """Whether there is a process, or one is being started."""
-        return self.state in ALIVE
-
-    @property
     def resting(self) -> bool:
         """Whether there is no process, and none will be without an order."""
         return self.state in RESTING
-
-    @property
-    def asleep(self) -> bool:
-        """Whether there is no process and a call starts one."""
-        return self.state is State.DORMANT
-
-    @property
-    def handshaking(self) -> bool:
-        return self.state is State.HANDSHAKING
 
     @property
     def listable(self) -> bool:
@@ -76,11 +62,6 @@ class Life(msgspec.Struct, frozen=True):
     @property
     def serving(self) -> bool:
         return self.state is State.READY
-
-    @property
-    def draining(self) -> bool:
-        """Whether calls in flight may end, and no other is sent."""
-        return self.state is State.DRAINING
 
     @property
     def over(self) -> bool:
@@ -93,4 +74,5 @@ class Life(msgspec.Struct, frozen=True):
 
 
 ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY, State.DRAINING})
+"""Those in which there is a process, or one is being started."""
 RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from actors.kit import Turn
 from actors.life import events as ev
+from actors.life.states import State
 from actors.life.timers import Timer
 from actors.messages import Activity
 from actors.protocol.agreement.era import Negotiation
@@ -139,7 +140,7 @@ class Processes:
 
     def on_probe_answered(self) -> None:
         """After an answer to the probe of the era, the handshake has its whole time."""
-        if self.link is not None and self._course.life.handshaking and self.link.probe_answered():
+        if self.link is not None and self._course.life.state is State.HANDSHAKING and self.link.probe_answered():
             self._course.step(ev.Prolonged(self.link.number, Timer.HANDSHAKE, self._settings.start_timeout_s))
 
     def on_agreed(self, link: Link, *, known: bool) -> None:
@@ -164,7 +165,7 @@ class Processes:
 
     def _probe_failed(self) -> bool:
         """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed."""
-        if not self._course.life.handshaking or self.link is None or not self.link.talk.probing:
+        if self._course.life.state is not State.HANDSHAKING or self.link is None or not self.link.talk.probing:
             return False
         self._supposed = "legacy"
         self._again = True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import trio
 
+from actors.life.states import State
 from actors.life.timers import Timer
 from actors.server.context import ServerContext
 from actors.server.lists.discovery import Discovery
@@ -47,7 +48,7 @@ class ChangeStream:
     def on_exit(self) -> None:
         """The process is: what it was subscribed to it does not tell of. Who wants to know has to wake the server."""
         self._lost.update(self._subscribers.uris(self._server))
-        if self._context.course.life.asleep:
+        if self._context.course.life.state is State.DORMANT:
             self._subscribers.tell_missed(self._server, self._lost)
 
     def open(self) -> None:

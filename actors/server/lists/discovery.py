@@ -16,6 +16,7 @@ from actors.catalogue.lists.pages import ListPage, read_page
 from actors.catalogue.offer import Offer
 from actors.kit import Pauses, is_want
 from actors.life.events import Discovered, Expired, Sleep, Wake
+from actors.life.states import State
 from actors.life.timers import Timer
 from actors.protocol.facts import Fact
 from actors.protocol.listing import Listed, PageArrived, PageSummary
@@ -138,7 +139,7 @@ class Discovery:
             if not link.talk.listing:  # what is being read now will do
                 self._begin(link)
                 self._processes.flush()
-        elif life.asleep:
+        elif life.state is State.DORMANT:
             self.looking = self._context.calls.total
             self._course.step(Wake())
         else:

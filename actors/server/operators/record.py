@@ -193,7 +193,7 @@ class Record:
         idle = life.serving and not calls.in_flight and not calls.waiting
         normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
         renewed = exit_.renewable and life.serving
-        failed = not normal and not renewed and (not life.draining or bool(life.reason))
+        failed = not normal and not renewed and (life.state is not State.DRAINING or bool(life.reason))
         installer = link.silent_installer if link is not None else None
         process = link is None or link.pid is not None
         self._note_end(life, exit_, calls.in_flight, failed=failed, process=process, installer=installer)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -338,12 +336,6 @@ def test_every_timer_that_starts_with_a_state_belongs_to_it() -> None:
 
 def test_the_document_has_the_diagram_that_the_code_draws() -> None:
     assert f"```mermaid\n{diagram.mermaid()}\n```" in DOCUMENT.read_text()
-
-
-@pytest.mark.process
-def test_the_diagram_is_printed_for_the_document() -> None:
-    printed = subprocess.run([sys.executable, "-m", diagram.__name__], capture_output=True, text=True, check=True)
-    assert printed.stdout == diagram.mermaid() + "\n"
 
 
 def test_the_document_explains_every_state_and_event() -> None:
