@@ -26,7 +26,6 @@ class Latest(Generic[T]):
         self._told: dict[Callable[[], None], None] = {}
 
     def set(self, value: T) -> None:
-        """Replace the value, wake everyone who waits, and tell everyone who is to be told."""
         self.value = value
         self.version += 1
         self._waiters.unpark_all()
@@ -67,7 +66,6 @@ class Feed(Generic[T]):
         return self._latest.value
 
     def append(self, event: T) -> None:
-        """Add an event; the oldest one goes when the feed is full."""
         self._events.append(event)
         self._latest.set(self._latest.value + 1)
 

@@ -20,7 +20,6 @@ class Directory(Generic[M]):
         self._absent: dict[str, Callable[[], SupervisorError]] = {}
 
     def find(self, name: str) -> Address[M] | None:
-        """Return the address of the running actor of that name, None if there is none now."""
         return self._addresses.get(name)
 
     def names(self) -> list[str]:
@@ -33,13 +32,11 @@ class Directory(Generic[M]):
             self._absent[name] = why
 
     def why_not(self, name: str) -> SupervisorError:
-        """Return the error for asking for a name that is not running now."""
         why = self._absent.get(name)
         return why() if why is not None else UnknownServer(f"there is no server {name[:80]!r}")
 
     @contextmanager
     def register(self, name: str, address: Address[M]) -> Iterator[None]:
-        """Be found under `name` for the block."""
         self._addresses[name] = address
         try:
             yield

@@ -60,11 +60,9 @@ class Outbox(Generic[T]):
         return messages
 
     def put_back(self, messages: list[T]) -> None:
-        """Put back what `take_all` gave, none of which has left."""
         self._waiting.extendleft(reversed(messages))
 
     def wake(self) -> None:
-        """Wake whoever takes: there is something to be said."""
         self._waiters.unpark_all()
 
     async def take(self, max_bytes: int) -> list[T]:
@@ -97,7 +95,6 @@ class Outbox(Generic[T]):
         return True
 
     def mark(self) -> Mark:
-        """Return the place of the message that will be put next."""
         return Mark(self, self.gone + len(self._sizes))
 
 

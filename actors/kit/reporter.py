@@ -26,7 +26,6 @@ class Reporter:
         self._wake = trio.Event()
 
     def report(self, fact: Any) -> None:
-        """Send a fact now, or as soon as there is room."""
         if self._address is None:
             return
         if not self._owed:

@@ -65,7 +65,6 @@ class Timers(Generic[N]):
         return name in self._timers
 
     def remaining_s(self, name: N) -> float | None:
-        """Return in how many seconds a timer of that name fires, None if there is none."""
         timer = self._timers.get(name)
         return None if timer is None else max(0.0, timer.moment - trio.current_time())
 

@@ -55,7 +55,6 @@ def is_want(error: BaseException) -> bool:
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Return the first exception of a group that is none itself, or the exception that was given."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -86,7 +85,6 @@ class Pauses:
         return pause / 2 + pause / 2 * random.random()
 
     def reset(self) -> None:
-        """Begin again: the attempt succeeded."""
         self._failures = 0
 
 

@@ -135,7 +135,6 @@ class ListWalk:
         self._arrived.discard(kind)
 
     def on_page(self, kind: Kind, page: PageSummary, now: float) -> tuple[Kind, bytes] | None:
-        """Take one page; return the next request of that kind, if any."""
         if page.failure:
             self.on_failure(kind, page.failure)
             return None
@@ -163,7 +162,6 @@ class ListWalk:
         return kind in self._open
 
     def give_up(self, seconds: float) -> None:
-        """End the walk: the server did not answer in time."""
         for kind in METHODS:
             if kind in self._open:
                 self.on_failure(kind, f"not answered within {seconds:g} s")

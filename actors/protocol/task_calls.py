@@ -90,7 +90,6 @@ class TaskCalls:
         return max((task.lifetime_s for task in self._open.values()), default=0.0)
 
     def on_agreement(self, capabilities: msgspec.Raw, era: Era) -> None:
-        """The server speaks this era, and may have declared tasks."""
         self._era, self.spoken = era, tasks.speaks(capabilities, era)
 
     # Requests -------------------------------------------------------------------------------------------------------

@@ -84,7 +84,6 @@ class ServerActor(Actor[ServerMessage]):
         return self._course.life
 
     def on_start(self) -> None:
-        """Start the task that carries facts to the registry, and watch over what is known."""
         self._server.discovery.restore()
         self.start_soon(self._reporter.run)
 

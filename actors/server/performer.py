@@ -103,7 +103,6 @@ class Performer:
         )
 
     def wake(self, *, urgent: bool) -> None:
-        """Bring the server up, unless it is up or on its way."""
         self.discovery.looking = None
         if urgent:
             self.processes.hurry()

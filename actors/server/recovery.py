@@ -103,8 +103,6 @@ class Recovery:
         return f": {life.reason}; {self._when(wait)}", wait
 
     def fail_waiting(self, life: Life, reason: str) -> None:
-        """Fail everybody who waits for a server that will not come up as it is now."""
-
         def error() -> SupervisorError:
             if life.over:
                 return ShuttingDown(f"server {self._server!r} was stopped", server=self._server)
@@ -130,7 +128,6 @@ class Recovery:
         return f"it is tried again in {wait_s:.0f} s" if by_itself else f"a call tries it again after {wait_s:.0f} s"
 
     def unavailable_error(self, life: Life) -> ServerGaveUp | LoginRequired:
-        """Return the error for a server that was given up, or that wants a login."""
         reason = life.reason
         if life.barred:
             return LoginRequired(f"server {self._server!r} wants a login: {reason}", server=self._server)

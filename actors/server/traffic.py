@@ -66,7 +66,6 @@ class Traffic:
         self._liveness = liveness
 
     def receive(self, received: Received) -> None:
-        """Take lines, and what comes in their place."""
         if (link := self._processes.link) is None:
             return
         link.read += len(received.lines)
@@ -177,7 +176,6 @@ class Traffic:
                 self._on_subscription(fact, link)
 
     async def _pause(self, over: PauseOver, seconds: float) -> None:
-        """Wait between two requests about a task that we drive."""
         await trio.sleep(seconds)
         await self._context.post.tell(over)
 

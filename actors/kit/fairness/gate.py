@@ -84,7 +84,6 @@ class Gate:
             turn.granted.set()
 
     def _first(self) -> Turn | None:
-        """Return who may have a place now."""
         if self._free <= 0:
             return None
         urgent = next((turn for turn in self.waiting if turn.urgent), None)

@@ -39,7 +39,6 @@ def id_of(params: msgspec.Raw) -> str:
 
 
 def _elicitations_of(error: ErrorObject) -> list[dict[str, msgspec.Raw]]:
-    """Return the params of the questions that an error has in it."""
     if error.code != URL_ELICITATION_REQUIRED or len(error.data) > MAX_ERROR_BYTES:
         return []
     return json.read_or(json.OBJECTS, json.at(error.data, "elicitations"), [])
@@ -70,7 +69,6 @@ class Visits:
         return len(self._begun)
 
     def give(self, id_: str, visitor: Visitor, call: int, now: float) -> None:
-        """A client was given an id, during this call."""
         self._expire(now)
         self._begun[id_, visitor] = now
         self._begun.move_to_end((id_, visitor))

@@ -146,7 +146,6 @@ def decode_error(raw: msgspec.Raw) -> ErrorObject:
 
 
 def _words_of(error: msgspec.Raw) -> str:
-    """Return what a malformed error says, as far as it says it in words."""
     words = json.text_at(error), json.text_at(error, "code"), json.text_at(error, "message")
     said = " ".join(word[:_MAX_SAID_CHARS] for word in words if word)
     return f": {said}" if said else ""
@@ -167,7 +166,6 @@ def notification(method: str, params: bytes | None = None) -> bytes:
 
 
 def success(id_: bytes, result: bytes) -> bytes:
-    """Return the bytes of an answer; `result` is passed through as it is."""
     return b"".join([b'{"jsonrpc":"2.0","id":', id_, b',"result":', result, b"}"])  # copied once
 
 

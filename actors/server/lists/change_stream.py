@@ -71,7 +71,6 @@ class ChangeStream:
         self._lost = set()
 
     def on_missed(self) -> None:
-        """The server could not tell of changes for a while."""
         self._unheard = False
         self._discovery.on_missed()
         self._subscribers.tell_missed(self._server, self._subscribers.uris(self._server))

@@ -56,7 +56,6 @@ class Discovery:
         return self._lists.known
 
     def read(self) -> None:
-        """Begin to read the lists, or note that they must be read again."""
         link = self._processes.link
         if link is None or not self._course.life.listable:
             return
@@ -125,7 +124,6 @@ class Discovery:
     # Looking again --------------------------------------------------------------------------------------------------
 
     def restore(self) -> None:
-        """Note how old the lists of an earlier run are, and be told when they are due."""
         self._lists.restore(trio.current_time(), self._context.shared.clock())
         self._watch(awake=False)
 

@@ -135,7 +135,6 @@ class Lists:
         self._task_only = frozenset(tool.name for tool in tools if tool.needs_task)
 
     def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
-        """Return which arguments of a tool the head of a call repeats."""
         return self._mirrors.get(tool, ())
 
     def needs_task(self, tool: str) -> bool:

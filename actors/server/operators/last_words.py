@@ -83,7 +83,6 @@ def _forwards(lines: list[str]) -> str:
 
 
 def _backwards(lines: list[str]) -> str:
-    """Return as many of the last lines as fit, at least one."""
     first = max(0, len(lines) - 1)
     while first and len(" | ".join(lines[first - 1 :])) <= MAX_WORDS_CHARS:
         first -= 1

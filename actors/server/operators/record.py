@@ -116,7 +116,6 @@ class Record:
         self._reporter.report(ServerChanged(status=status, previous=status.state, reason=""))
 
     def wait(self, status: ServerStatus, delay_s: float) -> None:
-        """Tell that the server is started again after a while."""
         self._journal.note(f"started again in {delay_s:.1f} s" if delay_s else "started again at once")
         self.update(status)
 

@@ -144,7 +144,6 @@ class Incarnation:
         await self._post.tell(end or self._cut_short())
 
     def _cut_short(self) -> LastWord:
-        """What to report of a process that was killed, or not even started."""
         if self.connection is not None:
             return ProcessExit(self.number, self._with_last_words(Exit(), self.connection))
         if self._asked:
