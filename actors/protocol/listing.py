@@ -23,6 +23,7 @@ METHODS: dict[Kind, str] = {
     "templates": "resources/templates/list",
     "prompts": "prompts/list",
 }
+LISTED_BY: dict[str, Kind] = {method: kind for kind, method in METHODS.items()}
 MEMBERS: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resourceTemplates"}
 """What the list is called in a result."""
 CAPABILITIES: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resources"}

@@ -1,12 +1,32 @@
-"""One request for a server: what the client asked for, as far as a server gets it, and how its answer is wanted."""
+"""One request for a server: what the client asked for, as far as a server gets it, and how its answer is wanted.
+
+Its params are taken apart as little as that needs.
+"""
 
 from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
 
 import msgspec
 
 from actors.catalogue.offer import Tool
+from actors.codes import NAMED_BY
+from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod
 from actors.protocol.agreement.versions import Era
+from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
+from actors.protocol.wire import json
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.host.loop.workbench import Workbench
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.tasks import HeldTask
+
+NO_META: Final = msgspec.Raw(b"")
+MAX_NAME_CHARS: Final = 8192
+PARAMS_COST: Final = 64
+"""So many bytes of params, or of contents, cost as much as one that a model wrote."""
+METHOD: Final = re.compile(r"[A-Za-z0-9_$.-]+(?:/[A-Za-z0-9_$.-]+)*")
+MAX_METHOD_CHARS: Final = 128
 
 
 class ServerRequest(msgspec.Struct, frozen=True):
@@ -38,3 +58,72 @@ class ServerRequest(msgspec.Struct, frozen=True):
     """See `CallServer`."""
     task: HeldTask | None = None
     """The task that it is about."""
+
+
+class Parts(NamedTuple):
+    """The params of a request: JSON members without braces, `_meta` and `task`, both of these, and what it is about.
+
+    `task` is what a call of a tool says of the task that it shall be; empty if it says nothing.
+    """
+
+    members: bytes
+    meta: msgspec.Raw
+    name: str
+    task: msgspec.Raw = NO_META
+
+
+def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Parts:
+    """Return the parts of params, which are an object or empty, without what belongs to a `retry`, if it is one.
+
+    Raises `InvalidArguments`.
+    """
+    text = bytes(params)
+    if not text:
+        return Parts(b"", NO_META, "")
+    # A key may be spelled in another way, but that takes an escape.
+    if method not in NAMED_BY and b'"_meta"' not in text and b"\\" not in text:
+        return Parts(text.strip()[1:-1].strip(), NO_META, "")
+    return parts_from(method, members_of(params), retry)
+
+
+def parts_from(method: str, members: dict[str, msgspec.Raw], retry: Retry | None = None) -> Parts:
+    """Return the parts of these members, which are taken apart themselves; see `parts_of`."""
+    meta = members.pop("_meta", NO_META)
+    if retry is not None:
+        members.pop(RESPONSES, None)
+        members.pop(STATE, None)
+    task = members.pop("task", NO_META) if method == "tools/call" else NO_META
+    return Parts(encode(members)[1:-1], meta, text_of(members.get(NAMED_BY.get(method, "")))[:MAX_NAME_CHARS], task)
+
+
+async def named_params(bench: Workbench, exchange: Exchange, member: str) -> tuple[dict[str, msgspec.Raw], str]:
+    """Return the params of a request, and what they are about. Raises `InvalidArguments`."""
+    params = exchange.params
+    members = await bench.run(len(params) // PARAMS_COST, members_of, params)
+    name = text_of(members.get(member))
+    if not name:
+        raise MalformedRequest(f"{exchange.method}: params need a {member!r}")
+    return members, name
+
+
+def members_of(params: msgspec.Raw, what: str = "'params'") -> dict[str, msgspec.Raw]:
+    """Return the members of params, or of `what` is in them, each as it was written. Raises `InvalidArguments`."""
+    try:
+        return json.read(json.MEMBERS, params) if bytes(params) else {}
+    except json.UnreadableJson:
+        raise InvalidArguments(f"{what} must be an object") from None
+
+
+def text_of(value: msgspec.Raw | None) -> str:
+    """Return the value of a JSON string; empty for anything else: the server may judge it."""
+    return json.read_or(json.STRING, b"" if value is None else value, "")
+
+
+def is_method(method: str) -> bool:
+    """Say whether a name can be that of a method of a server: it is written into heads of HTTP, too."""
+    return len(method) <= MAX_METHOD_CHARS and METHOD.fullmatch(method) is not None
+
+
+def unknown_method(exchange: Exchange) -> UnknownMethod:
+    version = exchange.client.version
+    return UnknownMethod(f"there is no method {exchange.method[:100]!r} here, in protocol version {version}")

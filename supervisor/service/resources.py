@@ -10,12 +10,13 @@ URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import trio
 
 from actors.catalogue.names.naming import resource_path, resource_uri
+from actors.catalogue.names.resolution import Meaning
 from actors.errors import InvalidArguments, ProtocolViolation
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
@@ -23,127 +24,132 @@ from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.arguments import resources
-from supervisor.metatools.lenient_json import EMPTY
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
-from supervisor.service.lookup.lookup import Lookup
-from supervisor.service.request import ServerRequest
+from supervisor.service.lookup.visible import Visible
+from supervisor.service.request import PARAMS_COST, ServerRequest, members_of, named_params, parts_from, text_of
 
-NO_META = msgspec.Raw(b"")
 MAX_COMPLETED_BYTES = 65_536
-READ_COST = 64
-"""So many bytes of contents cost as much as one that a model wrote."""
-
-
-class _Read(msgspec.Struct):
-    uri: str
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
-
-
-class _Get(msgspec.Struct):
-    name: str
-    arguments: msgspec.Raw = EMPTY
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
-
-
-class _Complete(msgspec.Struct):
-    ref: dict[str, Any]
-    argument: dict[str, Any]
-    context: msgspec.Raw = msgspec.Raw(b"")
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
+_KNOWN = {
+    "resources/read": {"uri", "_meta"},
+    "prompts/get": {"name", "arguments", "_meta"},
+    "completion/complete": {"ref", "argument", "context", "_meta"},
+}
+"""What is passed on of the params, at the door of the meta-tools."""
 
 
 class _Contents(msgspec.Struct):
     contents: list[msgspec.Raw] = []
 
 
-class Reading:
-    """Answers the methods that name a resource or a prompt."""
+class Naming(Protocol):
+    """What names mean at a door: a server, and its own name. `since` is when the request came, by the trio clock."""
 
-    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench) -> None:
+    async def prompt(self, client: Client, name: str, since: float) -> Meaning:
+        """Raises `UnknownPrompt`, and why a server cannot be asked. A checkpoint if it waits for anything."""
+
+    async def resource(self, client: Client, uri: str, since: float) -> Meaning:
+        """Raises `RemoteError` in the codes of the client's era, and as `prompt` does."""
+
+
+class Reading:
+    """Answers the methods that name a resource or a prompt.
+
+    `transparent`: all params reach the server, and its errors the clients of its era as they are.
+    """
+
+    def __init__(
+        self, visible: Visible, forward: Forwarder, bench: Workbench, naming: Naming, *, transparent: bool = False
+    ) -> None:
+        self._visible = visible
         self._forward = forward
-        self._lookup = lookup
         self._bench = bench
+        self._naming = naming
+        self._transparent = transparent
+        self.methods = {
+            "resources/read": self._read_resource,
+            "prompts/get": self._get_prompt,
+            "completion/complete": self._complete,
+        }
 
     async def for_model(self, exchange: Exchange, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
         uri = await self._bench.run(len(arguments), resources.read_resource, arguments)
-        server, _, body = await self._read(exchange, uri, meta, era="legacy")
-        return await self._bench.run(len(body) // READ_COST, _for_model, server, body)
+        server, _, body = await self._read(exchange, uri, {"_meta": meta}, era="legacy")
+        return await self._bench.run(len(body) // PARAMS_COST, _for_model, server, body)
 
-    async def read(self, exchange: Exchange) -> bytes:
-        """`resources/read`: contents under the URIs of `resources/list`, unless it was asked with the server's own."""
-        said, params, era = "resources/read: params need a 'uri'", exchange.params, exchange.client.era
-        wanted: _Read = await self._bench.run(len(params) // READ_COST, read_params, params, _Read, said)
-        server, own, body = await self._read(exchange, wanted.uri, wanted.meta, era=era)
-        renamed = own != wanted.uri
-        return await self._bench.run(len(body) // READ_COST, as_read, server, body, era, renamed)
+    async def _read_resource(self, exchange: Exchange) -> bytes:
+        """Return contents under the URIs of `resources/list`, unless it was asked with the server's own."""
+        members, uri = await named_params(self._bench, exchange, "uri")
+        era = exchange.client.era
+        server, own, body = await self._read(exchange, uri, members, era=era)
+        return await self._bench.run(len(body) // PARAMS_COST, _as_read, server, body, era, own != uri)
 
-    async def _read(self, exchange: Exchange, uri: str, meta: msgspec.Raw, *, era: Era) -> tuple[str, str, bytes]:
+    async def _read(
+        self, exchange: Exchange, uri: str, members: dict[str, msgspec.Raw], *, era: Era
+    ) -> tuple[str, str, bytes]:
         since = trio.current_time()
-        server, own = await self._lookup.resource(exchange.client, uri, since)
-        members = b'"uri":' + encode(own)
-        body = await self._forward.ask(
-            exchange,
-            ServerRequest(server, "resources/read", members, meta, name=own, since=since, era=era, uri=uri[:8192]),
-        )
+        server, own = await self._naming.resource(exchange.client, uri, since)
+        members["uri"] = msgspec.Raw(encode(own))
+        body = await self._ask(exchange, "resources/read", server, members, since, name=own, uri=uri[:8192], era=era)
         return server, own, body
 
-    async def get_prompt(self, exchange: Exchange) -> bytes:
-        """`prompts/get`."""
+    async def _get_prompt(self, exchange: Exchange) -> bytes:
         since = trio.current_time()
-        said, params = "prompts/get: params need a 'name'", exchange.params
-        wanted: _Get = await self._bench.run(len(params) // READ_COST, read_params, params, _Get, said)
-        server, name = await self._lookup.prompt(exchange.client, wanted.name, since)
-        members = b'"name":' + encode(name)
-        if bytes(wanted.arguments) not in (b"{}", b"null"):
-            members += b',"arguments":' + bytes(wanted.arguments)
-        return await self._forward.ask(
-            exchange, ServerRequest(server, "prompts/get", members, wanted.meta, name=name, since=since)
-        )
+        members, name = await named_params(self._bench, exchange, "name")
+        server, own = await self._naming.prompt(exchange.client, name, since)
+        members["name"] = msgspec.Raw(encode(own))
+        if not self._transparent and bytes(members.get("arguments", b"null")) in (b"{}", b"null"):
+            members.pop("arguments", None)
+        return await self._ask(exchange, "prompts/get", server, members, since, name=own)
 
-    async def complete(self, exchange: Exchange) -> bytes:
-        """`completion/complete`, for an argument of a prompt or of a resource template."""
-        params = exchange.params
-        if len(params) > MAX_COMPLETED_BYTES:
+    async def _complete(self, exchange: Exchange) -> bytes:
+        """Complete an argument of a prompt or of a resource template."""
+        since, params, client = trio.current_time(), exchange.params, exchange.client
+        if len(params) > MAX_COMPLETED_BYTES and not self._transparent:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
-        since = trio.current_time()
-        wanted: _Complete = read_params(params, _Complete, "completion/complete: params need 'ref' and 'argument'")
-        server, ref = await self._resolve_ref(exchange.client, wanted.ref, since)
-        members = b'"ref":' + encode(ref) + b',"argument":' + encode(wanted.argument)
-        if bytes(wanted.context):
-            members += b',"context":' + bytes(wanted.context)
-        return await self._forward.ask(
-            exchange, ServerRequest(server, "completion/complete", members, wanted.meta, since=since)
-        )
+        members = members_of(params)
+        ref = json.read_or(json.MEMBERS, members.get("ref", b""), {})
+        kind, name, uri = (text_of(ref.get(member)) for member in ("type", "name", "uri"))
+        if kind == "ref/prompt" and name:
+            server, own = await self._naming.prompt(client, name, since)
+            renamed = {**ref, "name": own}
+        elif kind == "ref/resource" and uri:
+            server, own = await self._naming.resource(client, uri, since)
+            renamed = {**ref, "uri": own}
+        else:
+            wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
+            raise InvalidArguments(f"completion/complete: {wrong}")
+        members["ref"] = msgspec.Raw(encode(renamed))
+        return await self._ask(exchange, "completion/complete", server, members, since)
 
-    async def _resolve_ref(self, client: Client, ref: Mapping[str, Any], since: float) -> tuple[str, dict[str, Any]]:
-        """Return the server a reference is about, and the reference in that server's words."""
-        kind, name, uri = ref.get("type"), ref.get("name"), ref.get("uri")
-        if kind == "ref/prompt" and isinstance(name, str):
-            server, own = await self._lookup.prompt(client, name, since)
-            return server, {**ref, "name": own}
-        if kind == "ref/resource" and isinstance(uri, str):
-            server, own = await self._lookup.resource(client, uri, since)
-            return server, {**ref, "uri": own}
-        wrong = "'ref' must be a 'ref/prompt' with a 'name' or a 'ref/resource' with a 'uri'"
-        raise InvalidArguments(f"completion/complete: {wrong}")
+    async def _ask(
+        self, exchange: Exchange, method: str, server: str, members: dict[str, msgspec.Raw], since: float, **more: Any
+    ) -> bytes:
+        entry = self._visible.now(exchange.client.principal).entries.get(server)
+        if self._transparent:
+            more["written"] = entry.offer.era if entry is not None else None
+        else:
+            members = {name: value for name, value in members.items() if name in _KNOWN[method]}
+        rest = parts_from(method, members, exchange.retry)
+        request = ServerRequest(server, method, rest.members, rest.meta, since=since, **more)
+        return await self._forward.ask(exchange, request)
 
 
 def _for_model(server: str, body: bytes) -> bytes:
     contents = _contents(server, body)
     blocks = _array(_block(server, item) for item in contents)
-    structured = with_contents(body, _array(_with_own_name(server, item, resource_path) for item in contents))
+    structured = _with_contents(body, _array(_with_own_name(server, item, resource_path) for item in contents))
     return b"".join([b'{"content":', *blocks, b',"structuredContent":', structured, b"}"])
 
 
-def as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
+def _as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
     """Return the result of `resources/read` for what a server answered, its URIs `renamed` to `mcp://server/uri`."""
     contents = _array(
         _with_own_name(server, item, resource_uri) if renamed else item for item in _contents(server, body)
     )
-    return with_contents(body, contents, era)
+    return _with_contents(body, contents, era)
 
 
 class _Parts(list[bytes]):
@@ -192,7 +198,7 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     return {"type": "resource", "resource": _with_own_name(server, item, resource_uri)}
 
 
-def with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
+def _with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
     """Return a server's answer with other contents; everything else of it stays as and where it is."""
     members: dict[str, Any] = {**json.MEMBERS.decode(body), "contents": contents}
     if era == "modern":  # nothing is known about who else may see it
@@ -209,11 +215,3 @@ def _with_own_name(server: str, item: Mapping[str, msgspec.Raw], name: Callable[
 
 def _text(raw: msgspec.Raw) -> str:
     return str(json.read_or(json.VALUE, raw, ""))
-
-
-def read_params(params: msgspec.Raw, type_: type[Any], wrong: str) -> Any:
-    """Return the params of a method as a struct. Raises `InvalidArguments` with what is expected."""
-    try:
-        return json.read(msgspec.json.Decoder(type_), params)
-    except json.UnreadableJson:
-        raise InvalidArguments(wrong) from None

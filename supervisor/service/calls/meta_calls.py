@@ -48,7 +48,8 @@ from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.introduction.instructions import Introduction
 from supervisor.service.lookup.visible import Visible
-from supervisor.service.resources import NO_META, Reading
+from supervisor.service.request import NO_META
+from supervisor.service.resources import Reading
 
 ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""

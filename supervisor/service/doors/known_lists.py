@@ -13,14 +13,12 @@ import msgspec
 
 from actors.catalogue.offer import Offer
 from actors.errors import InvalidArguments
-from actors.protocol.listing import CAPABILITIES, MEMBERS, METHODS, Kind, capability_names
+from actors.protocol.listing import CAPABILITIES, MEMBERS, Kind, capability_names
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.fitting.tool_definitions import fit
 
-KINDS: Final[dict[str, Kind]] = {method: kind for kind, method in METHODS.items()}
-"""What each method lists."""
 OURS: Final = "mcpvisor:known:"
 _OURS: Final = re.compile(rf"{OURS}([0-9]{{1,8}})")
 PAGE_SIZE: Final = 500

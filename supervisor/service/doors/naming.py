@@ -1,19 +1,38 @@
-"""The names of everything there is now: made anew when a list changed, and kept until then."""
+"""What everything is called at the door of all servers, and what a name means there.
+
+A definition is its server's own, under another name, and its `_meta` says whose it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
 
+import msgspec
+
+from actors.catalogue.names.naming import URI_SCHEME, resource_uri, split_resource
+from actors.catalogue.names.resolution import Ambiguous, Meaning, Resolved
+from actors.catalogue.names.uris import resolve_bare
+from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.errors import UnknownTool
-from supervisor.host.loop.workbench import Workbench
+from actors.errors import UnknownPrompt, UnknownTool
+from actors.protocol.listing import Kind
+from actors.protocol.wire import json
+from supervisor.host.loop.workbench import beside
+from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.servers.availability import unlisted_of
 from supervisor.metatools.texts import clean
-from supervisor.service.doors.definitions import Names, names_of
-from supervisor.service.doors.namespaced import SEPARATOR, name_for
-from supervisor.service.lookup.lookup import refuse_barred
+from supervisor.service.client import Client
+from supervisor.service.doors.namespaced import SEPARATOR, Namespace, Uris, name_for
+from supervisor.service.fitting.relay import not_found
+from supervisor.service.fitting.tool_definitions import fit
+from supervisor.service.lookup.lookup import ambiguous, refuse_barred
+from supervisor.service.parts import ServiceParts
 
+SERVER_KEY: Final = "mcpvisor/server"
+NAME_KEY: Final = "mcpvisor/name"
+"""Members of `_meta`: the server, and what it calls this itself (a tool, a prompt, a URI)."""
 MAX_NAME_SHOWN: Final = 100
 _NAME_COST: Final = 8
 """A name costs as much as so many bytes that a model wrote."""
@@ -22,11 +41,61 @@ _LISTS: Final = ("tools", "prompts", "resources", "templates")
 Lists = dict[str, tuple[tuple[object, ...], ...]]
 
 
-class CurrentNames:
-    """Names for the newest catalogue that was asked about."""
+class Names(msgspec.Struct, frozen=True):
+    """The names of everything at one moment."""
 
-    def __init__(self, bench: Workbench) -> None:
-        self._bench = bench
+    tools: Namespace
+    prompts: Namespace
+    uris: Uris
+
+    def definition_of(self, version: str, server: str, item: Tool | Prompt | Resource) -> dict[str, Any]:
+        """Return the definition of what a server offers for clients of a revision, under its name here.
+
+        All else is the server's own, as far as such clients take it.
+        """
+        kind: Kind = "resources"
+        if isinstance(item, Tool):
+            kind = "tools"
+            member, name, own = "name", self.tools.name_of(server, item.name), item.name
+        elif isinstance(item, Prompt):
+            kind = "prompts"
+            member, name, own = "name", self.prompts.name_of(server, item.name), item.name
+        elif item.template:  # nobody knows whose URIs fit it
+            member, name, own = "uriTemplate", resource_uri(server, item.uri), item.uri
+        else:
+            member, name, own = "uri", self.uris.name_of(server, item.uri), item.uri
+        definition: dict[str, Any] = dict(fit(json.MEMBERS.decode(item.definition), kind, version))
+        definition[member] = name
+        definition["_meta"] = self._meta(server, own, definition.get("_meta"))
+        return definition
+
+    def _meta(self, server: str, own: str, meta: msgspec.Raw | None) -> Any:
+        ours = {SERVER_KEY: server, NAME_KEY: own}
+        if meta is None:
+            return ours
+        rewritten = rewrite_meta(server, meta, self.uris.name_of)
+        try:
+            members = rewritten if isinstance(rewritten, dict) else json.read(json.MEMBERS, meta)
+        except json.UnreadableJson:  # no object: it is the server's mistake, and stays it
+            return meta
+        return {**members, **ours}
+
+
+def names_of(entries: Mapping[str, Entry]) -> Names:
+    """Return the names of everything that servers offer; 10 ms for a thousand names, in which others have no turn."""
+    offers = {server: entry.offer for server, entry in entries.items()}
+    return Names(
+        Namespace({server: [tool.name for tool in offer.tools] for server, offer in offers.items()}),
+        Namespace({server: [prompt.name for prompt in offer.prompts] for server, offer in offers.items()}),
+        Uris({server: [each.uri for each in (*offer.resources, *offer.templates)] for server, offer in offers.items()}),
+    )
+
+
+class CurrentNames:
+    """Names for the newest catalogue that was asked about: made anew when a list changed. Implements `Naming`."""
+
+    def __init__(self, parts: ServiceParts) -> None:
+        self._parts = parts
         self._entries: Mapping[str, Entry] = {}
         self._lists: Lists = {}
         self._made = names_of({})
@@ -41,9 +110,55 @@ class CurrentNames:
             made = self._made
         else:
             weight = _NAME_COST * sum(len(each) for of_server in lists.values() for each in of_server)
-            made = await self._bench.run(weight, names_of, entries)
+            made = await self._parts.bench.run(weight, names_of, entries)
         self._made, self._lists, self._entries = made, lists, entries
         return made
+
+    async def tool(self, client: Client, name: str, since: float) -> tuple[Entry, Tool]:
+        """Raises `UnknownTool`, and what `Arrival.of` raises."""
+        seen, meaning = await self._meant(client, lambda names: names.tools, name, since)
+        if meaning is None:
+            raise await beside(partial(_unknown_tool, seen, await self.of(seen), name))
+        server, own = meaning
+        return seen.entries[server], seen.entries[server].tools[own]
+
+    async def prompt(self, client: Client, name: str, since: float) -> Meaning:
+        _, meaning = await self._meant(client, lambda names: names.prompts, name, since)
+        if meaning is None:
+            raise UnknownPrompt(f"there is no prompt {clean(name[:100])!r}; prompts/list tells which there are")
+        return meaning
+
+    async def _meant(
+        self, client: Client, kind: Callable[[Names], Namespace], name: str, since: float
+    ) -> tuple[Catalogue, Meaning | None]:
+        """Return what a name means; a server that it begins with, and of which nothing is known, is waited for."""
+        seen = self._parts.visible.now(client.principal)
+        meaning = kind(await self.of(seen)).meaning_of(name)
+        server = seen.names.literal(name.partition(SEPARATOR)[0])
+        if meaning is None and server is not None and server not in seen.entries:
+            await self._parts.arrival.of(server, client.principal, since + self._parts.forward.timeout_s(server))
+            seen = self._parts.visible.now(client.principal)
+            meaning = kind(await self.of(seen)).meaning_of(name)
+        return seen, meaning
+
+    async def resource(self, client: Client, uri: str, since: float) -> Meaning:
+        """Return whose resource a URI is: of the server that it names, listed or not, or the only one that has it."""
+        del since  # no server is waited for
+        seen = self._parts.visible.now(client.principal)
+        if uri.startswith(URI_SCHEME):
+            called, own = split_resource(uri) or ("", "")
+            server = seen.names.literal(called)
+            if server is not None:
+                return server, own
+        else:
+            offers = {server: entry.offer for server, entry in seen.entries.items()}
+            match await beside(partial(resolve_bare, uri, offers)):
+                case Resolved(server=server, name=own):
+                    return server, own
+                case Ambiguous(readings=readings):
+                    raise ambiguous(uri, readings, resource_uri)
+        text = f"there is no resource {clean(uri[:200])!r}; resources/list tells which there are"
+        raise not_found(client.era, text, uri)
 
 
 def _same(before: Lists, after: Lists) -> bool:
@@ -53,7 +168,7 @@ def _same(before: Lists, after: Lists) -> bool:
     )
 
 
-def unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
+def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
     """Return the error for a name that means nothing, with the nearest that mean something."""
     server = seen.names.literal(name.partition(SEPARATOR)[0])
     if server is not None and (entry := seen.entries.get(server)) is not None:

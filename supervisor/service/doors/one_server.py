@@ -20,6 +20,7 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES, subscribable
+from actors.protocol.listing import LISTED_BY
 from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools.servers.availability import refusal
@@ -27,17 +28,16 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists, task_requests
-from supervisor.service.doors.requests import Parts, is_method, parts_of
-from supervisor.service.doors.task_requests import takes_task, with_task
+from supervisor.service.doors.task_requests import request_of
 from supervisor.service.doors.tool_failures import run_shown
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.lookup.lookup import refuse_barred
 from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions
-from supervisor.service.request import ServerRequest
+from supervisor.service.request import Parts, is_method, parts_of, unknown_method
 
-CACHED: Final = frozenset({*known_lists.KINDS, "resources/read"})
+CACHED: Final = frozenset({*LISTED_BY, "resources/read"})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
 NOT_PASSED: Final = frozenset({"logging/setLevel", "tasks/list", *OF_RESOURCES})
 """What needs more than one request and its answer: a session of the client, with which the server has none. Tasks of
@@ -74,12 +74,12 @@ class OneServer:
             case "resources/subscribe" | "resources/unsubscribe", "legacy":
                 return await self._parts.subscriptions.perform(exchange, self.subscribe)
             case ("initialize" | "server/discover" | "ping", _):
-                raise _unknown_method(exchange)
+                raise unknown_method(exchange)
             case _ if method in OF_ONE:
                 return await task_requests.perform(self._parts, exchange, self._server)
         if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
-            raise _unknown_method(exchange)
-        known = await self._known_page(exchange) if method in known_lists.KINDS else None
+            raise unknown_method(exchange)
+        known = await self._known_page(exchange) if method in LISTED_BY else None
         return await self._passed_on(exchange) if known is None else known
 
     async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
@@ -107,7 +107,7 @@ class OneServer:
 
     async def _known_page(self, exchange: Exchange) -> bytes | None:
         """Return a page of a list from what is known; None if the server has to be asked."""
-        kind, principal = known_lists.KINDS[exchange.method], exchange.client.principal
+        kind, principal = LISTED_BY[exchange.method], exchange.client.principal
         position = known_lists.position_of(exchange.params)
         if position is None:
             return None
@@ -150,30 +150,9 @@ class OneServer:
         """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""
         client, method = exchange.client, exchange.method
         entry = await self._entry(client)
-        written = entry.offer.era
-        as_task = takes_task(client, entry.offer, parts.task)
-        body = await self._parts.forward.ask(
-            exchange,
-            ServerRequest(
-                self._server,
-                method,
-                with_task(parts.members, parts.task) if as_task else parts.members,
-                parts.meta,
-                name=parts.name,
-                since=since,
-                uri=parts.name if method == "resources/read" else "",
-                written=written,
-                labelled=False,
-                tool=entry.tools.get(parts.name) if method == "tools/call" else None,
-                as_task=as_task and method == "tools/call",
-            ),
-        )
-        if method in known_lists.KINDS:
-            kind = known_lists.KINDS[method]
+        request = request_of(exchange, entry, parts, since, labelled=False)
+        body = await self._parts.forward.ask(exchange, request)
+        if method in LISTED_BY:
+            kind = LISTED_BY[method]
             body = await self._parts.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)
-        return with_lifetime(body, written) if client.era == "modern" and method in CACHED else body
-
-
-def _unknown_method(exchange: Exchange) -> UnknownMethod:
-    version = exchange.client.version
-    return UnknownMethod(f"there is no method {exchange.method[:100]!r} here, in protocol version {version}")
+        return with_lifetime(body, entry.offer.era) if client.era == "modern" and method in CACHED else body

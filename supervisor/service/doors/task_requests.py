@@ -12,17 +12,17 @@ import msgspec
 import trio
 
 from actors.catalogue.offer import Offer
+from actors.catalogue.snapshot import Entry
 from actors.codes import MISSING_CAPABILITY
-from actors.errors import MalformedRequest, SupervisorError, UnknownMethod
+from actors.errors import SupervisorError
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import EXTENSION, GET, METHODS, RESULT, SINCE
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.labels import label_result
 from supervisor.service.client import Client
-from supervisor.service.doors.requests import NO_META, members_of, text_of
 from supervisor.service.parts import ServiceParts
-from supervisor.service.request import ServerRequest
+from supervisor.service.request import MAX_NAME_CHARS, NO_META, Parts, ServerRequest, named_params, unknown_method
 from supervisor.service.tasks import HeldTask
 
 _READ_COST: Final = 16
@@ -37,35 +37,48 @@ class TasksNotDeclared(SupervisorError):
     kind = "capability"
 
 
-def takes_task(client: Client, offer: Offer | None, wanted: msgspec.Raw) -> bool:
+def takes_task(client: Client, offer: Offer, wanted: msgspec.Raw) -> bool:
     """Say whether a client may get a task in place of a result. `wanted`: what a legacy one says of the task."""
-    if offer is None or offer.era != client.era or not tasks.speaks(offer.capabilities, offer.era):
+    if offer.era != client.era or not tasks.speaks(offer.capabilities, offer.era):
         return False
     if client.era == "modern":
         return tasks.speaks(client.capabilities, "modern")
     return client.version >= SINCE and bytes(wanted)[:1] == b"{"
 
 
-def with_task(members: bytes, wanted: msgspec.Raw) -> bytes:
-    """Return the members of the params of a call that a legacy client wants as a task; as they are if it does not."""
-    return b'%b%b"task":%b' % (members, b"," if members else b"", bytes(wanted)) if bytes(wanted) else members
+def request_of(exchange: Exchange, entry: Entry, parts: Parts, since: float, *, labelled: bool = True) -> ServerRequest:
+    """Return a request as it goes to a server; a call of a tool as a task where its client may get one."""
+    method, members = exchange.method, parts.members
+    calls = method == "tools/call"
+    as_task = calls and takes_task(exchange.client, entry.offer, parts.task)
+    if as_task and bytes(parts.task):
+        members = b'%b%b"task":%b' % (members, b"," if members else b"", bytes(parts.task))
+    return ServerRequest(
+        entry.server,
+        method,
+        members,
+        parts.meta,
+        name=parts.name,
+        since=since,
+        uri=parts.name if method == "resources/read" else "",
+        written=entry.offer.era,
+        labelled=labelled,
+        tool=entry.tools.get(parts.name) if calls else None,
+        as_task=as_task,
+    )
 
 
 async def perform(parts: ServiceParts, exchange: Exchange, server: str | None = None) -> bytes:
     """Perform a request about a task, of one server or of any. Raises what `Forwarder.ask` does, and `UnknownTask`."""
     since, client, method = trio.current_time(), exchange.client, exchange.method
     if method not in METHODS[client.era] or client.version < SINCE:
-        raise UnknownMethod(f"there is no method {method!r} here, in protocol version {client.version}")
+        raise unknown_method(exchange)
     if client.era == "modern" and not tasks.speaks(client.capabilities, "modern"):
         required: dict[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
         raise TasksNotDeclared(f"{method}: the client did not declare {EXTENSION}", details=required)
-    params = exchange.params
-    members = await parts.bench.run(len(params) // _READ_COST, members_of, params)
+    members, name = await named_params(parts.bench, exchange, "taskId")
     meta = members.pop("_meta", NO_META)
-    name = text_of(members.get("taskId"))
-    if not name:
-        raise MalformedRequest(f"{method}: params need a 'taskId'")
-    task = parts.tasks.find(name, client.principal, client.era, server)
+    task = parts.tasks.find(name[:MAX_NAME_CHARS], client.principal, client.era, server)
     asked = encode({**members, "taskId": task.own})[1:-1]
     body = await parts.forward.ask(
         exchange,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from actors.catalogue.offer import Offer
@@ -44,21 +45,26 @@ class SelfDescription:
         self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
         self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
 
-    def initialize_result(self, client: Client) -> bytes:
-        return encode(
-            {
-                "protocolVersion": client.version,
-                "capabilities": self._capabilities(client.version, client.principal),
-                "serverInfo": self._info,
-                "instructions": self._instructions(client.principal),
-            }
-        )
-
-    def discover_result(self, client: Client) -> bytes:
-        capabilities = self._capabilities(client.version, client.principal)
-        said = self._instructions(client.principal)
-        result = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities, "instructions": said}
-        return self.fit(client, encode(result), cacheable=True)
+    def answer(self, client: Client, method: str) -> bytes | None:
+        """Return the answer to what is asked of us alone; None for any other method."""
+        capabilities = partial(self._capabilities, client.version, client.principal)
+        match method:
+            case "initialize":
+                return encode(
+                    {
+                        "protocolVersion": client.version,
+                        "capabilities": capabilities(),
+                        "serverInfo": self._info,
+                        "instructions": self._instructions(client.principal),
+                    }
+                )
+            case "server/discover":
+                said = self._instructions(client.principal)
+                body = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities(), "instructions": said}
+                return self.fit(client, encode(body), cacheable=True)
+            case "ping":
+                return b"{}"
+        return None
 
     def fit(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
         """Return a result that we made, with the members its era wants."""

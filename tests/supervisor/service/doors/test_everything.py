@@ -17,8 +17,8 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.doors.definitions import NAME_KEY, SERVER_KEY
 from supervisor.service.doors.everything import HOW
+from supervisor.service.doors.naming import NAME_KEY, SERVER_KEY
 from supervisor.service.port import Answer, Service, answer
 from tests.fakes import nasty_tools
 from tests.fakes.exchanges import exchange
@@ -301,6 +301,13 @@ async def test_templates_name_their_server_as_nobody_knows_whose_uris_fit() -> N
         ref = {"type": "ref/resource", "uri": "mcp://two/file:///{any}"}
         told = await rig.result(LEGACY, "completion/complete", {"ref": ref, "argument": {"name": "any", "value": ""}})
         assert told["got"] == {"type": "ref/resource", "uri": "file:///{any}"}
+
+
+async def test_a_long_uri_reaches_its_server_whole() -> None:
+    async with door({"one": Library()}) as rig:
+        uri = f"file:///{'a' * 9000}"
+        await rig.result(LEGACY, "resources/read", {"uri": f"mcp://one/{uri}"})
+        assert rig.arrived() == [("one", "resources/read", {"uri": uri})]
 
 
 @both

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import InvalidArguments
-from supervisor.service.doors.requests import Parts, is_method, members_of, parts_of, text_of
+from supervisor.service.request import Parts, is_method, members_of, parts_of, text_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -67,8 +67,8 @@ def test_what_is_no_object_is_refused() -> None:
         parts_of("tools/call", msgspec.Raw(b"[1]"))
 
 
-def test_a_text_is_cut_and_anything_else_is_none() -> None:
-    assert len(text_of(msgspec.Raw(json.dumps("a" * 10_000).encode()))) == 8192
+def test_a_name_is_cut_and_anything_else_is_none() -> None:
+    assert len(parts_of("prompts/get", msgspec.Raw(json.dumps({"name": "a" * 10_000}).encode())).name) == 8192
     assert text_of(None) == text_of(msgspec.Raw(b"{}")) == text_of(msgspec.Raw(b'"\xff"')) == ""
 
 
