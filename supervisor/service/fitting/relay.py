@@ -11,6 +11,7 @@ import re
 
 import msgspec
 
+from actors.catalogue.offer import NO_RAW
 from actors.codes import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -43,20 +44,15 @@ _RESERVED_PREFIX = re.compile(r"[^./]+\.(?:modelcontextprotocol|mcp)(?:\.[^/]*)?
 """A prefix whose second label is `modelcontextprotocol` or `mcp` is the protocol's own (basic/index, "_meta")."""
 
 
-class _Kind(msgspec.Struct):
-    kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b"null"))
+class _Result(msgspec.Struct):
+    """What of a result is looked at; empty where it is not there."""
 
-
-class _Lifetime(msgspec.Struct):
-    kind: msgspec.Raw = msgspec.field(name="resultType", default=msgspec.Raw(b'"complete"'))
-    ttl: msgspec.Raw = msgspec.field(name="ttlMs", default=msgspec.Raw(b""))
-    scope: msgspec.Raw = msgspec.field(name="cacheScope", default=msgspec.Raw(b""))
-
-
-class _Nullable(msgspec.Struct):
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=msgspec.Raw(b""))
-    failed: msgspec.Raw = msgspec.field(name="isError", default=msgspec.Raw(b""))
-    structured: msgspec.Raw = msgspec.field(name="structuredContent", default=msgspec.Raw(b""))
+    kind: msgspec.Raw = msgspec.field(name="resultType", default=NO_RAW)
+    ttl: msgspec.Raw = msgspec.field(name="ttlMs", default=NO_RAW)
+    scope: msgspec.Raw = msgspec.field(name="cacheScope", default=NO_RAW)
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_RAW)
+    failed: msgspec.Raw = msgspec.field(name="isError", default=NO_RAW)
+    structured: msgspec.Raw = msgspec.field(name="structuredContent", default=NO_RAW)
 
 
 class _Data(msgspec.Struct):
@@ -67,14 +63,7 @@ class _Required(msgspec.Struct):
     capabilities: dict[str, msgspec.Raw] = msgspec.field(name="requiredCapabilities", default_factory=dict)
 
 
-class _Failed(msgspec.Struct):
-    isError: bool = False
-
-
-_failed = msgspec.json.Decoder(_Failed)
-_kind = msgspec.json.Decoder(_Kind)
-_lifetime = msgspec.json.Decoder(_Lifetime)
-_nullable = msgspec.json.Decoder(_Nullable)
+_result = msgspec.json.Decoder(_Result)
 _required = msgspec.json.Decoder(_Required)
 _data = msgspec.json.Decoder(_Data)
 
@@ -91,14 +80,14 @@ def fit(result: Result, era: Era, server: str) -> bytes:
         raise ProtocolViolation(text, server=server, outcome="completed")
     if result.era == "legacy":
         return body if era == "legacy" else with_member(without(body, "resultType"), b'"resultType":"complete"')
-    kind = bytes(json.read_or(_kind, body, _Kind(msgspec.Raw(b"?"))).kind)
-    if kind not in (b'"complete"', b"null"):
+    kind = bytes(json.read_or(_result, body, _Result(msgspec.Raw(b"?"))).kind)
+    if kind not in (b'"complete"', b"null", b""):
         shown = kind[:40].decode(errors="replace")
         text = f"server {server!r} answered with a result of type {shown}, which this client cannot take"
         raise ServerError(text, server=server, outcome="unknown")
     if era == "legacy":
         return _without_modern_members(body)
-    return body if kind != b"null" else with_member(without(body, "resultType"), b'"resultType":"complete"')
+    return body if kind == b'"complete"' else with_member(without(body, "resultType"), b'"resultType":"complete"')
 
 
 def with_member(body: bytes, member: bytes) -> bytes:
@@ -112,9 +101,9 @@ def with_lifetime(body: bytes, written: Era) -> bytes:
 
     (2026-07-28 server/utilities/caching: `ttlMs` and `cacheScope` are required.) `written`: the era of the server.
     """
-    if (said := json.read_or(_lifetime, body, None)) is None:  # it is too deep to be looked into
+    if (said := json.read_or(_result, body, None)) is None:  # it is too deep to be looked into
         return with_member(body, _AT_ONCE)
-    if bytes(said.kind) != b'"complete"':
+    if bytes(said.kind) not in (b'"complete"', b""):
         return body
     if written == "modern" and bytes(said.ttl).isdigit() and bytes(said.scope) in (b'"public"', b'"private"'):
         return body
@@ -137,7 +126,7 @@ def _without_nulls(body: bytes, *, valued: bool) -> bytes:
     """
     if b"null" not in body:
         return body
-    if (said := json.read_or(_nullable, body, None)) is None:  # it is too deep to be looked into
+    if (said := json.read_or(_result, body, None)) is None:  # it is too deep to be looked into
         return body
     members = {"_meta": said.meta, "isError": said.failed, "structuredContent": b"" if valued else said.structured}
     return without(body, *(name for name, value in members.items() if bytes(value) == b"null"))
@@ -232,7 +221,7 @@ def has_failed(body: msgspec.Raw) -> bool:
     text = bytes(body)
     if b'"isError"' not in text:
         return False
-    return json.read_or(_failed, text, _Failed()).isError
+    return bytes(json.read_or(_result, text, _Result()).failed) == b"true"
 
 
 def as_tool_result(error: RemoteError, method: str) -> Result | None:

@@ -1,12 +1,14 @@
 """Results of servers as clients of a revision can take them. Pure.
 
-Nearly all can be taken as they are: that is seen by a scan of the bytes. Of the others every member that is not named
-here keeps its bytes and its place.
+Since 2026-07-28 `structuredContent` may be any JSON value; 2025-06-18 and 2025-11-25 have objects only, and before that
+there was none. Nearly all results can be taken as they are: that is seen by a scan of the bytes. Of the others every
+member that is not named here keeps its bytes and its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -14,9 +16,14 @@ import msgspec
 from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.service.fitting import blocks, structured, tool_definitions
+from supervisor.service.fitting import blocks, tool_definitions
+from supervisor.service.fitting.tool_definitions import STRUCTURED_SINCE
 
-_CALLED: Final = {version: (structured.MARK, *blocks.MARKS[version]) for version in LEGACY_VERSIONS}
+_STRUCTURED: Final = "structuredContent"
+_MARK: Final = encode(_STRUCTURED)
+_NO_OBJECT: Final = re.compile(rb'"structuredContent"\s*:\s*(?![\s{])')
+_PIECE_CHARS: Final = 1024 * 1024
+_CALLED: Final = {version: (_MARK, *blocks.MARKS[version]) for version in LEGACY_VERSIONS}
 """What a result of a tool has, by revision, that clients of it may not take as it is."""
 NO_DEFINITION: Final = msgspec.Raw(b"")
 
@@ -44,8 +51,8 @@ def may_not_fit(body: bytes, to: Shown) -> bool:
     """Say whether a result may have what its client cannot take; a scan of its bytes."""
     match to.method:
         case "tools/call" if to.version <= LATEST_LEGACY and blocks.holds(body, _CALLED[to.version]):
-            odd = structured.MARK in body and structured.may_not_fit(body, to.version, wrapped=to.wrapped)
-            return odd or blocks.mentions_unknown(body, to.version)
+            odd = _MARK in body and (to.version < STRUCTURED_SINCE or to.wrapped or _NO_OBJECT.search(body))
+            return bool(odd) or blocks.mentions_unknown(body, to.version)
         case "prompts/get":
             return blocks.mentions_unknown(body, to.version)
     return False
@@ -65,7 +72,7 @@ def fit_result(body: bytes, to: Shown) -> bytes:
     if to.method == "prompts/get":
         changed = _fit_list(members, "messages", _known_message, to.version)
     else:
-        changed = structured.fit(members, to.version, wrapped=to.wrapped)
+        changed = _fit_value(members, to.version, wrapped=to.wrapped)
         changed = _fit_list(changed, "content", blocks.fit, to.version)
     return body if changed is members else encode(changed)
 
@@ -89,3 +96,38 @@ def _known_message(message: msgspec.Raw, version: str) -> msgspec.Raw:
     content = members.get("content")
     block = blocks.fit(content, version) if content is not None else content
     return message if block is content else msgspec.Raw(encode({**members, "content": block}))
+
+
+def _fit_value(members: Members, version: str, *, wrapped: bool) -> Members:
+    """Return the members of a result with `structuredContent` as legacy clients of a revision take it.
+
+    `wrapped`: the client was told that it is an object with a `result`, see `schemas.wrap`. What such a client would
+    lose, or has to look for in another place than others, it gets as a text, too, if the result has no text.
+    """
+    value = members.get(_STRUCTURED)
+    if value is None:
+        return members
+    if version < STRUCTURED_SINCE:
+        rest = {name: each for name, each in members.items() if name != _STRUCTURED}
+        return _with_text(rest, value)
+    is_object = bytes(value)[:1] == b"{"
+    if is_object and not wrapped:
+        return members
+    inside = {**members, _STRUCTURED: msgspec.Raw(b'{"result":' + bytes(value) + b"}")}
+    return inside if is_object else _with_text(inside, value)
+
+
+def _with_text(members: Members, value: msgspec.Raw) -> Members:
+    """Return the members of a result with a value as a text, unless it has a text, or no list of blocks."""
+    if (listed := json.read_or(json.ELEMENTS, members.get("content", b"[]"), None)) is None:
+        return members
+    if any(blocks.kind_of(block) == "text" for block in listed):
+        return members
+    block = msgspec.Raw(b'{"type":"text","text":"%b"}' % b"".join(_pieces(bytes(value).decode(errors="replace"))))
+    return {**members, "content": msgspec.Raw(encode([*listed, block]))}
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    """Yield a text as a JSON string without its quotes, in pieces between which other threads run."""
+    for start in range(0, len(text), _PIECE_CHARS):
+        yield encode(text[start : start + _PIECE_CHARS])[1:-1]

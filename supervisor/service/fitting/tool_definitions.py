@@ -16,9 +16,11 @@ from actors.protocol.listing import MEMBERS, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
-from supervisor.service.fitting import schemas, structured
+from supervisor.service.fitting import schemas
 from supervisor.service.fitting.schemas import without_booleans
 
+STRUCTURED_SINCE: Final = "2025-06-18"
+"""The first revision that has `outputSchema` of tools, and `structuredContent` of their results."""
 EXECUTION_IN: Final = frozenset({"2025-11-25"})
 """Revisions that have `execution` in the definition of a tool: it says whether it can be called as a task."""
 
@@ -60,7 +62,7 @@ def _changes(members: Members, version: str) -> Iterator[tuple[str, msgspec.Raw 
         yield _INPUT, plain
     if results is None:
         return
-    if version < structured.SINCE:
+    if version < STRUCTURED_SINCE:
         yield _OUTPUT, None
     elif _lacks_object(results, version):
         yield _OUTPUT, schemas.wrap(results)
@@ -98,4 +100,4 @@ def _era(version: str) -> Era:
 
 def _lacks_object(schema: msgspec.Raw, version: str) -> bool:
     """Say whether clients of a revision refuse a schema of results, because it is not of objects."""
-    return structured.takes_objects_only(version) and not schemas.is_of_objects(schema)
+    return STRUCTURED_SINCE <= version <= LATEST_LEGACY and not schemas.is_of_objects(schema)

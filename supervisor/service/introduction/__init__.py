@@ -1,1 +1,0 @@
-"""What we say of ourselves to clients: instructions, description."""
