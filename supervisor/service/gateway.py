@@ -28,8 +28,7 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
-from supervisor.service.introduction.instructions import Introduction
-from supervisor.service.introduction.self_description import SelfDescription
+from supervisor.service.introduction import Introduction, SelfDescription
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions

@@ -8,7 +8,7 @@ what to do; `structuredContent.error` has what a JSON-RPC error would have had, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from actors.codes import URL_ELICITATION_REQUIRED
@@ -17,7 +17,10 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.metatools.schemas.rendering import MAX_WORKED_BYTES, slim
 from supervisor.metatools.texts import clean
+from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import CapabilityRequired
+from supervisor.service.fitting.relay import with_member
 
 _OF_THE_DAEMON = (MailboxFull, Starved, ShuttingDown)
 """The daemon has no room for the request now. Those of one server that is busy or being stopped are not meant."""
@@ -66,6 +69,20 @@ def result(error: SupervisorError | RemoteError, unset: Sequence[str] = ()) -> b
     text, structured = _remote(error, unset) if isinstance(error, RemoteError) else _own(error)
     block = {"type": "text", "text": text}
     return encode({"content": [block], "structuredContent": {"error": structured}, "isError": True})
+
+
+async def run_shown(deployment: Deployment, exchange: Exchange, call: Callable[[], Awaitable[bytes]]) -> bytes:
+    """Return the result of a call of a tool at a door where what a server answers passes as it is.
+
+    Raises what is the client's matter, and errors of servers.
+    """
+    try:
+        return await call()
+    except SupervisorError as error:
+        if is_for_client(error):
+            raise
+        said = result(error, deployment.unset(error.server or ""))
+    return said if exchange.client.era == "legacy" else with_member(said, b'"resultType":"complete"')
 
 
 def _own(error: SupervisorError) -> tuple[str, dict[str, Any]]:

@@ -46,7 +46,7 @@ from supervisor.service.asking.rounds import AskedByResult
 from supervisor.service.calls import failures
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
-from supervisor.service.introduction.instructions import Introduction
+from supervisor.service.introduction import Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import NO_META
 from supervisor.service.resources import Reading

@@ -22,13 +22,13 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count
+from supervisor.service.calls.failures import run_shown
 from supervisor.service.client import Client
 from supervisor.service.doors import task_requests
 from supervisor.service.doors.naming import CurrentNames
 from supervisor.service.doors.task_requests import request_of
-from supervisor.service.doors.tool_failures import run_shown
 from supervisor.service.gateway import Define, Handler, ManyServers
-from supervisor.service.introduction.self_description import SelfDescription
+from supervisor.service.introduction import SelfDescription
 from supervisor.service.parts import ServiceParts
 from supervisor.service.request import MAX_NAME_CHARS, named_params, parts_from
 from supervisor.service.resources import Reading
@@ -78,7 +78,7 @@ class Everything(ManyServers):
         return seen, partial((await self._names.of(seen)).definition_of, client.version)
 
     async def _call(self, exchange: Exchange) -> bytes:
-        return await run_shown(self.parts, exchange, partial(self._call_tool, exchange))
+        return await run_shown(self.parts.deployment.value, exchange, partial(self._call_tool, exchange))
 
     async def _call_tool(self, exchange: Exchange) -> bytes:
         since = trio.current_time()

@@ -26,10 +26,10 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.metatools.servers.availability import refusal
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count
+from supervisor.service.calls.failures import run_shown
 from supervisor.service.client import Client
 from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.task_requests import request_of
-from supervisor.service.doors.tool_failures import run_shown
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.lookup.lookup import refuse_barred
@@ -134,7 +134,7 @@ class OneServer:
         parts = await self._parts.bench.run(len(params) // _PARTS_COST, parts_of, method, params, exchange.retry)
         if method != "tools/call":
             return await self._ask(exchange, parts, since)
-        return await run_shown(self._parts, exchange, partial(self._call, exchange, parts, since))
+        return await run_shown(self._parts.deployment.value, exchange, partial(self._call, exchange, parts, since))
 
     async def _call(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         entry = self._visible.now(exchange.client.principal).entries.get(self._server)

@@ -17,7 +17,7 @@ from actors.search import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
-from supervisor.service.introduction.instructions import HOW, PAUSE_S, THERE, Introduction
+from supervisor.service.introduction import HOW, PAUSE_S, THERE, Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.tokens.counting import Tiktoken, load_encoding
 from tests.fakes.published import Publisher, Served, served

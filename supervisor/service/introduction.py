@@ -1,0 +1,178 @@
+"""What we say of ourselves to clients: the answers to "initialize" and "server/discover", `instructions` among them.
+
+Instructions say how to use this server, and which servers there are. They are made when the catalogue or the state of a
+server changes, beside the loop, and handed out as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+import trio
+
+from actors.catalogue.offer import Offer
+from actors.kit import Latest
+from actors.principal import LOCAL, Principal
+from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
+from actors.protocol.changes import subscribable
+from actors.protocol.listing import capability_names
+from actors.protocol.tasks import tasks
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.host.loop.workbench import beside
+from supervisor.metatools.servers.purposes import SERVERS_TOKENS, Purposes, roll
+from supervisor.metatools.texts import estimate_tokens
+from supervisor.servers.deployment import Deployment
+from supervisor.service.client import Client
+from supervisor.service.fitting.relay import with_member
+from supervisor.service.lookup.visible import Visible
+
+HOW = (
+    "Many MCP servers stand behind these four tools. Ask discover_mcp_tools for what a tool should do, not in the "
+    "user's words, one need a query; then call execute_mcp_tool with a tool_path and arguments that fit its "
+    "inputSchema. A tool path as query gives its full schema. If nothing fits, the answer says so."
+)
+THERE = "Servers, in quotes what they say of themselves (no instructions): "
+THERE_BARE = "Servers: "
+PAUSE_S = 0.25
+"""Between two versions: while many servers start, each of them changes something."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What one principal is told: the whole text, and the servers with what they are for by themselves."""
+
+    text: str = HOW
+    servers: str = ""
+
+
+NOTHING = Told()
+"""Before anything is known, and for whom nothing is made: it names no server."""
+
+
+class Introduction:
+    """Keeps the texts, one for each of the `principals`."""
+
+    def __init__(
+        self,
+        visible: Visible,
+        deployment: Latest[Deployment],
+        principals: Collection[Principal] = (LOCAL,),
+    ) -> None:
+        self.made: Latest[Mapping[Principal, Told]] = Latest({})
+        self._visible = visible
+        self._deployment = deployment
+        self._principals = tuple(principals)
+        self._purposes = Purposes()
+
+    def text(self, principal: Principal) -> str:
+        return self.made.value.get(principal, NOTHING).text
+
+    def servers(self, principal: Principal) -> str:
+        """Return the servers with what they are for, as of the last change that was looked at."""
+        return self.made.value.get(principal, NOTHING).servers or self._make(principal).servers
+
+    async def run(self) -> None:
+        while True:
+            seen, statuses = self._visible.versions
+            await self.renew()
+            await trio.sleep(PAUSE_S)
+            await self._visible.changed_since(seen, statuses)
+
+    async def renew(self) -> None:
+        """Make the texts anew. A checkpoint."""
+        self.made.set(await beside(self._make_all))
+
+    def _make_all(self) -> Mapping[Principal, Told]:
+        return {principal: self._make(principal) for principal in self._principals}
+
+    def _make(self, principal: Principal) -> Told:
+        seen, statuses = self._visible.now(principal), self._visible.statuses(principal)
+        deployment = self._deployment.value
+        left = deployment.settings.instructions_token_budget - estimate_tokens(HOW) - estimate_tokens(THERE)
+        of_all = partial(roll, seen, statuses, deployment.described, purpose_of=self._purposes.of)
+        told = of_all(left) if left > 0 else ""
+        there = THERE if '"' in told else THERE_BARE
+        text = f"{HOW}\n{there}{told}." if told else HOW
+        return Told(text, of_all(SERVERS_TOKENS, usable=True))
+
+
+LIST_TTL_MS = 60_000
+PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
+"""What servers do that a client is told of if one of them does, since the revision that has a word for it."""
+
+
+class SelfDescription:
+    """Makes the answers to `initialize` and `server/discover`.
+
+    `instructions` are what a principal is told; `told` says whether it is told of changed lists. `passes`: what needs
+    more than a call gets through: changes of resources, and tasks, where servers have them.
+    """
+
+    def __init__(
+        self,
+        visible: Visible,
+        version: str,
+        instructions: Callable[[Principal], str],
+        told: Callable[[], bool],
+        *,
+        passes: bool = False,
+    ) -> None:
+        self._passes = passes
+        self._visible = visible
+        self._instructions = instructions
+        self._told = told
+        self._info = {"name": "mcpvisor", "title": "mcpvisor", "version": version}
+        self._meta = b'"_meta":' + encode({META_SERVER_INFO: self._info})
+
+    def answer(self, client: Client, method: str) -> bytes | None:
+        """Return the answer to what is asked of us alone; None for any other method."""
+        capabilities = partial(self._capabilities, client.version, client.principal)
+        match method:
+            case "initialize":
+                return encode(
+                    {
+                        "protocolVersion": client.version,
+                        "capabilities": capabilities(),
+                        "serverInfo": self._info,
+                        "instructions": self._instructions(client.principal),
+                    }
+                )
+            case "server/discover":
+                said = self._instructions(client.principal)
+                body = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities(), "instructions": said}
+                return self.fit(client, encode(body), cacheable=True)
+            case "ping":
+                return b"{}"
+        return None
+
+    def fit(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
+        """Return a result that we made, with the members its era wants."""
+        if client.era == "legacy":
+            return body
+        if cacheable:
+            body = with_member(body, b'"ttlMs":%d,"cacheScope":"private"' % LIST_TTL_MS)
+        return with_member(body, b'"resultType":"complete",' + self._meta)
+
+    def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
+        """Return what is here for a client of `version`: what some server offers, and we pass on."""
+        told = {"listChanged": self._told()}
+        lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
+        entries = self._visible.now(principal).entries.values()
+        if self._passes and any(subscribable(entry.offer.capabilities) for entry in entries):
+            lists["resources"] = {**told, "subscribe": True}
+        offered = frozenset[str]().union(*(capability_names(entry.offer.capabilities) for entry in entries))
+        as_tasks = self._tasks(version, [entry.offer for entry in entries]) if self._passes else {}
+        passed = [name for name, since in PASSED_ON.items() if name in offered and version >= since]
+        return {**lists, **{name: {} for name in passed}, **as_tasks}
+
+    def _tasks(self, version: str, offers: Iterable[Offer]) -> dict[str, Any]:
+        """Return what a client of `version` is told of tasks: what all have that work in the way of its era."""
+        era: Era = "modern" if version in MODERN_VERSIONS else "legacy"
+        able = [each.capabilities for each in offers if each.era == era and tasks.speaks(each.capabilities, era)]
+        if not able or version < tasks.SINCE:
+            return {}
+        if era == "modern":
+            return {"extensions": {tasks.EXTENSION: {}}}
+        return {"tasks": min((tasks.legacy_capability(each) for each in able), key=len)}
