@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 import pytest
 
-from actors.kit import Feed
 from actors.principal import Principal
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
@@ -23,9 +22,7 @@ from supervisor.front.pages.sockets import PATHS
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.reference import documents
-from supervisor.service.asking.elicitations import Elicitations
 from tests.supervisor.front.pages.test_api import view
-from tests.supervisor.front.pages.test_servers import Obeys
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
@@ -142,7 +139,7 @@ def test_curl_lines_are_requests_for_tools_that_need_no_session() -> None:
 def routes_of_the_front() -> set[str]:
     """Every request that a page answers, as the documentation writes it."""
     app = create_app()
-    shown = view(control=Obeys(), accounts=NoAccounts(), elicitations=Elicitations(Feed(1), float))
+    shown = view(accounts=NoAccounts())
     for name, routes_of in vars(wiring).items():
         if name.endswith("routes") and name != "welcome_routes":
             routes_of(shown, app)

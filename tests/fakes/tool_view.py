@@ -10,6 +10,8 @@ from actors.kit import Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
+from supervisor.service.asking.elicitations import Elicitations
+from tests.fakes.control import Obeys
 from tests.fakes.tool_catalogue import CATALOGUE, USED
 
 
@@ -26,6 +28,8 @@ def view_of(**more: Any) -> View:
         "statuses": Latest(statuses),
         "feed": Feed(1),
         "closing": trio.Event(),
+        "control": Obeys(),
+        "elicitations": Elicitations(Feed(1), lambda: 1.0),
         "totals": lambda principal: USED,
     }
     return View(**{**members, **more})

@@ -59,9 +59,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
     totals: Callable[[Principal], Usage] = lambda principal: {}
-    control: Control | None = None
+    control: Control
     accounts: Accounts | None = None
-    elicitations: Elicitations | None = None
+    elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
     principal: Principal = LOCAL
@@ -190,15 +190,10 @@ async def _status(view: View) -> bytes:
             "degraded": view.degraded(),
             "store": view.store(),
             "log_records_lost": view.log_records_lost(),
-            **_questions(view),
+            "questions": len(view.elicitations.of(view.principal)),
+            "questions_at": view.elicitations.address(),
         }
     )
-
-
-def _questions(view: View) -> dict[str, Any]:
-    if view.elicitations is None:
-        return {}
-    return {"questions": len(view.elicitations.of(view.principal)), "questions_at": view.elicitations.address()}
 
 
 async def _debug(view: View) -> bytes:
@@ -215,8 +210,8 @@ async def _debug(view: View) -> bytes:
         "usage": view.usage(view.principal),
         "connections": view.counters(),
         "store": view.store(),
+        "tokens": token_savings(catalogue),
     }
-    own["tokens"] = token_savings(catalogue)
     processes = {name: status_row(status, view.now()) for name, status in statuses.items()}
     return await beside(lambda: _debug_page(catalogue, processes, described, own))
 

@@ -30,7 +30,7 @@ from actors.errors import (
     UnknownServer,
 )
 from actors.kit import is_want, reason_of
-from supervisor.front.pages.requests import FromElsewhere
+from supervisor.front.pages.requests import FromElsewhere, S, decode
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +91,11 @@ def create_app() -> QuartTrio:
         app.register_error_handler(kind, _on_want)
     app.after_request(_harden)
     return app
+
+
+def query(type_: type[S]) -> S:
+    """Return what `decode` makes of the parameters of the request that is served."""
+    return decode(request.args.items(multi=True), type_)
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -15,10 +15,9 @@ from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, LoginFailed
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response
-from supervisor.front.pages.requests import check_from_here, decode
+from supervisor.front.pages.app import json_response, query
+from supervisor.front.pages.requests import check_from_here
 from supervisor.oauth.port import CALLBACK, Accounts, CallbackQuery
-from supervisor.servers.orders import Control
 
 MAX_VALUE_CHARS: Final = 4096
 _HEADERS: Final = {
@@ -35,10 +34,7 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def add_login_routes(view: View, app: QuartTrio) -> None:
-    """Without servers to log in at they say so."""
-    if view.control is None:
-        return
-    pages = LoginPages(view, view.accounts, view.control)
+    pages = LoginPages(view)
     app.add_url_rule(CALLBACK, "oauth_callback", pages.callback)
     app.add_url_rule("/api/logins/<login>", "login_progress", pages.progress)
     app.add_url_rule("/api/servers/<server>/login", "login", pages.login, methods=["POST"])
@@ -46,12 +42,11 @@ def add_login_routes(view: View, app: QuartTrio) -> None:
 
 
 class LoginPages:
-    """Answers for one login at a time."""
+    """Answers for one login at a time; without servers to log in at they say so."""
 
-    def __init__(self, view: View, accounts: Accounts | None, control: Control) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
-        self._accounts = accounts
-        self._control = control
+        self._accounts = view.accounts
 
     async def login(self, server: str) -> Response:
         return json_response(await self._accounts_for(server).login(server, self._view.principal))
@@ -62,7 +57,7 @@ class LoginPages:
 
     def _accounts_for(self, server: str) -> Accounts:
         check_from_here(request.scope)
-        self._control.check(server)
+        self._view.control.check(server)
         if self._accounts is None:
             raise LoginFailed(
                 f'no login at {server!r} is possible: only entries with a "url" that begins with http have one; a '
@@ -72,7 +67,7 @@ class LoginPages:
         return self._accounts
 
     async def progress(self, login: str) -> Response:
-        wanted = decode(request.args.items(multi=True), WaitQuery)
+        wanted = query(WaitQuery)
         status = await self._accounts.progress(login, wanted.wait_s) if self._accounts is not None else None
         if status is None:
             raise InvalidArguments("there is no such login; it may be too long ago")

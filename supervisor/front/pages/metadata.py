@@ -46,7 +46,7 @@ class Described:
             stale = [entry for name, entry in catalogue.entries.items() if not self._fresh(name, entry)]
             if stale:
                 try:
-                    made = await trio.to_thread.run_sync(_describe, stale)
+                    made = await trio.to_thread.run_sync(lambda: {entry.server: _describe(entry) for entry in stale})
                 except (OSError, RuntimeError, MemoryError) as error:
                     if not is_want(error):
                         raise
@@ -58,17 +58,9 @@ class Described:
         return server in self._kept and self._kept[server].tools is entry.offer.tools
 
 
-def _describe(entries: list[Entry]) -> dict[str, _Kept]:
-    return {entry.server: _measure(entry) for entry in entries}
-
-
-def _measure(entry: Entry) -> _Kept:
+def _describe(entry: Entry) -> _Kept:
     metadata = describe_all(entry.server, entry.offer.tools)
-    return _Kept(entry.offer.tools, metadata, warnings(metadata))
-
-
-def warnings(metadata: Mapping[str, Metadata]) -> int:
-    return sum(known.warnings for known in metadata.values())
+    return _Kept(entry.offer.tools, metadata, sum(known.warnings for known in metadata.values()))
 
 
 def findings(described: Mapping[str, Mapping[str, Metadata]]) -> dict[str, list[dict[str, Any]]]:

@@ -25,7 +25,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.requests import Unreadable, read_form
 from supervisor.host.loop.workbench import beside
-from supervisor.service.asking.elicitations import PAGES, Action, Elicitation, Elicitations
+from supervisor.service.asking.elicitations import PAGES, Action, Elicitation
 
 API: Final = "/api/questions"
 GONE: Final = "Nobody waits for this answer any more: it was given, its time is over, or its call has ended."
@@ -43,10 +43,7 @@ _LINE_END: Final = re.compile(r"\r\n?|\n")
 
 
 def add_question_routes(view: View, app: QuartTrio) -> None:
-    """None where nothing can be asked."""
-    if view.elicitations is None:
-        return
-    pages = QuestionPages(view, view.elicitations)
+    pages = QuestionPages(view)
     app.add_url_rule(PAGES, "questions", pages.overview)
     app.add_url_rule(f"{PAGES}/<question>", "question", pages.question)
     app.add_url_rule(f"{PAGES}/<question>", "answer_question", pages.answer_form, methods=["POST"])
@@ -58,9 +55,9 @@ def add_question_routes(view: View, app: QuartTrio) -> None:
 class QuestionPages:
     """Answers for the open questions of one principal."""
 
-    def __init__(self, view: View, elicitations: Elicitations) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
-        self._elicitations = elicitations
+        self._elicitations = view.elicitations
 
     async def list_questions(self) -> Response:
         rows: list[bytes] = []

@@ -19,9 +19,9 @@ from quart_trio import QuartTrio
 from actors.errors import CallTimedOut
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View, server_row
-from supervisor.front.pages.app import json_response
-from supervisor.front.pages.requests import check_from_here, decode
-from supervisor.servers.orders import Control, Order
+from supervisor.front.pages.app import json_response, query
+from supervisor.front.pages.requests import check_from_here
+from supervisor.servers.orders import Order
 
 MAX_LINES = 1000
 """Of one page, and of one message of a follower."""
@@ -40,10 +40,7 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def add_server_routes(view: View, app: QuartTrio) -> None:
-    """None without a `control`."""
-    if view.control is None:
-        return
-    pages = ServerPages(view, view.control)
+    pages = ServerPages(view)
     app.add_url_rule("/api/servers/<server>", "server", pages.row)
     app.add_url_rule("/api/servers/<server>/logs", "server_logs", pages.logs)
     rule = f"/api/servers/<server>/<any({','.join(get_args(Order))}):order>"
@@ -53,21 +50,20 @@ def add_server_routes(view: View, app: QuartTrio) -> None:
 class ServerPages:
     """Answers for one server at a time."""
 
-    def __init__(self, view: View, control: Control) -> None:
+    def __init__(self, view: View) -> None:
         self._view = view
-        self._control = control
 
     async def row(self, server: str) -> Response:
-        self._control.check(server)
+        self._view.control.check(server)
         return json_response(await server_row(self._view, server))
 
     async def order(self, server: str, order: Order) -> Response:
         """Answer `POST /api/servers/{name}/{order}`: a sentence, and the row as it is then."""
-        wanted = decode(request.args.items(multi=True), OrderQuery)
+        wanted = query(OrderQuery)
         check_from_here(request.scope)
-        self._control.check(server)
+        self._view.control.check(server)
         with trio.move_on_after(wanted.deadline_s):
-            done = await self._control.order(server, order, self._view.principal)
+            done = await self._view.control.order(server, order, self._view.principal)
             body = {"server": server, "order": order, **msgspec.to_builtins(done)}
             return json_response({**body, "status": await server_row(self._view, server)})
         text = f"{server}: {order} is not done after {wanted.deadline_s:g} s; it goes on: see mcpvisor status"
@@ -75,8 +71,8 @@ class ServerPages:
 
     async def logs(self, server: str) -> Response:
         """Answer `GET /api/servers/{name}/logs`: the newest lines, and the number to follow from."""
-        wanted = decode(request.args.items(multi=True), LogQuery)
-        self._control.check(server)
+        wanted = query(LogQuery)
+        self._view.control.check(server)
         journal = self._view.journals(server)
         kept = journal.last(wanted.lines) if journal is not None else []
         newest = journal.newest.value if journal is not None else 0

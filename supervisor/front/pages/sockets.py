@@ -49,7 +49,7 @@ class PageSockets:
         match path.split("/"):
             case ["", "api", "events"]:
                 await self._tell(request, self._events)
-            case ["", "api", "servers", server, "logs"] if self._view.control is not None:
+            case ["", "api", "servers", server, "logs"]:
                 await self._follow(request, unquote(server), query)
             case _:
                 await request.fail(404, f"there is no WebSocket here, but at /mcp, /ws and {', '.join(PATHS)}")
@@ -78,11 +78,9 @@ class PageSockets:
                 await _say(socket, event)
 
     async def _follow(self, request: HttpRequest, server: str, query: str) -> None:
-        control = self._view.control
-        assert control is not None
         try:
             wanted = decode(parse_qsl(query, keep_blank_values=True), FollowQuery)
-            control.check(server)
+            self._view.control.check(server)
         except SupervisorError as error:
             await request.refuse(*error_body(error))
             return

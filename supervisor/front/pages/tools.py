@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 import msgspec
-from quart import Response, request
+from quart import Response
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria, Selection, Text, Texts, select
@@ -20,13 +20,11 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response
-from supervisor.front.pages.requests import decode
+from supervisor.front.pages.app import json_response, query
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
 
 MAX_TOKEN_ROWS = 1000
-Parameters = Iterable[tuple[str, str]]
 
 
 class TokenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,17 +38,16 @@ class TokenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def add_tool_routes(view: View, app: QuartTrio) -> None:
     async def tools() -> Response:
-        return json_response(await _tools(view, request.args.items(multi=True)))
+        return json_response(await _tools(view, query(Criteria)))
 
     async def tokens() -> Response:
-        return json_response(await _tokens(view, request.args.items(multi=True)))
+        return json_response(await _tokens(view, query(TokenQuery)))
 
     app.add_url_rule("/api/tools", view_func=tools)
     app.add_url_rule("/api/tokens", view_func=tokens)
 
 
-async def _tools(view: View, parameters: Parameters) -> bytes:
-    criteria = decode(parameters, Criteria)
+async def _tools(view: View, criteria: Criteria) -> bytes:
     _check_servers(view, criteria.servers)
     catalogue = view.visible_catalogue()
     described = await view.described.of(catalogue)
@@ -71,11 +68,10 @@ def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> b
     return msgspec.json.encode(page)
 
 
-async def _tokens(view: View, parameters: Parameters) -> bytes:
-    query = decode(parameters, TokenQuery)
-    _check_servers(view, query.servers)
+async def _tokens(view: View, asked: TokenQuery) -> bytes:
+    _check_servers(view, asked.servers)
     catalogue = view.visible_catalogue()
-    return await beside(lambda: msgspec.json.encode(token_page(catalogue, query)))
+    return await beside(lambda: msgspec.json.encode(token_page(catalogue, asked)))
 
 
 def _check_servers(view: View, asked: Iterable[str]) -> None:
@@ -88,9 +84,9 @@ def _check_servers(view: View, asked: Iterable[str]) -> None:
             raise InvalidArguments(f"there is no server {name[:80]!a}; {hint}", details={"nearest": likely})
 
 
-def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:
+def token_page(catalogue: Catalogue, asked: TokenQuery) -> dict[str, Any]:
     servers = _per_server(catalogue)
-    rows = _per_tool(catalogue, query)
+    rows = _per_tool(catalogue, asked)
     total = token_savings(catalogue)
     return {
         "catalog_revision": catalogue.revision,
@@ -98,9 +94,9 @@ def token_page(catalogue: Catalogue, query: TokenQuery) -> dict[str, Any]:
         "savings": total,
         "servers": servers,
         "total": len(rows),
-        "offset": query.offset,
-        "limit": query.limit,
-        "tools": rows[query.offset : query.offset + query.limit],
+        "offset": asked.offset,
+        "limit": asked.limit,
+        "tools": rows[asked.offset : asked.offset + asked.limit],
     }
 
 
@@ -120,7 +116,7 @@ def _per_server(catalogue: Catalogue) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-row["tokens"], row["server"]))
 
 
-def _per_tool(catalogue: Catalogue, query: TokenQuery) -> list[dict[str, Any]]:
+def _per_tool(catalogue: Catalogue, asked: TokenQuery) -> list[dict[str, Any]]:
     """Return each tool asked for, the most expensive first, those without a count last."""
     rows = [
         {
@@ -131,8 +127,8 @@ def _per_tool(catalogue: Catalogue, query: TokenQuery) -> list[dict[str, Any]]:
             "exact": entry.offer.tokens_exact,
         }
         for server, entry in catalogue.entries.items()
-        if not query.servers or server in query.servers
+        if not asked.servers or server in asked.servers
         for tool in entry.offer.tools
-        if query.name.lower() in tool.name.lower()
+        if asked.name.lower() in tool.name.lower()
     ]
     return sorted(rows, key=lambda row: (row["tokens"] is None, -(row["tokens"] or 0), row["path"]))

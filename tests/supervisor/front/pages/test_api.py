@@ -28,7 +28,9 @@ from supervisor.front.pages.app import add_welcome
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Read, Statuses
+from supervisor.service.asking.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
+from tests.fakes.control import Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 
 NOW, STARTED = 1000.0, 900.0
@@ -59,6 +61,8 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "statuses": Latest({item.server: item for item in statuses}),
         "feed": Feed(3),
         "closing": trio.Event(),
+        "control": Obeys(),
+        "elicitations": Elicitations(Feed(3), lambda: NOW),
         **more,
     }
     return View(**fields)

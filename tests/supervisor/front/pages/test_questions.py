@@ -80,10 +80,10 @@ class Waiting:
 
 
 @asynccontextmanager
-async def pages(waiting: Waiting | None, set_s: float = 0.0) -> AsyncIterator[Running]:
+async def pages(waiting: Waiting, set_s: float = 0.0) -> AsyncIterator[Running]:
     """Show what waits. Since it was asked the clock was set by so many seconds."""
     shown = view(
-        elicitations=waiting.all if waiting is not None else None,
+        elicitations=waiting.all,
         clock=lambda: NOW + set_s,
         elapsed=trio.current_time,
     )
@@ -332,8 +332,3 @@ async def test_nobody_sees_what_another_principal_is_asked() -> None:
         assert (await ask(server, f"/api/questions/{waiting.id}"))[0] == 404
         assert (await submit(server, waiting, GOOD))[0] == 404
     assert waiting.answer is None
-
-
-async def test_where_nothing_can_be_asked_there_are_no_pages() -> None:
-    async with pages(None) as server:
-        assert (await ask(server, "/questions"))[0] == 404

@@ -13,42 +13,18 @@ import trio
 import trio_websocket
 from werkzeug.datastructures import Headers
 
-from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError, UnknownServer
+from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError
 from actors.life.states import State
-from actors.messages import Refreshed
-from actors.principal import Principal
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
-from supervisor.servers.orders import Done, Order
+from supervisor.servers.orders import Order
+from tests.fakes.control import Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.supervisor.front.pages.test_api import ask, page, status, view
-
-
-class Obeys:
-    """A control that knows one server and does what it is told to."""
-
-    def __init__(self, error: SupervisorError | None = None, *, hangs: bool = False) -> None:
-        self.orders: list[tuple[str, Order]] = []
-        self._error = error
-        self._hangs = hangs
-
-    def check(self, server: str) -> None:
-        if server not in ("a", "a b.c"):
-            raise UnknownServer(f"there is no server {server!r}", details={"nearest": ["a"]})
-
-    async def order(self, server: str, order: Order, principal: Principal) -> Done:
-        await trio.lowlevel.checkpoint()
-        self.orders.append((server, order))
-        if self._hangs:
-            await trio.sleep_forever()
-        if self._error is not None:
-            raise self._error
-        refreshed = Refreshed(tools=2, added=("x",)) if order == "refresh" else None
-        return Done(message=f"{order} done", found=refreshed)
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Criteria
 from actors.kit import Latest
 from supervisor.front.pages.api import View, add_routes
-from supervisor.front.pages.metadata import Described, findings, warnings
+from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.tools import add_tool_routes
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.tool_catalogue import CATALOGUE, entry
@@ -144,8 +144,8 @@ async def test_tools_are_described_again_only_when_their_server_lists_others() -
 
 async def test_findings_are_bounded_and_warnings_come_first() -> None:
     noisy = entry("noisy", *({"name": f"t{number}", "description": "x " * 300} for number in range(80)))
-    described = await Described().of(replace(CATALOGUE, entries={"noisy": noisy}))
-    rows = findings(described)["noisy"]
+    described, catalogue = Described(), replace(CATALOGUE, entries={"noisy": noisy})
+    rows = findings(await described.of(catalogue))["noisy"]
     assert len(rows) == 100
     assert [row["severity"] for row in rows] == ["warning"] * 80 + ["note"] * 20
-    assert warnings(described["noisy"]) == 80
+    assert await described.warnings(catalogue) == {"noisy": 80}
