@@ -34,7 +34,6 @@ from supervisor.config.syntax.address import base_url
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.pages.api import View
-from supervisor.front.settings import buffered_bytes
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
@@ -238,7 +237,7 @@ class Daemon:
             elicitations=elicitations,
         )
         settings, doors = deployment.value.settings, DoorTable(gateway, VERSION)
-        state = EdgeState(counters, Budget(buffered_bytes(settings)), self.conditions)
+        state = EdgeState(counters, Budget(settings.buffered_bytes), self.conditions)
         return await Front.open(settings, self._sockets, doors, view, self._data, store, state)
 
     async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:

@@ -46,6 +46,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """For the head of a request to arrive, and for a kept connection to be used again."""
     body_timeout_s: PositiveSeconds = 30.0
     """For a request body, or a WebSocket message in fragments, to arrive."""
+    send_timeout_s: PositiveSeconds = 10.0
+    """For a client to take the next 64 KiB of an answer."""
     max_connections: Count = 1000
     """Open client connections; half of the file descriptors, less what we need, bounds it, too."""
     call_timeout_s: PositiveSeconds = 60.0
@@ -128,6 +130,11 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     def drain_within_s(self) -> float:
         """Return how long calls may go on at shutdown: the rest of `shutdown_s` is for stopping the servers."""
         return min(self.drain_s, self.shutdown_s / 2)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """The limit of the budget of requests; the largest one has room in it, when it is alone."""
+        return max(self.max_buffered_bytes, self.max_body_bytes, self.websocket_max_message_bytes)
 
     @property
     def address(self) -> tuple[str, int]:

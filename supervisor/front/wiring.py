@@ -27,8 +27,8 @@ from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tools import add_tool_routes
-from supervisor.front.settings import serve_settings, websocket_settings
 from supervisor.front.websocket.endpoint import McpWebSocket
+from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.host.datadir import DataDir
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors
@@ -87,7 +87,7 @@ class Front:
             limit=StreamLimit(),
             doors=doors,
         )
-        websocket = McpWebSocket(drain, websocket_settings(settings), doors)
+        websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
         app = create_app()
         add_welcome(view.version, app)
         for add in (add_routes, add_tool_routes, add_server_routes, add_login_routes, add_question_routes):
@@ -121,8 +121,9 @@ class Front:
             await serve(
                 self._handler,
                 self._sockets,
-                serve_settings(self._settings),
+                self._settings,
                 closing,
+                grace_s=self._settings.drain_within_s + FAREWELL_S,
                 state=self._state,
                 task_status=task_status,
             )

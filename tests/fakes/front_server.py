@@ -12,12 +12,13 @@ import trio
 from quart_trio import QuartTrio
 from trio.testing import wait_all_tasks_blocked
 
+from supervisor.config import Settings
 from supervisor.front.dispatch import AtDoor, Dispatch
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.listening import open_sockets
 from supervisor.front.edge.request import BodyLimits, HttpRequest
-from supervisor.front.edge.serve import ServeSettings, serve
+from supervisor.front.edge.serve import serve
 from supervisor.front.edge.websocket import Handshake
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.guard import Guard
@@ -165,7 +166,11 @@ def dispatch(
 
 @asynccontextmanager
 async def running(
-    handler: Handler = plain, closing: trio.Event | None = None, budget: Budget | None = None, **settings: Any
+    handler: Handler = plain,
+    closing: trio.Event | None = None,
+    budget: Budget | None = None,
+    grace_s: float = 0.2,
+    **settings: Any,
 ) -> AsyncIterator[Running]:
     counters = ConnectionCounters()
     closing = trio.Event() if closing is None else closing
@@ -177,9 +182,10 @@ async def running(
         started = Started()
 
         async def run() -> None:
-            options = ServeSettings(**{"graceful_timeout_s": 0.2, **settings})
             state = EdgeState(counters, budget or Budget())
-            await serve(handler, sockets, options, closing, state=state, task_status=started)
+            await serve(
+                handler, sockets, Settings(**settings), closing, grace_s=grace_s, state=state, task_status=started
+            )
             server.stopped.set()
 
         nursery.start_soon(run)

@@ -16,32 +16,28 @@ from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
-from supervisor.front.edge.serve import ServeSettings
-from supervisor.front.edge.wire import FrameSettings
-from supervisor.front.settings import serve_settings, websocket_settings
-from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings
 
 ROOT = Path(__file__).parents[2]
 
 BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
-    Settings: (ServeSettings, DiscoverySettings),
+    Settings: (DiscoverySettings,),
     ServerConfig: (ServerSettings, RestartPolicy, ProcessLimits, HttpLimits),
 }
 """What takes over by name whatever has the same name there."""
 
 OWN = {
-    ServeSettings: {"send_timeout_s", "graceful_timeout_s", "frames"},
     ServerSettings: {"installer", "terms"},
     HttpLimits: {"stop_s"},
     ProcessLimits: {"reap_s"},
 }
 """What is not taken over: it is computed, or no setting."""
 
-VIA = {"drain_s": "drain_within_s", "slug": "path_name"}
+VIA = {"drain_s": "drain_within_s", "max_buffered_bytes": "buffered_bytes", "slug": "path_name"}
 """Settings that are read through a property."""
 
-DERIVED = (*BY_NAME[Settings], *BY_NAME[ServerConfig], Launch, FrameSettings, WebSocketSettings)
+DERIVED = (*BY_NAME[Settings], *BY_NAME[ServerConfig], Launch, WebSocketSettings)
 
 
 @cache
@@ -110,19 +106,8 @@ def test_what_is_taken_over_by_name_has_the_same_default(
 
 
 def test_what_has_another_name_in_the_front_arrives_there() -> None:
-    settings = Settings(
-        websocket_max_message_bytes=2048,
-        max_sockets_queue=3,
-        websocket_stall_s=4.0,
-        websocket_control_frames_per_s=5,
-        body_timeout_s=6.0,
-        max_in_flight=7,
-        drain_s=8.0,
-        shutdown_s=100.0,
-    )
-    socket, serving = websocket_settings(settings), serve_settings(settings)
-    assert serving.frames.max_message_bytes == 2048
-    assert (socket.max_queued_messages, socket.stall_s, serving.frames.control_frames_per_s) == (3, 4.0, 5.0)
-    assert serving.frames.message_timeout_s == 6.0
+    settings = Settings(max_sockets_queue=3, websocket_stall_s=4.0, max_in_flight=7, drain_s=8.0, shutdown_s=100.0)
+    socket = WebSocketSettings.of(settings)
+    assert (socket.max_queued_messages, socket.stall_s) == (3, 4.0)
     assert socket.max_in_flight == WebSocketSettings().max_in_flight
-    assert 8.0 < socket.drain_s < serving.graceful_timeout_s
+    assert 8.0 < socket.drain_s < settings.drain_within_s + FAREWELL_S

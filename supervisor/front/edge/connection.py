@@ -203,7 +203,7 @@ class ClientConnection:
             if self._over:
                 return
             # Shielded, as half a frame would garble what follows; the deadline is what bounds it.
-            with trio.move_on_after(self.context.send_timeout_s, shield=True) as scope:
+            with trio.move_on_after(self.context.settings.send_timeout_s, shield=True) as scope:
                 try:
                     await self._stream.send_all(data[start : start + CHUNK_BYTES])
                 except (trio.BrokenResourceError, trio.ClosedResourceError):

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - A connection costs one task. Over the limit of connections, and where descriptors are short, a client is told so.
-- Shutting down takes at most `graceful_timeout_s`: then the sockets are closed under whoever still uses them.
+- Shutting down takes at most `grace_s`: then the sockets are closed under whoever still uses them.
 - Streams and WebSockets end by themselves when `closing` is set; `serve` only stops waiting for them.
 """
 
@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-import msgspec
 import trio
 
+from supervisor.config import Settings
 from supervisor.front.edge.connection import ClientConnection, Handler
 from supervisor.front.edge.leaving import Departures
 from supervisor.front.edge.listening import accept_for_ever, url_of
 from supervisor.front.edge.timeouts import Timeouts
-from supervisor.front.edge.wire import ConnectionContext, EdgeState, FrameSettings
+from supervisor.front.edge.wire import ConnectionContext, EdgeState
 from supervisor.host import descriptors
 
 MAX_REFUSING: Final = 64
@@ -34,34 +34,19 @@ _BUSY: Final = (
 )
 
 
-class ServeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of the server. The daemon fills it from the configuration."""
-
-    max_connections: int = 1000
-    """Open at the same time; the share of clients in the file descriptors bounds it, too."""
-    head_timeout_s: float = 10.0
-    """For the head of a request to be complete, and for a kept-alive connection to be used again."""
-    send_timeout_s: float = 10.0
-    """For the client to take the next 64 KiB of an answer."""
-    graceful_timeout_s: float = 3.0
-    """For open requests to end after `closing`."""
-    frames: FrameSettings = FrameSettings()
-
-
 class _Server:
     """The connections of one `serve`."""
 
-    def __init__(self, settings: ServeSettings, context: ConnectionContext, handler: Handler) -> None:
-        self._settings = settings
+    def __init__(self, context: ConnectionContext, handler: Handler) -> None:
         self._context = context
         self._handler = handler
-        self.heads = Timeouts(settings.head_timeout_s, ClientConnection.abort)
+        self.heads = Timeouts(context.settings.head_timeout_s, ClientConnection.abort)
         self._open: set[ClientConnection] = set()
         self._left = trio.lowlevel.ParkingLot()
         self._refusing = 0
 
     async def handle(self, stream: trio.SocketStream) -> None:
-        most = min(self._settings.max_connections, descriptors.for_clients())
+        most = min(self._context.settings.max_connections, descriptors.for_clients())
         if len(self._open) >= most or not descriptors.spare():
             await self._refuse(stream)
             return
@@ -92,10 +77,10 @@ class _Server:
         finally:
             self._refusing -= 1
 
-    async def finish(self) -> None:
-        """Wait until the open requests have ended, at most for the grace. Idle connections close at once."""
+    async def finish(self, grace_s: float) -> None:
+        """Wait until the open requests have ended, at most for so long. Idle connections close at once."""
         self.heads.expire_all()
-        with trio.move_on_after(self._settings.graceful_timeout_s):
+        with trio.move_on_after(grace_s):
             while self._open:
                 await self._left.park()
 
@@ -107,27 +92,27 @@ class _Server:
 async def serve(
     handler: Handler,
     sockets: Sequence[socket.socket],
-    settings: ServeSettings,
+    settings: Settings,
     closing: trio.Event,
     *,
+    grace_s: float,
     state: EdgeState | None = None,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Have `handler` answer what comes to the sockets of `open_sockets`, until `closing` is set and all have left.
 
     Started with the list of base URLs (`http://127.0.0.1:3001`). The sockets are closed at once when `closing` is
-    set; the rest takes at most `graceful_timeout_s`. Cancelling it closes everything at once.
+    set; the rest takes at most `grace_s`. Cancelling it closes everything at once.
     """
     state = state or EdgeState()
     context = ConnectionContext(
-        send_timeout_s=settings.send_timeout_s,
-        frames=settings.frames,
+        settings=settings,
         budget=state.budget,
         counters=state.counters,
         departures=Departures(),
         closing=closing,
     )
-    server = _Server(settings, context, handler)
+    server = _Server(context, handler)
     urls = [url_of(listener) for listener in sockets]
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]
     async with trio.open_nursery() as connections:
@@ -140,7 +125,7 @@ async def serve(
                 task_status.started(urls)
                 await closing.wait()
                 accepting.cancel_scope.cancel()
-            await server.finish()
+            await server.finish(grace_s)
         finally:
             # What is being sent is shielded: only closing its socket ends that.
             connections.cancel_scope.cancel()

@@ -88,13 +88,13 @@ class WebSocket:
 
     def __init__(self, connection: Wire, frames: Connection) -> None:
         self._connection = connection
-        self._settings = connection.context.frames
+        self._settings = connection.context.settings
         self._budget = connection.context.budget
         self._frames = frames
         self._events: Iterator[Event] = iter(())
         self._turns = Turns()
-        self._small_bytes = min(FREE_BYTES, self._settings.max_message_bytes)
-        self._allowed = Allowance(self._settings.control_frames_per_s, trio.current_time())
+        self._small_bytes = min(FREE_BYTES, self._settings.websocket_max_message_bytes)
+        self._allowed = Allowance(self._settings.websocket_control_frames_per_s, trio.current_time())
         self._incoming: _Incoming | None = None
         self._late_at = math.inf
         self._frame_bytes = 0
@@ -148,7 +148,7 @@ class WebSocket:
         if incoming.share.taken_away:
             await self.close(TRY_LATER, "the daemon is busy; retry shortly")
         else:
-            await self.close(POLICY, f"a message did not arrive within {self._settings.message_timeout_s:g} s")
+            await self.close(POLICY, f"a message did not arrive within {self._settings.body_timeout_s:g} s")
         return None
 
     async def _act(self, event: Event) -> str | bytes | None:
@@ -174,13 +174,13 @@ class WebSocket:
             return whole
         if incoming is None:
             incoming = self._incoming = _Incoming(self._budget.share())
-            self._late_at = trio.current_time() + self._settings.message_timeout_s
+            self._late_at = trio.current_time() + self._settings.body_timeout_s
         try:
             incoming.extend(part.data)
         except MailboxFull:
             await self.close(TRY_LATER, "the daemon is busy; retry shortly")
             return None
-        if incoming.size > self._settings.max_message_bytes:
+        if incoming.size > self._settings.websocket_max_message_bytes:
             await self.close(TOO_BIG)
         elif part.message_finished:
             self._drop()
@@ -209,7 +209,7 @@ class WebSocket:
 
     async def pings(self) -> None:
         """Ping until the end, from a moment of its own on: clients that came together are not pinged together."""
-        ping_s = self._settings.ping_s
+        ping_s = self._settings.websocket_ping_s
         bell, by = Bell(), trio.current_time() + ping_s * random.uniform(0.5, 1)
         while not self._closed:
             await bell.rings(by)

@@ -8,19 +8,9 @@ import msgspec
 import trio
 
 from actors.kit import Conditions
+from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.leaving import Departures, Leaving
-
-
-class FrameSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of the frames of one WebSocket."""
-
-    max_message_bytes: int = 1024 * 1024
-    control_frames_per_s: float = 100.0
-    message_timeout_s: float = 30.0
-    """From the first fragment of a message to its last."""
-    ping_s: float = 20.0
-    """Between two pings of ours."""
 
 
 class ConnectionCounters(msgspec.Struct, kw_only=True):
@@ -47,8 +37,7 @@ class EdgeState(msgspec.Struct, frozen=True, eq=False):
 class ConnectionContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What all connections of one server have in common."""
 
-    send_timeout_s: float
-    frames: FrameSettings
+    settings: Settings
     budget: Budget
     counters: ConnectionCounters
     departures: Departures

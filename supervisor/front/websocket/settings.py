@@ -5,10 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from actors.principal import LOCAL, Principal
+from supervisor.config import Settings
+
+FAREWELL_S = 2.0
+"""For the last answers to leave, once no call is in flight any more."""
 
 
 class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one connection. The daemon fills it from the configuration."""
+    """Bounds of one connection; `max_in_flight` and `drain_s` are others than those of the daemon."""
 
     max_in_flight: int = 64
     max_waiting: int = 256
@@ -25,3 +29,14 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float = 2.0
     """At shutdown, for requests in flight to be answered and for the answers to leave."""
     principal: Principal = LOCAL
+
+    @classmethod
+    def of(cls, settings: Settings) -> WebSocketSettings:
+        """Return the bounds that are configured."""
+        return cls(
+            max_queued_messages=settings.max_sockets_queue,
+            list_changed_min_interval_s=settings.list_changed_min_interval_s,
+            list_changed_debounce_s=settings.list_changed_debounce_s,
+            stall_s=settings.websocket_stall_s,
+            drain_s=settings.drain_within_s + FAREWELL_S / 2,  # before the sockets are closed under whoever is left
+        )

@@ -13,7 +13,6 @@ from trio.testing import wait_all_tasks_blocked
 from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.request import HttpRequest
-from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.websocket.endpoint import McpWebSocket
@@ -53,18 +52,18 @@ class Front:
 
 @asynccontextmanager
 async def front(
-    budget: Budget | None = None, service: FakeService | None = None, frames: FrameSettings | None = None, **more: Any
+    budget: Budget | None = None, service: FakeService | None = None, **settings: Any
 ) -> AsyncIterator[Front]:
     service = service or FakeService(echo=returning(b"{}"))
     budget = budget or Budget()
     drain = RequestDrain(service, trio.Event())
-    http = McpHttp(drain, sealer=Sealer(bytes(32)), settings=Settings(**more))
+    http = McpHttp(drain, sealer=Sealer(bytes(32)), settings=Settings(**settings))
     websocket = McpWebSocket(drain, WebSocketSettings())
 
     async def handler(request: HttpRequest) -> None:
         await (websocket if request.is_websocket else http).serve("", request)
 
-    async with running(handler, drain.closing, budget=budget, frames=frames or FrameSettings()) as server:
+    async with running(handler, drain.closing, budget=budget, **settings) as server:
         yield Front(server, service, budget)
 
 
@@ -142,7 +141,7 @@ async def test_unfinished_websocket_messages_count_in_the_same_limit() -> None:
 
 
 async def test_a_websocket_message_that_stops_half_way_is_given_up() -> None:
-    async with front(frames=FrameSettings(message_timeout_s=0.1)) as here, await upgraded(here) as stream:
+    async with front(body_timeout_s=0.1) as here, await upgraded(here) as stream:
         await stream.send_all(frame(b"a", opcode=0x01))
         assert b"\x03\xf0a message did not arrive within 0.1 s" in await read_all(stream)
 

@@ -10,9 +10,9 @@ import trio
 from trio.testing import MockClock
 from wsproto.connection import Connection, ConnectionType
 
+from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.websocket import WebSocket
-from supervisor.front.edge.wire import FrameSettings
 from supervisor.host.loop.wakes import PER_TURN
 from tests.fakes.ready import LoopTurns
 
@@ -31,7 +31,7 @@ async def test_clients_that_came_together_are_pinged_a_few_in_each_turn_and_at_m
         moments.append(trio.current_time())
         await trio.lowlevel.checkpoint()
 
-    context = SimpleNamespace(frames=FrameSettings(ping_s=20.0), budget=Budget())
+    context = SimpleNamespace(settings=Settings(websocket_ping_s=20.0), budget=Budget())
     connection: Any = SimpleNamespace(context=context, write=write)
     trio.lowlevel.add_instrument(turns)
     async with trio.open_nursery() as nursery:

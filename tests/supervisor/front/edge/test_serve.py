@@ -11,11 +11,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import ConfigError
+from supervisor.config import Settings
 from supervisor.front.edge.listening import open_sockets
 from supervisor.front.edge.request import HttpRequest
-from supervisor.front.edge.serve import ServeSettings, serve
+from supervisor.front.edge.serve import serve
 from supervisor.front.edge.websocket import Handshake
-from supervisor.front.edge.wire import FrameSettings
 from tests.fakes.front_server import Running, read_all, running, until
 
 MIB = 1024 * 1024
@@ -114,7 +114,7 @@ async def refuse_unread(request: HttpRequest) -> None:
 
 
 async def test_an_answer_before_the_end_of_a_large_body_leaves_no_connection_behind() -> None:
-    async with running(refuse_unread, graceful_timeout_s=60) as server:
+    async with running(refuse_unread, grace_s=60) as server:
         head = b"POST / HTTP/1.1\r\n" + server.host + b"Content-Length: 20000000\r\n\r\n"
         async with await server.connect() as stream, trio.open_nursery() as nursery:
             await stream.send_all(head)
@@ -157,14 +157,14 @@ async def test_shutting_down_does_not_wait_for_clients_that_never_read(kind: str
 
 @pytest.mark.parametrize("settled", [False, True])
 async def test_shutting_down_does_not_wait_for_clients_that_say_nothing(settled: bool) -> None:
-    async with running(graceful_timeout_s=60) as server, await server.connect(), await server.connect():
+    async with running(grace_s=60) as server, await server.connect(), await server.connect():
         if settled:
             await until(lambda: server.counters.open == 2)
         await stops_by_itself(server)
 
 
 async def test_a_client_that_never_reads_is_dropped_at_the_send_deadline() -> None:
-    async with running(endless, send_timeout_s=0.2, graceful_timeout_s=60) as server, await server.connect() as stream:
+    async with running(endless, send_timeout_s=0.2, grace_s=60) as server, await server.connect() as stream:
         await stream.send_all(b"GET / HTTP/1.1\r\n" + server.host + b"\r\n")
         await stops_by_itself(server)
         assert server.counters.stalled == 1
@@ -190,7 +190,7 @@ async def test_sending_to_a_client_that_is_gone_lets_others_run() -> None:
 
 
 async def test_a_message_over_the_limit_is_closed_as_too_big_and_not_collected() -> None:
-    async with running(frames=FrameSettings(max_message_bytes=1000)) as server, await server.connect() as stream:
+    async with running(websocket_max_message_bytes=1000) as server, await server.connect() as stream:
         await stream.send_all(server.upgrade())
         assert b"101" in await stream.receive_some(4096)
         await stream.send_all(b"\x01\xfe\x08\x00\0\0\0\0" + b"a" * 2048)
@@ -203,8 +203,7 @@ async def test_a_hard_stop_closes_everything_at_once() -> None:
     async with trio.open_nursery() as nursery:
         sockets = open_sockets("127.0.0.1:0", 5.0)
         port = sockets[0].getsockname()[1]
-        settings = ServeSettings(graceful_timeout_s=60)
-        await nursery.start(partial(serve, endless, sockets, settings, trio.Event()))
+        await nursery.start(partial(serve, endless, sockets, Settings(), trio.Event(), grace_s=60))
         async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
             await stream.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await stream.receive_some(1)
@@ -221,7 +220,7 @@ async def test_a_request_in_flight_is_answered_during_the_grace() -> None:
         await release.wait()
         await request.answer(200, b"ok")
 
-    async with running(slow, graceful_timeout_s=5) as server, await server.connect() as stream:
+    async with running(slow, grace_s=5) as server, await server.connect() as stream:
         await stream.send_all(b"GET / HTTP/1.1\r\n" + server.host + b"\r\n")
         await entered.wait()
         server.closing.set()

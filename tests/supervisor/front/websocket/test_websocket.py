@@ -18,7 +18,6 @@ from actors.messages import Note, Question
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_CAPABILITIES, META_SUBSCRIPTION, META_VERSION
 from actors.protocol.wire.mirrors import Mirror
-from supervisor.front.edge.wire import FrameSettings
 from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.asking.exchange import Exchange
@@ -178,9 +177,8 @@ class Front:
 
 @asynccontextmanager
 async def front(
-    graceful_timeout_s: float = 5.0,
     second: FakeService | None = None,
-    frames: FrameSettings | None = None,
+    max_message_bytes: int = 1024 * 1024,
     **settings: Any,
 ) -> AsyncIterator[Front]:
     service, closing = FakeService(), trio.Event()
@@ -193,8 +191,8 @@ async def front(
     async with running(
         dispatch(mcp_websocket=websocket.serve),
         closing,
-        graceful_timeout_s=graceful_timeout_s,
-        frames=frames or FrameSettings(),
+        grace_s=5.0,
+        websocket_max_message_bytes=max_message_bytes,
     ) as server:
         yield Front(server, service, drain)
 
@@ -569,7 +567,7 @@ async def test_a_binary_message_closes_with_1003() -> None:
 
 
 async def test_a_message_over_the_limit_closes_with_1009() -> None:
-    async with front(frames=FrameSettings(max_message_bytes=1000)) as here, here.connect() as peer:
+    async with front(max_message_bytes=1000) as here, here.connect() as peer:
         await peer.send(json.dumps({"x": "\u00e9" * 600}, ensure_ascii=False))
         assert (await peer.closed())[0] == 1009
 
