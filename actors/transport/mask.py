@@ -4,7 +4,7 @@ Which of the configured values (environment, headers, arguments) are secrets:
 - what has a name that says so (`key`, `token`, `secret`, `password`, `auth`, `credential`, `cookie`, `session`, ...),
   from 4 characters on;
 - what looks like one whatever it is called: 12 letters and digits or more in a row and both among them, 20 letters of
-  both cases in a row, or a shape that `telltale` knows;
+  both cases in a row, or a shape that `redaction` knows;
 - the password in an address.
 None are switches, small numbers, levels of logging, and paths and addresses without anything like the above: operators
 need to see them, and `true` or `3000` hidden wherever it occurs would spoil every answer.

@@ -109,8 +109,4 @@ def visible(text: str) -> str:
         text = text[:_LINE_CHARACTERS] + "…"
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() or letter == "\t" else _escape(letter) for letter in text)
-
-
-def _escape(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)

@@ -155,13 +155,15 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
+    disabled = [name for name, config in entries.items() if config.disabled]
+    broken = [RestingServer(name=each.server, reason=str(each)) for each in configuration.problems if each.server]
     servers = {name: deploy_server(config, key=key) for name, config in entries.items() if not config.disabled}
     return Deployment(
         path=configuration.path,
         settings=configuration.settings,
         entries=entries,
         servers=servers,
-        resting=(*_broken_servers(configuration), *_disabled_servers(configuration)),
+        resting=(*broken, *(RestingServer(name=name, kind=entries[name].kind, disabled=True) for name in disabled)),
         problems=configuration.problems,
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},
@@ -212,17 +214,6 @@ def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
         unset=placeholders(config.env),
         digest=launch_digest(config, {}, key=key),
     )
-
-
-def _disabled_servers(configuration: Configuration) -> list[RestingServer]:
-    disabled = [config for config in configuration.servers if config.disabled]
-    return [RestingServer(name=config.path_name, kind=config.kind, disabled=True) for config in disabled]
-
-
-def _broken_servers(configuration: Configuration) -> list[RestingServer]:
-    """Return one for each problem of a server: `run` has said them all before the log began."""
-    problems = configuration.problems
-    return [RestingServer(name=each.server, reason=str(each)) for each in problems if each.server]
 
 
 def diff(old: Deployment, new: Deployment) -> Difference:

@@ -147,5 +147,6 @@ async def open_store(
         finally:
             nursery.cancel_scope.cancel()
             with trio.move_on_after(close_s, shield=True):
-                await store._flush_and_close(close_s)
+                await store.flush(close_s)
+                await store._disk.close(store._write_here)
             store._stop()

@@ -160,10 +160,6 @@ class WriteBehind:
         """Save on the loop: at the end nobody else needs it."""
         self._lost_writes += self._database.write(self._queue.take())
 
-    async def _flush_and_close(self, close_s: float) -> None:
-        await self.flush(close_s)
-        await self._disk.close(self._write_here)
-
     def _stop(self) -> None:
         self._closed = True
         self._writer.cancel()

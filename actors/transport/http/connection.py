@@ -58,8 +58,9 @@ class HttpConnection(Session):
         for message in messages:
             if self.over:
                 raise ServerExited(SESSION_OVER)
-            if message.cancels:
-                self._take_back(message)
+            if message.cancels and (scope := self._open.pop(message.cancels, None)) is not None:
+                scope.cancel()  # to close the stream of a request is how it is taken back in the modern era
+                self._settled.unpark_all()
             self.count(message)
             left(1)
             if message.id:
@@ -71,12 +72,6 @@ class HttpConnection(Session):
             elif not (message.cancels and message.version in MODERN_VERSIONS):
                 self._nursery.start_soon(self._share.run, self._channel.tell, message)
         return True
-
-    def _take_back(self, message: Outgoing) -> None:
-        """Close the stream of a request: in the modern era that is how it is taken back."""
-        if (scope := self._open.pop(message.cancels, None)) is not None:
-            scope.cancel()
-            self._settled.unpark_all()
 
     async def _ask(self, message: Outgoing, scope: trio.CancelScope) -> None:
         longest = self._limits.call_max_s

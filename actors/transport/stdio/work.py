@@ -65,16 +65,17 @@ def _children(pid: int) -> list[int]:
 
 
 def _cpu_ticks(pid: int) -> int:
-    try:
-        fields = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return 0
+    fields = _text(pid, "stat").rpartition(b")")[2].split()
     return sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
 
 
 def _moved_bytes(pid: int) -> int:
-    try:
-        lines = (_PROC / str(pid) / "io").read_bytes().splitlines()
-    except OSError:
-        return 0
+    lines = _text(pid, "io").splitlines()
     return sum(int(line.split()[1]) for line in lines[:2])  # rchar, wchar
+
+
+def _text(pid: int, name: str) -> bytes:
+    try:
+        return (_PROC / str(pid) / name).read_bytes()
+    except OSError:
+        return b""

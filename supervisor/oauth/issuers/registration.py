@@ -34,7 +34,9 @@ def known_client(
 ) -> OAuthClient | None:
     """Return whom to log in as; None if a name has to be asked for. Raises `OAuthTrouble` with what to configure."""
     if config.client_id:
-        expected = config.issuer or _first_issuer(config, kept)
+        expected = config.issuer
+        if not expected and kept is not None and kept.client.id == config.client_id:
+            expected = kept.issuer.issuer  # who was told that client first: whoever else is named gets no secret of it
         if expected and expected != issuer.issuer:
             raise OAuthTrouble(
                 'its authorization server is not the one that the configured client is known to ("issuer" in "oauth"); '
@@ -49,18 +51,9 @@ def known_client(
     if not issuer.registration_endpoint:
         raise OAuthTrouble(
             'its authorization server does not register clients by itself: register one there and put its "client_id" '
-            'into "oauth" of the entry' + _redirect_hint(redirect_uri)
+            'into "oauth" of the entry' + (f"; its redirect URI is {redirect_uri}" if redirect_uri else "")
         )
     return None
-
-
-def _first_issuer(config: OAuthConfig, kept: Grant | None) -> str:
-    """Return who was told the configured client first: whoever else a server names is told no secret of it."""
-    return kept.issuer.issuer if kept is not None and kept.client.id == config.client_id else ""
-
-
-def _redirect_hint(uri: str) -> str:
-    return f"; its redirect URI is {uri}" if uri else ""
 
 
 def _method(config: OAuthConfig, issuer: IssuerMetadata) -> AuthMethod:
