@@ -25,7 +25,7 @@ from supervisor.metatools import inventory
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import careful
 from supervisor.metatools.answers.lists import Listing, tools_page
-from supervisor.metatools.answers.page import Context, Page
+from supervisor.metatools.answers.page import Context, build_page
 from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
 from supervisor.metatools.schemas.rendering import growth
@@ -141,7 +141,8 @@ def build_answer(
         listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
         return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
     likely = done.servers - scope.named
-    return Page(context).build(
+    return build_page(
+        context,
         asked.query,
         done.ranking,
         done.milliseconds,

@@ -79,7 +79,7 @@ def levels(vectors: Floats) -> Levels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meanings:
-    """The vectors of all documents of a index, or of other texts, as whole numbers; no columns without an embedder."""
+    """The vectors of all documents of an index, or of other texts, as whole numbers; no columns without an embedder."""
 
     rows: Floats
     scales: Floats  # per document: one divided by the length of its vector, 0 for a vector of zeros

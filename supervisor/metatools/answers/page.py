@@ -121,106 +121,101 @@ def sentences(*parts: str) -> str:
     return " ".join(filter(None, parts))
 
 
-class Page:
-    """Builds the answer of `discover_mcp_tools` within a budget of tokens."""
+def build_page(
+    context: Context,
+    query: str,
+    ranking: Found,
+    milliseconds: float,
+    *,
+    tool: Resolved | None = None,
+    about: frozenset[str] = frozenset(),
+    remark: str = "",
+    ends: bool = True,
+    named: bool = False,
+    likely: frozenset[str] = frozenset(),
+) -> dict[str, Any]:
+    """Return the answer's object. It is over the budget only for an exact path, or for its first line.
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._seen = context.seen
+    `tool` is the one that the query means as a path. `about`: the servers of which it has to say something,
+    `likely` those of them that it does not name; `remark` is said of the query. `ends`: the page may end where the
+    fit ends. `named`: it asks for what a server has, so that all of it fits.
+    """
+    hits = fitting_hits(ranking.hits) if ends and not named else ranking.hits
+    weak = _weak(context, query, hits, about) if not (named and hits) else ""
+    perhaps = likely if hits and hits[0].distance < FITS else frozenset()
+    notice = sentences(context.unusable(about, perhaps), remark, weak)
+    answer = context.frame(query, ranking.total, milliseconds, notice)
+    rows = _fill(context, hits, tool, context.row_budget(answer))
+    answer["tools"] = [row.value for row in rows]
+    more = _more(hits, len(rows)) if not notice else ""
+    told = sentences(notice, more, _long_schema(hits, rows))
+    return {"notice": told, **answer} if told else answer
 
-    def build(
-        self,
-        query: str,
-        ranking: Found,
-        milliseconds: float,
-        *,
-        tool: Resolved | None = None,
-        about: frozenset[str] = frozenset(),
-        remark: str = "",
-        ends: bool = True,
-        named: bool = False,
-        likely: frozenset[str] = frozenset(),
-    ) -> dict[str, Any]:
-        """Return the answer's object. It is over the budget only for an exact path, or for its first line.
 
-        `tool` is the one that the query means as a path. `about`: the servers of which it has to say something,
-        `likely` those of them that it does not name; `remark` is said of the query. `ends`: the page may end where the
-        fit ends. `named`: it asks for what a server has, so that all of it fits.
-        """
-        hits = fitting_hits(ranking.hits) if ends and not named else ranking.hits
-        weak = self._weak(query, hits, about) if not (named and hits) else ""
-        perhaps = likely if hits and hits[0].distance < FITS else frozenset()
-        notice = sentences(self._context.unusable(about, perhaps), remark, weak)
-        answer = self._context.frame(query, ranking.total, milliseconds, notice)
-        rows = self._fill(hits, tool, self._context.row_budget(answer))
-        answer["tools"] = [row.value for row in rows]
-        more = self._more(hits, len(rows)) if not notice else ""
-        told = sentences(notice, more, _long_schema(hits, rows))
-        return {"notice": told, **answer} if told else answer
+def _weak(context: Context, query: str, hits: Sequence[Hit], about: frozenset[str]) -> str:
+    """Say that nothing fits for sure, what there is, and how to ask; empty if something does."""
+    if hits and hits[0].distance < FITS:
+        return ""
+    if not context.seen.visible:
+        return context.no_tools()
+    if len(query.strip()) < 2:
+        return "Say in a few words what a tool should do, or use '*' to list everything."
+    if about and not hits:
+        return ""
+    if hits and hits[0].distance < NOTHING:
+        return sentences("Not sure that anything fits; nearest first.", context.others_down(about), f"{_ASK}.")
+    near = list_names(dict.fromkeys(hit.document.server for hit in hits), NAMES_TOKENS)
+    weak = f"No description matches well; nearest servers: {near}." if near else "No description matches."
+    there = context.servers()
+    told = f"Servers: {there}." if there else ""
+    return sentences(weak, told, context.others_down(about), f"{_ASK}; or '*' lists all.")
 
-    def _weak(self, query: str, hits: Sequence[Hit], about: frozenset[str]) -> str:
-        """Say that nothing fits for sure, what there is, and how to ask; empty if something does."""
-        if hits and hits[0].distance < FITS:
-            return ""
-        if not self._seen.visible:
-            return self._context.no_tools()
-        if len(query.strip()) < 2:
-            return "Say in a few words what a tool should do, or use '*' to list everything."
-        if about and not hits:
-            return ""
-        if hits and hits[0].distance < NOTHING:
-            return sentences(
-                "Not sure that anything fits; nearest first.", self._context.others_down(about), f"{_ASK}."
-            )
-        near = list_names(dict.fromkeys(hit.document.server for hit in hits), NAMES_TOKENS)
-        weak = f"No description matches well; nearest servers: {near}." if near else "No description matches."
-        there = self._context.servers()
-        told = f"Servers: {there}." if there else ""
-        return sentences(weak, told, self._context.others_down(about), f"{_ASK}; or '*' lists all.")
 
-    def _fill(self, hits: Sequence[Hit], named: Resolved | None, left: int) -> list[Row]:
-        """Choose rows and what they show, in the order of what matters most."""
-        rows = [self._row(hit, named, first=not place) for place, hit in enumerate(hits[:LINES])]
-        for hit, row in zip(hits[KEPT:], rows[KEPT:], strict=False):
-            if hit.distance >= FITS:
-                row.shrink()
-        for row in rows if hits and hits[0].distance >= NOTHING else ():
-            row.name()
-        for row in rows:
-            if row.exact:
-                row.complete()
-        aim = left - self._context.budget * (1 - _AIM)
-        left = _drop(rows, left - sum(row.tokens for row in rows))
-        if rows and hits[0].distance < FITS:
-            left = _complete_first(rows, left)
-            if rows[0].is_signature:
-                left = _drop(rows, left - LONG_TOKENS)
-        for hit in hits[LINES:]:
-            row = self._row(hit, named, first=False)
-            if row.tokens > left or len(rows) < LINES:
-                break
-            left -= row.tokens
-            rows.append(row)
-        spare = min(left, int(aim) - sum(row.tokens for row in rows))
-        for hit, row in zip(hits, rows, strict=False):
-            if hit.distance < FITS:
-                spare -= row.complete_within(spare)
-        return rows
+def _fill(context: Context, hits: Sequence[Hit], named: Resolved | None, left: int) -> list[Row]:
+    """Choose rows and what they show, in the order of what matters most."""
+    rows = [_row(context, hit, named, first=not place) for place, hit in enumerate(hits[:LINES])]
+    for hit, row in zip(hits[KEPT:], rows[KEPT:], strict=False):
+        if hit.distance >= FITS:
+            row.shrink()
+    for row in rows if hits and hits[0].distance >= NOTHING else ():
+        row.name()
+    for row in rows:
+        if row.exact:
+            row.complete()
+    aim = left - context.budget * (1 - _AIM)
+    left = _drop(rows, left - sum(row.tokens for row in rows))
+    if rows and hits[0].distance < FITS:
+        left = _complete_first(rows, left)
+        if rows[0].is_signature:
+            left = _drop(rows, left - LONG_TOKENS)
+    for hit in hits[LINES:]:
+        row = _row(context, hit, named, first=False)
+        if row.tokens > left or len(rows) < LINES:
+            break
+        left -= row.tokens
+        rows.append(row)
+    spare = min(left, int(aim) - sum(row.tokens for row in rows))
+    for hit, row in zip(hits, rows, strict=False):
+        if hit.distance < FITS:
+            spare -= row.complete_within(spare)
+    return rows
 
-    def _more(self, hits: Sequence[Hit], shown: int) -> str:
-        if not 0 < shown < len(hits):
-            return ""
-        return f"{shown} of {len(hits)} shown, to save tokens; say more precisely what a tool should do."
 
-    def _row(self, hit: Hit, named: Resolved | None, *, first: bool) -> Row:
-        document = hit.document
-        if document.kind != "tool":
-            return Row(other_row(hit, self._seen.prompt_name))
-        entry = self._seen.entries[document.server]
-        tool = entry.tools[document.name]
-        exact = named == Resolved(document.server, document.name)
-        value = tool_row(entry, tool, hit, first=first, exact=exact) | self._context.availability(entry.server)
-        return Row(value, tool, exact=exact)
+def _more(hits: Sequence[Hit], shown: int) -> str:
+    if not 0 < shown < len(hits):
+        return ""
+    return f"{shown} of {len(hits)} shown, to save tokens; say more precisely what a tool should do."
+
+
+def _row(context: Context, hit: Hit, named: Resolved | None, *, first: bool) -> Row:
+    document = hit.document
+    if document.kind != "tool":
+        return Row(other_row(hit, context.seen.prompt_name))
+    entry = context.seen.entries[document.server]
+    tool = entry.tools[document.name]
+    exact = named == Resolved(document.server, document.name)
+    value = tool_row(entry, tool, hit, first=first, exact=exact) | context.availability(entry.server)
+    return Row(value, tool, exact=exact)
 
 
 def fitting_hits(hits: Sequence[Hit]) -> Sequence[Hit]:

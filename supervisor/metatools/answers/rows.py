@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
+from actors.catalogue.metadata import HINTS
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
@@ -19,7 +18,6 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Hit
 from supervisor.metatools.answers.native_lists import shown_meta, ui_meta
-from supervisor.metatools.lenient_json import EMPTY
 from supervisor.metatools.schemas.rendering import complete, slim
 from supervisor.metatools.schemas.signatures import requirements, signature
 from supervisor.metatools.texts import clean, estimate_tokens, shorten_to_tokens
@@ -33,16 +31,6 @@ MAX_SCHEMA_BYTES = 65_536
 TERSE_PARAMETERS = 6
 _MOST_CHARS_PER_TOKEN = 8
 """A schema of more characters than this for each token that is left is not even estimated."""
-
-
-class _Hints(msgspec.Struct):
-    readOnlyHint: msgspec.Raw = EMPTY
-    destructiveHint: msgspec.Raw = EMPTY
-    idempotentHint: msgspec.Raw = EMPTY
-    openWorldHint: msgspec.Raw = EMPTY
-
-
-_hints = msgspec.json.Decoder(_Hints)
 
 
 class Row:
@@ -184,9 +172,6 @@ def other_row(hit: Hit, prompt_name: Callable[[str, str], str]) -> dict[str, Any
 
 def declared_hints(tool: Tool) -> dict[str, bool]:
     """Return the hints a tool declares (MCP 2025-03-26 server/tools), nothing else: the rest could say anything."""
-    if not bytes(tool.annotations):
-        return {}
-    if (given := json.read_or(_hints, tool.annotations, None)) is None:
-        return {}
-    said = {name: getattr(given, name) for name in given.__struct_fields__}
-    return {name: bytes(value) == b"true" for name, value in said.items() if bytes(value) in (b"true", b"false")}
+    said = json.read_or(json.MEMBERS, tool.annotations, {})
+    written = {name: bytes(said[name]) for name in HINTS if name in said}
+    return {name: value == b"true" for name, value in written.items() if value in (b"true", b"false")}

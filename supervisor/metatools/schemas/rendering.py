@@ -18,13 +18,11 @@ from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.language.text import squash
-from supervisor.metatools.lenient_json import EMPTY, NotAnObject, missing_members, read
-from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS
+from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS, rewrite
 from supervisor.metatools.schemas.repair import repair
+from supervisor.metatools.schemas.signatures import MAX_PARAMETER_CHARS, MAX_SHOWN_PARAMETERS
 from supervisor.metatools.texts import clean, clean_json, clean_value, is_plain, shorten
 
-MAX_SHOWN_PARAMETERS = 20
-MAX_PARAMETER_CHARS = 60
 SLIM_DESCRIPTION_CHARS = 80
 _MAX_DEPTH = 20
 _MAX_NODES = 10_000
@@ -35,21 +33,6 @@ _GROWTH, _SPARE_BYTES = 4, 4000
 
 
 _NOISE = re.compile(rb'"(?:title|\$schema)"')
-
-
-class _Propertied(msgspec.Struct):
-    properties: msgspec.Raw = EMPTY
-
-
-_propertied = msgspec.json.Decoder(_Propertied)
-
-
-def has_parameter(tool: Tool, name: str) -> bool:
-    """Say whether a tool has a top-level parameter of that name, however large its schema is."""
-    try:
-        return not missing_members(read(json.read(_propertied, tool.input_schema).properties), [name])
-    except (json.UnreadableJson, NotAnObject):
-        return False
 
 
 def growth(tool: Tool) -> int:
@@ -81,27 +64,15 @@ def quiet(schema: Any) -> Any:
         schema = json.read_or(json.VALUE, schema, schema)
     if not isinstance(schema, dict):
         return schema
-    told = _without_titles(schema, "")
+    told = rewrite(schema, _without_title)
     older = b'"items":[' in encode(told)
     return {key: value for key, value in told.items() if key != "title" and (key != "$schema" or older)}
 
 
-def _without_titles(node: Any, name: str) -> Any:
-    if isinstance(node, list):
-        return [_without_titles(item, "") for item in node]
-    if not isinstance(node, dict):
-        return node
-    own = node.get("title")
+def _without_title(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    own = schema.get("title")
     repeats = bool(name) and isinstance(own, str) and squash(own) == squash(name)
-    return {key: _untitled_value(key, value) for key, value in node.items() if not (repeats and key == "title")}
-
-
-def _untitled_value(key: str, value: Any) -> Any:
-    if key in DATA:
-        return value
-    if key in NAMED and isinstance(value, dict):
-        return {name: _without_titles(schema, name) for name, schema in value.items()}
-    return _without_titles(value, "")
+    return {key: value for key, value in schema.items() if not (repeats and key == "title")}
 
 
 def _too_large(tool: Tool) -> dict[str, Any]:
@@ -114,25 +85,14 @@ def slim(schema: Any) -> Any:
     """Return a schema that accepts exactly the same, with short descriptions, without titles, comments, examples."""
     if isinstance(schema, msgspec.Raw):
         schema = json.read_or(json.VALUE, schema, schema)
-    return _slim(schema)
+    return rewrite(schema, _in_short)
 
 
-def _slim(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_slim(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {key: _slim_value(key, value) for key, value in node.items() if key not in REMARKS}
-
-
-def _slim_value(key: str, value: Any) -> Any:
-    if key == "description" and isinstance(value, str):
-        return shorten(value, SLIM_DESCRIPTION_CHARS)
-    if key in DATA:
-        return value
-    if key in NAMED and isinstance(value, dict):
-        return {name: _slim(schema) for name, schema in value.items()}
-    return _slim(value)
+def _in_short(schema: dict[str, Any], _: str) -> dict[str, Any]:
+    kept = {key: value for key, value in schema.items() if key not in REMARKS}
+    if isinstance(description := kept.get("description"), str):
+        kept["description"] = shorten(description, SLIM_DESCRIPTION_CHARS)
+    return kept
 
 
 def inline_references(raw: msgspec.Raw) -> Any:

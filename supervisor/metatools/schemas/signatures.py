@@ -14,7 +14,7 @@ import msgspec
 from actors.catalogue.offer import NO_RAW, Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
-from supervisor.metatools.lenient_json import EMPTY, NotAnObject, TooManyMembers, members, plain
+from supervisor.metatools.lenient_json import EMPTY, NotAnObject, TooManyMembers, members, missing_members, plain, read
 from supervisor.metatools.texts import clean
 
 MAX_SHOWN_PARAMETERS = 20
@@ -75,6 +75,14 @@ def requirements(tool: Tool, most: int) -> str:
     except NotAnObject:
         more = True
     return clean(f"({', '.join([*needed, '...'] if more else needed)})")
+
+
+def has_parameter(tool: Tool, name: str) -> bool:
+    """Say whether a tool has a top-level parameter of that name, however large its schema is."""
+    try:
+        return not missing_members(read(json.read(_propertied, tool.input_schema).properties), [name])
+    except (json.UnreadableJson, NotAnObject):
+        return False
 
 
 def _properties(tool: Tool) -> Members:

@@ -20,7 +20,8 @@ from supervisor.metatools.arguments.coercion import coerce_arguments
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, takes_no_others
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
-from supervisor.metatools.schemas import rendering
+from supervisor.metatools.schemas.rendering import complete
+from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import Used, count
@@ -53,7 +54,7 @@ class ToolCalls:
         since = trio.current_time()
         beside = "" if wanted.server_key else wanted.server
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, beside, since)
-        if wanted.server_key and not rendering.has_parameter(tool, wanted.server_key):  # so it is no argument
+        if wanted.server_key and not has_parameter(tool, wanted.server_key):  # so it is no argument
             entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
         cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
         if cost <= SMALL_BYTES:
@@ -98,9 +99,9 @@ def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
         given = lenient_json.read(wanted.arguments)
     except lenient_json.NotAnObject:
         raise _wrong(entry, tool, "arguments must be a JSON object") from None
-    if wanted.wrapper and rendering.has_parameter(tool, wanted.wrapper):
+    if wanted.wrapper and has_parameter(tool, wanted.wrapper):
         given = lenient_json.read(msgspec.Raw(b"{" + encode(wanted.wrapper) + b":" + bytes(given.text) + b"}"))
-    if wanted.server_key and rendering.has_parameter(tool, wanted.server_key):
+    if wanted.server_key and has_parameter(tool, wanted.server_key):
         given = _with_member(given, wanted.server_key, wanted.server)
     given = coerce_arguments(tool, given, ARGUMENT_KEYS)
     missing = lenient_json.missing_members(given, tool.required)
@@ -144,5 +145,5 @@ def _with_remark(error: RemoteError, remark: str) -> RemoteError:
 
 def _wrong(entry: Entry, tool: Tool, what: str, **more: Any) -> InvalidArguments:
     path = clean(tool_path(entry.server, tool.name))
-    details = {"tool_path": path, **more, "schema": rendering.complete(tool)}
+    details = {"tool_path": path, **more, "schema": complete(tool)}
     return InvalidArguments(f"{path}: {what}", server=entry.server, details=details)

@@ -16,7 +16,7 @@ from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
 from supervisor.metatools.answers.native_lists import META_BYTES
-from supervisor.metatools.answers.page import KEPT, Context, Page, fitting_hits
+from supervisor.metatools.answers.page import KEPT, Context, build_page, fitting_hits
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
@@ -273,7 +273,7 @@ def page(*distances: float, ends: bool = True, query: str = "do a task") -> Any:
         for n, d in enumerate(distances)
     )
     context = Context(seen=TASKS, statuses={}, budget=2000, now=0.0, servers=lambda: 'a "Tasks"')
-    return Page(context).build(query, Found(hits=hits, total=20), 0.0, ends=ends)
+    return build_page(context, query, Found(hits=hits, total=20), 0.0, ends=ends)
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_a_short_page_is_no_more_of_one_server_than_half() -> None:
         )
         for n, server in enumerate(servers)
     )
-    shown = Page(Context(seen=seen, statuses={}, budget=2000, now=0.0)).build("do", Found(hits=hits, total=10), 0.0)[
+    shown = build_page(Context(seen=seen, statuses={}, budget=2000, now=0.0), "do", Found(hits=hits, total=10), 0.0)[
         "tools"
     ]
     assert "".join(row["server_name"] for row in shown) == "aaaabbbb"

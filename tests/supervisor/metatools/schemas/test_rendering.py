@@ -13,7 +13,7 @@ import pytest
 
 from actors.catalogue.offer import Tool
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.metatools.schemas import rendering
+from supervisor.metatools.schemas import rendering, signatures
 from supervisor.metatools.schemas.signatures import signature
 
 
@@ -202,7 +202,7 @@ def test_a_signature_of_very_many_parameters_shows_those_required() -> None:
 def test_a_parameter_is_found_in_a_schema_of_any_size(name: str, there: bool) -> None:
     for count in (10, 30_000):
         many = raw({"properties": {f"p{number}": {} for number in range(count)}})
-        assert rendering.has_parameter(Tool(name="t", input_schema=many), name) is there
+        assert signatures.has_parameter(Tool(name="t", input_schema=many), name) is there
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_an_older_dialect_stays_where_the_newest_one_would_read_it_otherwise() -
 
 @pytest.mark.parametrize("schema", [b"7", b'{"properties":7}', b'{"properties":[]}', b"{oops}", b"{}"])
 def test_a_schema_of_another_shape_has_no_parameter(schema: bytes) -> None:
-    assert not rendering.has_parameter(Tool(name="t", input_schema=msgspec.Raw(schema)), "a")
+    assert not signatures.has_parameter(Tool(name="t", input_schema=msgspec.Raw(schema)), "a")
 
 
 @pytest.mark.parametrize("schema", [b'["title"]', b'{"title":oops}', b'"$schema"'])
