@@ -34,9 +34,6 @@ class Outbox(Generic[T]):
         self.here = 0
         self.gone = 0
 
-    def __len__(self) -> int:
-        return self.here
-
     def fits(self, size: int) -> bool:
         """Whether `size` bytes more should be put now: little is here (`ahead_bytes` with them), or nothing."""
         self._wanted = bool(self.here) and self.here + size > self._ahead_bytes

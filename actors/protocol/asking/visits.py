@@ -65,9 +65,6 @@ class Visits:
         self._begun: OrderedDict[tuple[str, Visitor], float] = OrderedDict()
         self._visitors: dict[str, dict[Visitor, int]] = {}
 
-    def __len__(self) -> int:
-        return len(self._begun)
-
     def give(self, id_: str, visitor: Visitor, call: int, now: float) -> None:
         self._expire(now)
         self._begun[id_, visitor] = now

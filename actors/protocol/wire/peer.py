@@ -85,9 +85,6 @@ class Peer(Generic[T]):
         self._left: OrderedDict[bytes, T] = OrderedDict()
         self.strays = 0
 
-    def __len__(self) -> int:
-        return len(self._pending)
-
     def expect(self, tag: T) -> bytes:
         """Return the id, as JSON text, for a new request; its answer will come back with `tag`."""
         self._number += 1

@@ -70,7 +70,7 @@ def test_everybody_who_was_given_an_id_hears_of_it_and_once() -> None:
     assert visits.over("a", 1.0) == {}
     assert visits.over("c", 1.0) == {}
     assert visits.over("b", 1.0) == {two: 3}
-    assert len(visits) == 0
+    assert len(visits._begun) == 0
 
 
 def test_a_visit_is_forgotten_after_its_time_which_begins_anew_when_it_is_asked_for_again() -> None:
@@ -87,7 +87,7 @@ def test_the_oldest_is_forgotten_for_the_newest() -> None:
     visits, one = Visits(), visitor()
     for number in range(MAX_VISITS + 1):
         visits.give(str(number), one, number, 0.0)
-    assert len(visits) == MAX_VISITS
+    assert len(visits._begun) == MAX_VISITS
     assert visits.over("0", 0.0) == {}
     assert visits.over("1", 0.0) == {one: 1}
 
