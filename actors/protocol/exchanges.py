@@ -23,7 +23,7 @@ import msgspec
 
 from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
-from actors.protocol.asking.question_progress import with_progress_token
+from actors.protocol.asking.questions import with_progress_token
 from actors.protocol.facts import CallNoted
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire import json

@@ -13,8 +13,7 @@ import msgspec
 
 from actors.codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND
 from actors.protocol.agreement.client_capabilities import ASKED_BY, LIST_ROOTS
-from actors.protocol.asking.question_progress import with_progress_token
-from actors.protocol.asking.questions import refusal
+from actors.protocol.asking.questions import refusal, with_progress_token
 from actors.protocol.exchanges import PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked
 from actors.protocol.outbound import Outbound

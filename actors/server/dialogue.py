@@ -24,8 +24,7 @@ from actors.errors import SupervisorError
 from actors.kit import Address, Reply, StartSoon
 from actors.messages import Caller, Note, Question
 from actors.protocol.agreement.client_capabilities import ELICIT, URL, mode_of
-from actors.protocol.asking.question_progress import token_of
-from actors.protocol.asking.questions import TooManyQuestions, timeout_answer
+from actors.protocol.asking.questions import TooManyQuestions, timeout_answer, token_of
 from actors.protocol.asking.visits import COMPLETE, Visits, id_of, ids_in
 from actors.protocol.facts import CallAsked, CallRefused
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode

@@ -1,11 +1,13 @@
-"""What servers may ask, whoever it is for, and what they get where nobody answers. Pure.
+"""What servers may ask, whoever it is for, what they hear of it meanwhile, and where nobody answers. Pure.
 
-(MCP 2025-11-25 client/elicitation, client/sampling, client/roots. A server of the modern era asks by results; see
-`input_required`.)
+(MCP 2025-11-25 client/elicitation, client/sampling, client/roots; basic/utilities/progress: either side may ask for
+that, and tokens are minted anew in this direction, too. A server of the modern era asks by results, which have none;
+see `input_required`.)
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -30,6 +32,10 @@ REJECTED: Final = -1
 """The code of whatever else nobody answers (MCP 2025-11-25, client/sampling "Error Handling")."""
 SCHEMES: Final = ("https", "http")
 """Of addresses that a person may be asked to open."""
+MAX_TOKEN_BYTES: Final = 512
+MAX_PROGRESS_BYTES: Final = 64 * 1024
+"""Of one notification of a client."""
+_TOKEN: Final = "progressToken"
 
 
 class TooManyQuestions(CannotAsk):
@@ -38,6 +44,15 @@ class TooManyQuestions(CannotAsk):
     code = -31429
     kind = "overloaded"
     retryable = True
+
+
+class _Advance(msgspec.Struct):
+    token: str = msgspec.field(name=_TOKEN)
+    progress: float
+
+
+_advance = msgspec.json.Decoder(_Advance)
+_token = msgspec.json.Decoder(str | int)
 
 
 def refusal(method: str, params: msgspec.Raw) -> str | None:
@@ -76,3 +91,30 @@ def _may_be_opened(params: msgspec.Raw) -> bool:
     if address.scheme.lower() not in SCHEMES or not address.hostname or "@" in address.netloc:
         return False
     return len(url) <= MAX_ADDRESS_CHARS and url.isprintable() and not any(each in url for each in ' \\"<>')
+
+
+def token_of(params: msgspec.Raw) -> bytes:
+    """Return the token of a question as JSON text; empty if it has none, or none that can be kept."""
+    if _TOKEN.encode() not in bytes(params):
+        return b""
+    token = json.at(params, "_meta", _TOKEN)
+    return bytes(token) if len(token) <= MAX_TOKEN_BYTES and json.read_or(_token, token, None) is not None else b""
+
+
+def with_token(params: msgspec.Raw, token: bytes) -> msgspec.Raw:
+    """Return the params of a question with this token (JSON text) in place of the one that it may have; empty: none."""
+    return msgspec.Raw(json.with_meta(bytes(params), _TOKEN, token))
+
+
+def advance(params: msgspec.Raw) -> tuple[str, float] | None:
+    """Return the token and the progress that a client tells of; None if that cannot be read."""
+    if len(params) > MAX_PROGRESS_BYTES:
+        return None
+    if (told := json.read_or(_advance, params, None)) is None:
+        return None
+    return (told.token, told.progress) if math.isfinite(told.progress) else None
+
+
+def with_progress_token(params: bytes, token: bytes) -> bytes:
+    """Return a notification of progress with another token (JSON text)."""
+    return encode({**json.MEMBERS.decode(params), _TOKEN: msgspec.Raw(token)})

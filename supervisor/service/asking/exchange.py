@@ -28,7 +28,7 @@ from actors.protocol.agreement.client_capabilities import (
 )
 from actors.protocol.agreement.versions import META_LOG_LEVEL
 from actors.protocol.asking.input_required import Retry
-from actors.protocol.asking.question_progress import with_token
+from actors.protocol.asking.questions import with_token
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.listing import METHODS

@@ -11,7 +11,7 @@ import msgspec
 from actors import codes
 from actors.errors import CannotAsk
 from actors.kit import Reply
-from actors.protocol.asking.question_progress import advance
+from actors.protocol.asking.questions import advance
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.jsonrpc import RemoteError
 

@@ -19,8 +19,7 @@ from actors.messages import Note, Question, Result
 from actors.protocol.agreement.client_capabilities import ELICIT, missing_capability, requirement
 from actors.protocol.asking.forms import is_secret
 from actors.protocol.asking.input_required import InputRequest
-from actors.protocol.asking.question_progress import with_progress_token, with_token
-from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal
+from actors.protocol.asking.questions import MAX_FORM_BYTES, refusal, with_progress_token, with_token
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import PROGRESS
 from supervisor.metatools.answers.questions import ToldQuestion

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.protocol.asking.question_progress import (
-    MAX_BYTES,
+from actors.protocol.asking.questions import (
+    MAX_PROGRESS_BYTES,
     MAX_TOKEN_BYTES,
     advance,
     token_of,
@@ -70,7 +70,7 @@ def test_what_tells_of_no_progress_is_none(params: bytes) -> None:
 def test_progress_is_bounded_in_bytes() -> None:
     told = {"progressToken": "a", "progress": 1}
     assert advance(raw(told)) == ("a", 1)
-    assert advance(raw({**told, "message": "x" * MAX_BYTES})) is None
+    assert advance(raw({**told, "message": "x" * MAX_PROGRESS_BYTES})) is None
 
 
 @given(st.text(max_size=20) | st.integers(), st.floats(allow_nan=False, allow_infinity=False), OBJECTS)
