@@ -40,14 +40,6 @@ SERVERS_TOKENS = 150
 """For the servers that can be used, in an answer in which nothing fits: of the others it has the reasons."""
 
 
-class _Info(msgspec.Struct):
-    title: msgspec.Raw = msgspec.Raw(b"")
-    description: msgspec.Raw = msgspec.Raw(b"")
-
-
-_info = msgspec.json.Decoder(_Info)
-
-
 def purpose(entry: Entry, described: str = "") -> str:
     """Return what a server is for: as configured, else as it says itself, else as the names of its tools suggest."""
     said = (sentence(text, entry.server) for text in (*_of_itself(entry), entry.offer.instructions))
@@ -72,18 +64,10 @@ class Purposes:
 
 
 def _of_itself(entry: Entry) -> tuple[str, str]:
-    if (info := json.read_or(_info, entry.offer.server_info, None)) is None:
-        return "", ""
-    title = _text_of(info.title)
+    info = entry.offer.server_info
+    title = json.text_at(info, "title")[:LOOKED_AT]
     repeats = title.casefold() in (entry.server.casefold(), "")
-    return _text_of(info.description), "" if repeats else title
-
-
-def _text_of(raw: msgspec.Raw) -> str:
-    try:
-        return json.read(json.STRING, raw)[:LOOKED_AT]
-    except json.UnreadableJson:
-        return ""
+    return json.text_at(info, "description")[:LOOKED_AT], "" if repeats else title
 
 
 def _line(text: str) -> str:

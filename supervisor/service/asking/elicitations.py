@@ -42,13 +42,6 @@ MAX_OPEN_OF_ONE: Final = 256
 _ID_BYTES: Final = 16
 
 
-class _Answer(msgspec.Struct):
-    action: str = ""
-
-
-_answer = msgspec.json.Decoder(_Answer)
-
-
 class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A question that a person may answer on its page. `about` is the tool, the prompt or the URI of the call.
 
@@ -174,5 +167,5 @@ def _action_of(answer: msgspec.Raw | None) -> str:
     """Return what became of a question: what its answer says, `none` if nobody gave one."""
     if answer is None:
         return "none"
-    action = json.read_or(_answer, answer, _Answer()).action
+    action = json.text_at(answer, "action")
     return action if action in ("accept", "decline", "cancel") else "unreadable"

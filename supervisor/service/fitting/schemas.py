@@ -29,20 +29,13 @@ _MEANT: Final = {b"true": msgspec.Raw(b"{}"), b"false": msgspec.Raw(b'{"not":{}}
 _MAY_BE_BOOLEAN: Final = re.compile(rb":\s*(?:true|false)\b")
 
 
-class _Typed(msgspec.Struct):
-    type: msgspec.Raw = msgspec.Raw(b"")
-
-
-_typed = msgspec.json.Decoder(_Typed)
-
-
 class _TooDeepError(Exception):
     """A reference is nested too deeply to be led elsewhere."""
 
 
 def is_of_objects(schema: msgspec.Raw) -> bool:
     """Say whether a schema declares at its root that it is of objects; False for what is no schema."""
-    return bytes(json.read_or(_typed, schema, _Typed()).type) == b'"object"'
+    return json.text_at(schema, "type") == "object"
 
 
 def is_movable(schema: msgspec.Raw) -> bool:
