@@ -29,8 +29,9 @@ from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Index, analyse
 from benchmarks import meanings
+from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments import tools
-from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
+from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.metatools.servers.unavailable import FITS
 
 ToolPath = tuple[str, str]

@@ -16,7 +16,7 @@ from supervisor.client import RequestRefused
 from supervisor.commands import questions
 from supervisor.commands.common import ask, daemon_options, print_json, readable, readable_json
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
-from supervisor.metatools.arguments.continuation import PREFIX
+from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.texts import clean
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -30,7 +29,6 @@ from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
 from supervisor.metatools.schemas.rendering import growth
 from supervisor.metatools.servers.availability import unlisted_sentences, without
-from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
 from supervisor.metatools.servers.unavailable import concerned_servers, named_in, unread_notice
 from supervisor.metatools.texts import clean
 
@@ -43,8 +41,6 @@ _ALL_OF = re.compile(r"\s*([^\s*:/]{1,200})\s*[:/]\s*\*\s*")
 _SPACE = re.compile(r"\s")
 _EVERYTHING = frozenset({EVERYTHING, "server:*", "*:*"})
 _MAX_NAME_CHARS = 200
-
-Clock = Callable[[], float]
 
 
 class DiscoverySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,27 +83,24 @@ class Searched(msgspec.Struct, frozen=True):
     tool: Resolved | None = None
 
 
-def discover_at_once(
-    seen: Catalogue, statuses: Mapping[str, ServerStatus], wanted: Discover, settings: DiscoverySettings, clock: Clock
-) -> dict[str, Any]:
-    """Search and answer at once; see `search` and `build_answer`. It says nothing of when."""
-    servers = partial(roll, seen, statuses, {}, SERVERS_TOKENS, usable=True)
-    return build_answer(seen, statuses, search(seen, cut(wanted, settings), clock), settings, 0.0, servers)
-
-
 def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
     """Return what is asked with as much of the query as the settings allow."""
     return replace(wanted, query=wanted.query[: settings.max_query_chars])
 
 
-def search(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[str, str] | None = None) -> Searched:
+def search(
+    seen: Catalogue, asked: Discover, clock: Callable[[], float], described: Mapping[str, str] | None = None
+) -> Searched:
     """Search. The longer the query, the longer it takes. `described`: what is configured to be said of servers.
 
     Raises `InvalidArguments` for a cursor where nothing is listed.
     """
     started = clock()
     meaning = seen.tool(asked.query.strip())
-    scope = scope_of(seen, asked, meaning)
+    scope = _scope(seen, asked, meaning)
+    if asked.after is not None and not scope.listing:
+        text = "'cursor' goes on with a list: the query must be '*' or 'server:*' as before"
+        raise InvalidArguments(f"discover_mcp_tools: {text}")
     ranking = Found() if scope.listing else _found_in(seen, scope, asked)
     down = seen.names.servers - seen.visible
     about = scope.named & down
@@ -117,7 +110,9 @@ def search(seen: Catalogue, asked: Discover, clock: Clock, described: Mapping[st
         about |= named_in(asked.query, down)
     missing: tuple[str, ...] = ()
     if not (scope.listing or scope.named or scope.unknown):
-        missing = unmet.unmet(asked.query, ranking, lambda need: _one(seen, asked, scope, need))
+        missing = unmet.unmet(
+            asked.query, ranking, lambda need: _found(seen, replace(asked, query=need, limit=1), scope.servers)
+        )
     tool = meaning if isinstance(meaning, Resolved) else None
     return Searched(asked, scope, ranking, about, (clock() - started) * 1000, missing, tool)
 
@@ -197,19 +192,8 @@ def _alone(tool: Resolved) -> Found:
     return Found(hits=(Hit(document=document, score=1.0, distance=0.0, exact=True),), total=1)
 
 
-def scope_of(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
-    """Return where a query looks; `meaning` is what it means as a path.
-
-    Raises `InvalidArguments` for a cursor where nothing is listed.
-    """
-    scope = _scope(seen, wanted, meaning)
-    if wanted.after is not None and not scope.listing:
-        text = "'cursor' goes on with a list: the query must be '*' or 'server:*' as before"
-        raise InvalidArguments(f"discover_mcp_tools: {text}")
-    return scope
-
-
 def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
+    """Return where a query looks; `meaning` is what it means as a path."""
     named, unknown = _find_servers(seen, wanted.servers) if wanted.servers else (wanted.servers, "")
     within = seen.visible & named if wanted.servers else seen.visible
     query = wanted.query.strip() or (EVERYTHING if wanted.servers or wanted.after is not None else "")
@@ -291,10 +275,6 @@ def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozens
     hits += [replace(hit, distance=max(worst, hit.distance)) for hit in others[: wanted.limit - len(hits)]]
     elsewhere = everywhere.total - sum(hit.document.server == name for hit in everywhere.hits)
     return Found(hits=tuple(hits), total=max(len(hits), listed.total + max(0, elsewhere)))
-
-
-def _one(seen: Catalogue, wanted: Discover, scope: Scope, query: str) -> Found:
-    return _found(seen, replace(wanted, query=query, limit=1), scope.servers)
 
 
 def _found(seen: Catalogue, wanted: Discover, servers: frozenset[str]) -> Found:

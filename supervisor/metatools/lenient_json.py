@@ -61,11 +61,6 @@ def members(raw: msgspec.Raw) -> Members:
     return by_name
 
 
-def object_text(raw: msgspec.Raw) -> msgspec.Raw:
-    """Return the JSON text of an object. Raises `NotAnObject`."""
-    return read(raw).text
-
-
 def read(raw: msgspec.Raw) -> Object:
     """Return an object: as it is, or out of the strings it was wrapped in.
 

@@ -51,4 +51,4 @@ class ServiceParts:
         self.parking = Parking(key)
         self.tasks = HeldTasks(deployment)
         self.forward = Forwarder(router, deployment, self.bench, self.parking, self.tasks, elicitations)
-        self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible)
+        self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)

@@ -10,44 +10,38 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final
 
-import msgspec
 import trio
 
 from actors.errors import ActorStopped, InvalidArguments, MailboxFull, UnknownMethod
 from actors.kit import Address
-from actors.life.states import State
 from actors.messages import CallServer
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE
-from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
+from supervisor.host.loop.workbench import Workbench
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible
-from supervisor.service.request import ServerRequest
+from supervisor.service.request import NO_META, ServerRequest, named_params
 from supervisor.service.updates import Updates
-
-_NO_META: Final = msgspec.Raw(b"")
-
-
-class _Params(msgspec.Struct):
-    uri: str
-
-
-_params = msgspec.json.Decoder(_Params)
 
 
 class Subscriptions:
     """What all doors share of them. A name is what the client calls a resource, its URI what its server does."""
 
     def __init__(
-        self, subscribers: Subscribers, router: Address[RouterMessage], forward: Forwarder, visible: Visible
+        self,
+        subscribers: Subscribers,
+        router: Address[RouterMessage],
+        forward: Forwarder,
+        visible: Visible,
+        bench: Workbench,
     ) -> None:
+        self._bench = bench
         self._subscribers = subscribers
         self._router = router
         self._forward = forward
@@ -60,10 +54,7 @@ class Subscriptions:
 
         `subscribe` begins a subscription to what has that name. Raises what it raises, and `InvalidArguments`.
         """
-        try:
-            name = json.read(_params, exchange.params).uri
-        except json.UnreadableJson:
-            raise InvalidArguments(f"{exchange.method}: params need a 'uri'") from None
+        _, name = await named_params(self._bench, exchange, "uri")
         updates = _updates_of(exchange)
         if exchange.method == UNSUBSCRIBE:
             updates.release(name)
@@ -100,16 +91,12 @@ class Subscriptions:
         since = trio.current_time()
         if (leaving := self._leaving.get((server, uri))) is not None:
             await leaving.wait()  # over HTTP the two would overtake one another
-        if (server, uri) in self._held and self._awake(exchange.client.principal, server):
+        if (server, uri) in self._held and self._visible.is_awake(exchange.client.principal, server):
             return
         members = _members(uri)
         await self._forward.ask(
-            exchange, ServerRequest(server, SUBSCRIBE, members, _NO_META, name=uri, since=since, written=era)
+            exchange, ServerRequest(server, SUBSCRIBE, members, NO_META, name=uri, since=since, written=era)
         )
-
-    def _awake(self, principal: Principal, server: str) -> bool:
-        status = self._visible.statuses(principal).get(server)
-        return status is not None and status.state is State.READY
 
     def _release(self, principal: Principal, server: str, uri: str, tell: Callable[[], None]) -> None:
         if self._subscribers.remove(server, uri, tell) and (server, uri) in self._held:
@@ -118,7 +105,7 @@ class Subscriptions:
 
     def _leave(self, principal: Principal, server: str, uri: str) -> None:
         """Tell a server that nobody wants to hear of a resource any more. One that sleeps knows nothing of it."""
-        if uri in self._subscribers.uris(server) or not self._awake(principal, server):
+        if uri in self._subscribers.uris(server) or not self._visible.is_awake(principal, server):
             return
         message = CallServer(
             server=server,

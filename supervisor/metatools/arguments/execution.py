@@ -1,19 +1,23 @@
-"""How generously the arguments of `execute_mcp_tool` are read. Pure. See `tools`."""
+"""How generously the arguments of `execute_mcp_tool` are read. Pure. See `tools`.
+
+A call may go on with an earlier one, whose result asked something: it has the arguments of that one, and beside them
+`continuation` and `answers`. The schema does not name these two: they are told of where they are needed, and cost
+nothing elsewhere.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from actors.catalogue.names.resolution import clip
-from actors.errors import AmbiguousName
+from actors.errors import AmbiguousName, InvalidArguments
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments.continuation import MARK, Continuation, take_continuation
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS, PATH_KEYS, SERVER_KEYS, invalid, members, object_text
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.lenient_json import (
@@ -25,6 +29,19 @@ from supervisor.metatools.lenient_json import (
     without,
 )
 from supervisor.metatools.texts import clean
+
+PREFIX: Final = "mcpvisor-"
+"""What every state begins with that is ours, so that a tool may have an argument of that name."""
+KEY: Final = "continuation"
+ANSWERS: Final = "answers"
+_MARK: Final = f'"{KEY}"'.encode()
+
+
+class Continuation(msgspec.Struct, frozen=True):
+    """The state that an earlier result gave, and what was answered: a JSON object by the keys of the questions."""
+
+    state: str
+    answers: msgspec.Raw
 
 
 class Execute(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,11 +73,37 @@ _exact = msgspec.json.Decoder(_Exact)
 
 def execute(arguments: msgspec.Raw) -> Execute:
     """Read the arguments of `execute_mcp_tool`. Raises `InvalidArguments`."""
-    if MARK in bytes(arguments):
-        continuation, rest = take_continuation(members(EXECUTE, arguments))
+    if _MARK in bytes(arguments):
+        continuation, rest = _take_continuation(members(EXECUTE, arguments))
         if continuation is not None:
             return msgspec.structs.replace(_call(msgspec.Raw(encode(rest))), continuation=continuation)
     return _call(arguments)
+
+
+def _take_continuation(given: Members) -> tuple[Continuation | None, Members]:
+    """Return what goes on with an earlier call, None for none, and the other arguments. Raises `InvalidArguments`."""
+    state = plain(given.get(KEY))
+    if not isinstance(state, str) or not state.startswith(PREFIX):
+        return None, given
+    answers = answers_of(given.get(ANSWERS, lenient_json.EMPTY))
+    return Continuation(state, answers), without(without(given, KEY), ANSWERS)
+
+
+def answers_of(given: msgspec.Raw) -> msgspec.Raw:
+    """Return the answers of a model as a client sends them: one without an action is an accepted form.
+
+    Raises `InvalidArguments`.
+    """
+    try:
+        answers = {key: _answer(answer) for key, answer in lenient_json.members(given).items()}
+    except (lenient_json.TooManyMembers, lenient_json.NotAnObject):
+        raise InvalidArguments("'answers' must be an object of objects, one for each question") from None
+    return msgspec.Raw(encode(answers))
+
+
+def _answer(answer: msgspec.Raw) -> Any:
+    members = lenient_json.members(answer)
+    return members if "action" in members else {"action": "accept", "content": members}
 
 
 def _call(arguments: msgspec.Raw) -> Execute:

@@ -65,7 +65,8 @@ class Slip(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(filter(None, (missing and f"missing {missing}", unknown and f"unknown: {unknown}")))
 
 
-def slip_of(tool: Tool, arguments: Object, missing: Sequence[str]) -> Slip:
+def slip_of(tool: Tool, arguments: Object, missing: Sequence[str] = ()) -> Slip:
+    """Return what is wrong with the names of the arguments of a call, which lacks those that are `missing`."""
     lacking = tuple(_show(name) for name in missing[:MAX_NAMED])
     properties, given = properties_of(tool), arguments.members or {}
     unknown = [name for name in given if name not in properties]
@@ -75,17 +76,6 @@ def slip_of(tool: Tool, arguments: Object, missing: Sequence[str]) -> Slip:
     told = {_show(name): _show(right) for name, right in meant.items()}
     mended = _mend(tool, given, unknown, missing, properties) if meant else None
     return Slip(missing=lacking, unknown=tuple(map(_show, unknown[:MAX_NAMED])), meant=told, mended=mended)
-
-
-def stray(tool: Tool, arguments: Object) -> Slip | None:
-    """Return which arguments of a call that lacks none the tool's schema does not have; None if there are none."""
-    properties, given = properties_of(tool), arguments.members
-    if not properties or not given or given.keys() <= properties.keys():
-        return None
-    unknown = [name for name in given if name not in properties][:MAX_NAMED]
-    meant = _meant(tool, given, unknown, (), properties)
-    told = {_show(name): _show(right) for name, right in meant.items()}
-    return Slip(missing=(), unknown=tuple(map(_show, unknown)), meant=told)
 
 
 def takes_no_others(tool: Tool) -> bool:

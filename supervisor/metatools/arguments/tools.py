@@ -99,7 +99,7 @@ def short(tool: str, arguments: msgspec.Raw) -> None:
 def object_text(raw: msgspec.Raw) -> msgspec.Raw:
     """Return the arguments of a tool as the JSON text of an object. Raises `InvalidArguments`."""
     try:
-        return lenient_json.object_text(raw)
+        return lenient_json.read(raw).text
     except lenient_json.NotAnObject:
         raise invalid(EXECUTE, "'arguments' must be a JSON object") from None
 

@@ -31,7 +31,7 @@ from actors.kit import Quota, Reply
 from actors.messages import Result
 from actors.principal import Principal
 from actors.protocol.asking.input_required import InputRequired, incomplete_result
-from supervisor.metatools.arguments.continuation import PREFIX
+from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded, Rounds
 
 MAX_PARKED: Final = 1024

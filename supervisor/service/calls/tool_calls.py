@@ -18,7 +18,7 @@ from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.coercion import coerce_arguments
 from supervisor.metatools.arguments.execution import Execute
-from supervisor.metatools.arguments.names import is_read_only, slip_of, stray, takes_no_others
+from supervisor.metatools.arguments.names import is_read_only, slip_of, takes_no_others
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter
@@ -111,8 +111,8 @@ def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
             raise _wrong(entry, tool, slip.sentence, missing=slip.missing, unknown=slip.unknown, meant=slip.meant)
         remark = f"{', '.join(slip.unknown)} was taken for {', '.join(slip.missing)}, as this tool calls it"
         return Checked(slip.mended, remark, anyway=not is_read_only(tool))
-    others = stray(tool, given)
-    if others is None:
+    others = slip_of(tool, given)
+    if not others.unknown:
         return Checked(given.text)
     if takes_no_others(tool):
         raise _wrong(entry, tool, others.sentence, unknown=others.unknown, meant=others.meant)

@@ -17,7 +17,6 @@ import trio
 from actors.catalogue.snapshot import Entry
 from actors.errors import UnknownMethod
 from actors.kit import Latest
-from actors.life.states import State
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES, subscribable
 from actors.protocol.listing import LISTED_BY
@@ -115,7 +114,7 @@ class OneServer:
         offer = (await self._entry(client)).offer
         # What the server itself would list, but must not: what cannot be called, and pages without end.
         if not ((kind == "tools" and offer.barred) or kind in offer.circular):
-            if position == 0 and self._awake(principal):
+            if position == 0 and self._visible.is_awake(principal, self._server):
                 return None
             if not known_lists.is_whole(offer, kind):
                 return None
@@ -124,10 +123,6 @@ class OneServer:
         if client.era == "legacy":
             return body
         return with_member(body, b'"resultType":"complete","ttlMs":%d,"cacheScope":"private"' % greeting.OWN_TTL_MS)
-
-    def _awake(self, principal: Principal) -> bool:
-        status = self._visible.statuses(principal).get(self._server)
-        return status is not None and status.state is State.READY
 
     async def _passed_on(self, exchange: Exchange) -> bytes:
         since, params, method = trio.current_time(), exchange.params, exchange.method

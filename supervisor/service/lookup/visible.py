@@ -9,6 +9,7 @@ import trio
 
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
+from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from supervisor.metatools.servers.availability import newcomers
@@ -30,6 +31,10 @@ class Visible:
         """Return how each server is doing, as last reported: of all of them, until identities are configured."""
         del principal
         return self._statuses.value
+
+    def is_awake(self, principal: Principal, server: str) -> bool:
+        status = self.statuses(principal).get(server)
+        return status is not None and status.state is State.READY
 
     @property
     def reports(self) -> int:

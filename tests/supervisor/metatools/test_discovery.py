@@ -14,8 +14,9 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Index, analyse
+from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments.tools import Discover, discover
-from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
+from supervisor.metatools.discovery import DiscoverySettings
 from tests.fakes import nasty_tools
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from actors.catalogue.snapshot import Catalogue
 from actors.protocol.wire.jsonrpc import encode
+from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments.tools import discover
-from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
+from supervisor.metatools.discovery import DiscoverySettings
 from tests.supervisor.metatools.test_discovery import catalogue
 
 DESTROYS = {"destructiveHint": True}

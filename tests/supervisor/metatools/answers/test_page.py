@@ -15,10 +15,11 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search import Document, Found, Hit, Index, analyse
+from benchmarks.discovery import discover_at_once
 from supervisor.metatools.answers.native_lists import META_BYTES
 from supervisor.metatools.answers.page import KEPT, Context, build_page, fitting_hits
 from supervisor.metatools.arguments.tools import Discover
-from supervisor.metatools.discovery import DiscoverySettings, discover_at_once
+from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
 from supervisor.tokens.counting import Tiktoken, load_encoding
 

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from actors.errors import InvalidArguments
-from supervisor.metatools.arguments.continuation import answers_of
-from supervisor.metatools.arguments.execution import execute
+from supervisor.metatools.arguments.execution import answers_of, execute
 
 
 def raw(value: Any) -> msgspec.Raw:

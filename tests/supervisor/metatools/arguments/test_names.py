@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import NO_RAW, Tool
-from supervisor.metatools.arguments.names import Slip, slip_of, stray, takes_no_others
+from supervisor.metatools.arguments.names import Slip, slip_of, takes_no_others
 from supervisor.metatools.arguments.synonyms import OTHER, likeness
 from supervisor.metatools.lenient_json import EMPTY, Object, read
 
@@ -159,7 +159,7 @@ def test_of_an_object_that_is_not_taken_apart_only_what_it_lacks_is_said() -> No
     made = Tool(name="t", input_schema=msgspec.Raw(b'{"properties":{"b":{}}}'), required=("b",))
     large = Object(EMPTY, None)
     assert slip_of(made, large, ["b"]) == Slip(missing=("b",))
-    assert stray(made, large) is None
+    assert slip_of(made, large) == Slip(missing=())
 
 
 def test_a_schema_that_cannot_be_read_does_not_exclude_anything() -> None:
