@@ -421,7 +421,7 @@ def test_a_folder_has_few_enough_modules_to_be_known() -> None:
 
 MANY_PARAMETERS = {
     "actors.registry.actor.Registry.__init__": "made once, by the daemon",
-    "supervisor.metatools.answers.page.Page.build": "what is known of a query beside its words",
+    "supervisor.metatools.answers.page.build_page": "what is known of a query beside its words",
     "supervisor.servers.children.Servers.__init__": "made once, by the daemon",
     "supervisor.service.parts.ServiceParts.__init__": "made once, by the daemon",
     "supervisor.store.tables.open_store": "six times and bounds, of which tests set one",

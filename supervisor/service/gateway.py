@@ -15,7 +15,6 @@ import trio
 
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue
-from actors.codes import ADDED, REMOVED
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
@@ -55,13 +54,10 @@ class ManyServers(ABC):
 
     async def perform(self, exchange: Exchange) -> bytes:
         """Perform one request; see `Service.perform`. Each is a task of its own, which is all the fairness it needs."""
-        await trio.lowlevel.checkpoint_if_cancelled()
-        client, method = exchange.client, exchange.method
-        if method not in (REMOVED if client.era == "modern" else ADDED):
-            if (handler := self._methods.get(method)) is not None:
-                return await handler(exchange)
-            if (said := self._of_ours.answer(client, method)) is not None:
-                return said
+        if (handler := self._methods.get(exchange.method)) is not None:
+            return await handler(exchange)
+        if (said := self._of_ours.answer(exchange.client, exchange.method)) is not None:
+            return said
         raise unknown_method(exchange)
 
     async def _list(self, exchange: Exchange) -> bytes:

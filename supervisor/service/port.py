@@ -15,7 +15,7 @@ import trio
 
 from actors import codes
 from actors.catalogue.diff import Revisions as Revisions
-from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor, UnknownMethod
+from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
@@ -24,6 +24,7 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import InputNeeded
+from supervisor.service.request import unknown_method
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class Service(Protocol):
         """Return the JSON text of the result of one request, fitted to its client's era.
 
         Its `params` are empty (`b""`) where it had none. With `initialize` the client is who it will be in the session,
-        its version negotiated. Never handles `subscriptions/listen` or notifications: those belong to the transport.
+        its version negotiated. Never handles `subscriptions/listen`, notifications, or methods of the other era.
         Raises `SupervisorError` for our and the client's failures and `jsonrpc.RemoteError` for an error that a server
         answered; `InputNeeded` where the client is to answer something first. A checkpoint if it waits for anything.
         """
@@ -102,11 +103,11 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
 
     A bug is logged and answered as an internal error without its text; expected failures keep code and data.
     """
-    id_, method, client = exchange.id, exchange.method, exchange.client
+    id_, method = exchange.id, exchange.method
     try:
         await trio.lowlevel.checkpoint_if_cancelled()
-        if method in (codes.REMOVED if client.era == "modern" else codes.ADDED):
-            raise UnknownMethod(f"there is no method {method} in protocol version {client.version}")
+        if method in (codes.REMOVED if exchange.client.era == "modern" else codes.ADDED):
+            raise unknown_method(exchange)
         result = await service.perform(exchange)
         if mark and method in codes.HANDSHAKES:
             result = _sign(result, mark)

@@ -61,19 +61,16 @@ class OneServer:
         return Revisions() if entry is None else entry.revisions
 
     async def perform(self, exchange: Exchange) -> bytes:
-        await trio.lowlevel.checkpoint_if_cancelled()
         client, method = exchange.client, exchange.method
-        match method, client.era:
-            case "initialize", "legacy":
+        match method:
+            case "initialize":
                 return greeting.initialize_result(self._server, (await self._entry(client)).offer, client.version)
-            case "server/discover", "modern":
+            case "server/discover":
                 return greeting.discover_result(self._server, (await self._entry(client)).offer, client.version)
-            case "ping", "legacy":
+            case "ping":
                 return b"{}"
-            case "resources/subscribe" | "resources/unsubscribe", "legacy":
+            case "resources/subscribe" | "resources/unsubscribe":
                 return await self._parts.subscriptions.perform(exchange, self.subscribe)
-            case ("initialize" | "server/discover" | "ping", _):
-                raise unknown_method(exchange)
             case _ if method in OF_ONE:
                 return await task_requests.perform(self._parts, exchange, self._server)
         if method in NOT_PASSED or method.startswith(("notifications/", "subscriptions/")) or not is_method(method):
