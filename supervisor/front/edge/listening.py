@@ -78,7 +78,7 @@ def open_sockets(listen: str, tcp_user_timeout_s: float) -> list[socket.socket]:
     `tcp_user_timeout_s` is dropped by the kernel. Raises `ConfigError` that says what to do. May look up a name, so
     it is called before the loop runs anything else.
     """
-    host, port = _split(listen)
+    host, port = split_address(listen)
     for attempt in range(PORT_TRIES):
         with suppress(_PortRace):
             return _open_all(listen, _addresses(listen, host), port, tcp_user_timeout_s)
@@ -88,13 +88,6 @@ def open_sockets(listen: str, tcp_user_timeout_s: float) -> list[socket.socket]:
 
 class _PortRace(Exception):
     """Port 0 gave a port in one family that is in use in the other."""
-
-
-def _split(listen: str) -> tuple[str, int]:
-    try:
-        return split_address(listen)
-    except ValueError as error:
-        raise _config_error(listen, str(error), 'for example "127.0.0.1:3001"') from None
 
 
 def _addresses(listen: str, host: str) -> list[tuple[socket.AddressFamily, str]]:
