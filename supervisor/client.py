@@ -47,11 +47,7 @@ NOT_OURS = "something else listens there"
 
 
 def base_url(url: str) -> str:
-    """Return the base URL of a daemon for any address people have of it.
-
-    That may be the one for MCP clients (`http://host:port/mcp`), of a WebSocket, with a slash at its end, or only
-    `host:port`. What is no address stays as it is.
-    """
+    """Return the base URL for any address that people have of a daemon, such as `host:port` or `ws://host/ws/`."""
     text = url.strip()
     if "://" not in text:
         text = f"http://{text}"
@@ -99,10 +95,7 @@ class DaemonClient:
         return await self.page("/api/status", needs="servers")
 
     async def page(self, path: str, parameters: Iterable[tuple[str, str]] = (), *, needs: str) -> dict[str, Any]:
-        """Return the object of one page, which has the member `needs` if it is ours.
-
-        Raises `RequestRefused` if it is an error, `DaemonUnreachable`.
-        """
+        """Return the object of a page, which has the member `needs`. Raises `RequestRefused`, `DaemonUnreachable`."""
         return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=list(parameters)), needs)
 
     async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
@@ -188,10 +181,7 @@ class Socket:
         await self._socket.send_message(encode(message).decode())
 
     async def receive(self) -> dict[str, Any]:
-        """Wait for one message, as long as the daemon answers pings.
-
-        Raises `trio_websocket.ConnectionClosed` or `trio.TooSlowError` if it went away, inside `open_socket` only.
-        """
+        """Wait for one message, as long as the daemon answers pings. What ends it is raised by `open_socket`."""
         while True:
             with trio.move_on_after(PING_S):
                 return _decode(await self._socket.get_message(), dict[str, Any], self._url)

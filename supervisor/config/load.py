@@ -68,10 +68,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(path: Path, environ: Mapping[str, str], listen: str | None = None) -> Configuration:
-    """Read and parse the file. Blocks on the disk. Raises `ConfigError` for problems of the file as a whole.
-
-    `listen` is an address instead of the setting.
-    """
+    """Read and parse the file; `listen` goes over its setting. Blocks. Raises `ConfigError` as `parse` does."""
     # Many servers have the same program, and our environment is slow to read.
     missing = partial(missing_of, environ=dict(environ), resolve=cache(resolve_command))
     return parse(read_text(path), path, environ, missing=missing, listen=listen)

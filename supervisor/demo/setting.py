@@ -70,10 +70,7 @@ class DemoDaemon:
 
 @asynccontextmanager
 async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIterator[DemoDaemon]:
-    """Start a daemon with that configuration in an empty directory; yield it once it listens; end it with the block.
-
-    Raises `TourFailed` with the end of the daemon's log if it does not start.
-    """
+    """Run a daemon in an empty directory for the block. Raises `TourFailed` with the end of its log."""
     config, log = directory / "mcp.json", directory / LOG_NAME
     config.write_text(json.dumps(document, indent=2), encoding="utf-8")
     options = ["--config", str(config), "--data-dir", str(directory / "data")]

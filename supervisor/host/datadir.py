@@ -52,10 +52,7 @@ class DataDir:
         return hashlib.blake2b(self.key("session"), digest_size=16, person=b"mcpvisor mark").hexdigest()
 
     def key(self, name: KeyName) -> bytes:
-        """Return the secret key of that name, made of random bytes at the first call.
-
-        Raises `ConfigError` if the file cannot be used or others may read it.
-        """
+        """Return the secret key of that name, made at the first call. Raises `ConfigError` if it is of no use."""
         path = self.root / f"{name}.key"
         try:
             if not os.path.lexists(path):

@@ -41,10 +41,7 @@ def outlive_signals() -> None:
 
 @contextmanager
 def plain_interrupt() -> Iterator[None]:
-    """Let SIGINT end the process for the block, as the kernel does it, instead of raising somewhere in an import.
-
-    For the main thread. A SIGINT that is ignored stays ignored.
-    """
+    """Let SIGINT end the process for the block, as the kernel does, unless it is ignored. For the main thread."""
     before = signal.getsignal(signal.SIGINT)
     if before is signal.SIG_IGN:
         yield

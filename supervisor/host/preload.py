@@ -31,10 +31,7 @@ FOR_REMOTE = (
 
 
 def preload(*, remote: bool) -> None:
-    """Import what would be imported later: 20 ms, 2 MB; where there are `remote` servers ten times as much.
-
-    Raises `ImportError` or `OSError` for want of resources.
-    """
+    """Import what would be imported later: 20 ms, 2 MB, ten times that if `remote`. Raises want of resources."""
     for name in (*LATE, *FOR_REMOTE) if remote else LATE:
         importlib.import_module(name)
     # Its plugins are modules of their own. The vocabulary, which costs tens of megabytes, is read at the first count.

@@ -141,10 +141,7 @@ class Transformer:
 
 
 def transformer_of(arrays: Mapping[str, npt.NDArray[np.float32]], heads: int) -> Transformer:
-    """Return the encoder with the weights of a published BERT model, by their names there.
-
-    Raises `KeyError` if one is missing, `ValueError` if their shapes do not fit.
-    """
+    """Return the encoder of a BERT model by its published names. Raises `KeyError`, or `ValueError` for shapes."""
 
     def norm(name: str) -> Norm:
         return Norm(arrays[f"{name}.weight"][:, None], arrays[f"{name}.bias"][:, None])

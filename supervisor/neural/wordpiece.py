@@ -33,10 +33,7 @@ _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
 class WordPieces:
-    """Cuts texts. Safe in several threads at once.
-
-    Raises `ValueError` if the vocabulary lacks one of the three special pieces.
-    """
+    """Cuts texts, in several threads at once. Raises `ValueError` if the vocabulary lacks a special piece."""
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         missing = {CLASSIFY, SEPARATE, UNKNOWN} - vocabulary.keys()

@@ -170,10 +170,7 @@ class _Entry:
             self._problem((written,), f"a server of this type has a {wanted}", "correct the type, or leave it out")
 
     def _replace(self, below: KeyPath, text: str, *, home: bool = False, root: bool = False) -> str:
-        """Return a text with its references replaced, a leading `~/` if `home`, as the URI of a `root`.
-
-        What is wrong with it is recorded.
-        """
+        """Return a text with what stands for something replaced, as a URI if `root`; record what is wrong."""
         around = self._around
         try:
             text = expand(text, around.environ)

@@ -35,10 +35,7 @@ def is_env_name(name: str) -> bool:
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
-    """Return `text` with every reference replaced.
-
-    Raises `ConfigError` with message and hint only: the caller knows where the text stands.
-    """
+    """Return `text` with every reference replaced. Raises `ConfigError` without a place, which the caller knows."""
 
     def replace(reference: re.Match[str]) -> str:
         if reference[0] == "$${":

@@ -80,10 +80,7 @@ def show_path(path: KeyPath) -> str:
 
 
 def read_document(text: str, path: str) -> ConfigText:
-    """Parse `text`; `path` is only named in errors.
-
-    Raises `ConfigError` with line and column for a syntax error, and for a document that is too deep or too large.
-    """
+    """Parse `text`; `path` is only named in errors. Raises `ConfigError` with line and column."""
     return _Reader(text.removeprefix("\ufeff"), path).read()
 
 

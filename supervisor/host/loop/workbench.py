@@ -54,10 +54,7 @@ class Workbench:
 
 
 async def beside(work: Callable[[], T]) -> T:
-    """Return what is worked out in a thread; here, if there is no thread to be had. For what must be there even then.
-
-    A checkpoint.
-    """
+    """Return what is worked out in a thread; here, if there is none to be had. A checkpoint."""
     try:
         return await trio.to_thread.run_sync(work)
     except (OSError, RuntimeError, MemoryError) as error:
