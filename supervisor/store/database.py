@@ -44,10 +44,7 @@ class Database:
         self._file: tuple[int, int] | None = None  # device and inode of what is open
 
     def open(self) -> sqlite3.Connection:
-        """Open the file, making or replacing it where needed.
-
-        Raises `ConfigError` for a file of a newer version, `sqlite3.Error` or `OSError` if the disk refuses.
-        """
+        """Open the file, made anew where needed. Raises `ConfigError` for a newer one, `sqlite3.Error`, `OSError`."""
         if self._connection is not None:
             if self._file == identity(self._path):
                 return self._connection
@@ -71,10 +68,7 @@ class Database:
             connection.close()
 
     def write(self, batch: Sequence[Write]) -> int:
-        """Save a batch in one transaction; the number of writes dropped because their values cannot be stored.
-
-        Raises `sqlite3.Error`, `OSError` or `ConfigError` when nothing was saved.
-        """
+        """Save a batch in one transaction; return how many writes cannot be stored. Raises as `open`, all unsaved."""
         dropped = 0
         with self._transaction() as connection:
             for write in batch:
@@ -100,10 +94,7 @@ class Database:
         return vectors
 
     def load(self, kind: type[Row], query: str, values: Sequence[object] = (), tidy: str = "") -> list[Row]:
-        """Return the rows whose values have the right types, as SQLite keeps any; the log tells how many have not.
-
-        What the statement `tidy` removes, with the same values, is not among them.
-        """
+        """Return the rows with values of the right types; the statement `tidy` removes others, by the same values."""
         with self._use() as connection:
             fetched = connection.execute(query, values).fetchall()
         if tidy:

@@ -100,10 +100,7 @@ def check_version(path: Path, version: int) -> None:
 
 
 def connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Open the file, making it if it is missing. Raises `ConfigError`, `sqlite3.Error` or `OSError`. Blocks.
-
-    A link is not followed: what it points to is not ours.
-    """
+    """Open the file, made if it is missing; no link is followed. Raises `ConfigError`, `sqlite3.Error`, `OSError`."""
     # Made by us first, because SQLite would make it with the umask's mode; its log files copy the mode of the file.
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:

@@ -34,10 +34,7 @@ Channel = StreamableHttp | HttpSse
 
 
 class HttpConnection(Session):
-    """One session; see `Connection` for the contract of each method.
-
-    `kind` is the transport to begin with; `learn` is called with the one that the server speaks, if it is the other.
-    """
+    """One session. `kind` is the transport to begin with; `learn` is told of the other, if the server speaks that."""
 
     def __init__(self, site: Site, nursery: trio.Nursery, kind: HttpKind, learn: Callable[[HttpKind], None]) -> None:
         super().__init__(site.limits.stop_s)

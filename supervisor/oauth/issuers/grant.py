@@ -23,10 +23,7 @@ AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "priva
 
 
 class OAuthClient(Confidential, msgspec.Struct, frozen=True, kw_only=True):
-    """Who we are to an authorization server. `registered`: it gave us that name itself, for this redirect address.
-
-    `secret_until` is when a registered secret ends, unix time in seconds; 0 for never.
-    """
+    """Who we are to an issuer. `registered`: it gave us that name itself; `secret_until`: unix seconds, 0 for never."""
 
     id: str
     secret: str = ""
@@ -59,10 +56,7 @@ class Tokens(Confidential, msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grant(Confidential, msgspec.Struct, frozen=True, kw_only=True):
-    """A login at one server. `tokens` are None once they are of no use; who we are to the issuer outlives them.
-
-    `server` is the server's address, `scope` what was asked for so far.
-    """
+    """A login at the address `server`, asked for `scope`. `tokens` are None when of no use; `client` outlives them."""
 
     server: str
     issuer: IssuerMetadata
