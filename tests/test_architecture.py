@@ -94,7 +94,6 @@ PURE = (
     "supervisor.service.fitting.*",
     "supervisor.service.fitting.relay",
     "supervisor.servers.orders",
-    "supervisor.oauth.issuers.challenge",
     "supervisor.oauth.issuers.grant",
     "supervisor.oauth.issuers.metadata",
     "supervisor.oauth.port",

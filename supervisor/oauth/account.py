@@ -11,12 +11,11 @@ from msgspec.structs import replace
 from actors.protocol.agreement.versions import LATEST_LEGACY
 from actors.transport.http.remote import Remote
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.challenge import Challenge, challenge_of
 from supervisor.oauth.issuers.discovery import Located, locate, wanted_scope
 from supervisor.oauth.issuers.fetch import Fetcher
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import AuthorizationServer
-from supervisor.oauth.issuers.metadata import check_login
+from supervisor.oauth.issuers.metadata import Challenge, challenge_of, check_login
 from supervisor.oauth.issuers.registration import known_client
 from supervisor.oauth.issuers.targets import check_scheme
 from supervisor.oauth.keeper import Keeper

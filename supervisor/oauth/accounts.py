@@ -17,9 +17,9 @@ from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from actors.transport.http.authorization import Authorizer
 from supervisor.oauth.account import Account
-from supervisor.oauth.issuers.challenge import Challenge
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import authorization_url
+from supervisor.oauth.issuers.metadata import Challenge
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 from supervisor.oauth.logins import Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, LoginStatus
@@ -31,10 +31,7 @@ KEEP_S: Final = 2.0
 
 
 class OAuthAccounts:
-    """Implements `supervisor.oauth.port.Accounts`. `run` must run.
-
-    `callback_uri` is where browsers are sent back to; `woken` is called with a server that has a new login.
-    """
+    """Implements `supervisor.oauth.port.Accounts` while it runs. `woken` is told of a server that has a new login."""
 
     def __init__(
         self,

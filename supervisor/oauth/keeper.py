@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from actors.transport.http.authorization import Denial, NoToken
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.challenge import Challenge, challenge_of
 from supervisor.oauth.issuers.grant import Grant, Tokens
 from supervisor.oauth.issuers.issuer import AuthorizationServer
+from supervisor.oauth.issuers.metadata import Challenge, challenge_of
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
 
 AGAIN_S: Final = 5.0

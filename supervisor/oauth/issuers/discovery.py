@@ -9,9 +9,9 @@ import msgspec
 
 from actors.protocol.wire import json
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.challenge import Challenge, words_of
 from supervisor.oauth.issuers.fetch import Fetcher
 from supervisor.oauth.issuers.metadata import (
+    Challenge,
     IssuerMetadata,
     ResourceMetadata,
     canonical,
@@ -21,6 +21,7 @@ from supervisor.oauth.issuers.metadata import (
     legacy_issuer,
     origin,
     resource_addresses,
+    words_of,
 )
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 

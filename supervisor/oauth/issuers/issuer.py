@@ -21,10 +21,9 @@ from msgspec.structs import replace
 
 from actors.protocol.wire import json
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.challenge import words_of
 from supervisor.oauth.issuers.fetch import Fetched, Fetcher
 from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
-from supervisor.oauth.issuers.metadata import IssuerMetadata
+from supervisor.oauth.issuers.metadata import IssuerMetadata, words_of
 from supervisor.oauth.issuers.registration import read_registration, registration, wanted_method
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
 

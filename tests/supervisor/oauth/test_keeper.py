@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from actors.transport.http.authorization import NoToken
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.challenge import Challenge
 from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.issuer import AuthorizationServer
-from supervisor.oauth.issuers.metadata import IssuerMetadata
+from supervisor.oauth.issuers.metadata import Challenge, IssuerMetadata
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
 from supervisor.oauth.keeper import AGAIN_S, Keeper
 

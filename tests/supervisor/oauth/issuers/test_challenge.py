@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.oauth.issuers.challenge import MAX_SCOPES, Challenge, challenge_of, words_of
+from supervisor.oauth.issuers.metadata import MAX_SCOPES, Challenge, challenge_of, words_of
 
 PLACE = "https://a.example/.well-known/oauth-protected-resource"
 

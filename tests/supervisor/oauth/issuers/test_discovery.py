@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from supervisor.config import OAuthConfig
-from supervisor.oauth.issuers.challenge import Challenge
 from supervisor.oauth.issuers.discovery import locate
 from supervisor.oauth.issuers.fetch import Fetcher
+from supervisor.oauth.issuers.metadata import Challenge
 from tests.fakes.issuer_server import ISSUER, RESOURCE, IssuerServer, Reply
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.oauth.issuers.challenge import Challenge
 from supervisor.oauth.issuers.metadata import (
+    Challenge,
     IssuerMetadata,
     ResourceMetadata,
     canonical,
