@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Any, Final
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 import httpx2
@@ -21,7 +21,7 @@ import msgspec
 import trio
 
 from actors.errors import SpawnFailed
-from actors.kit.fairness.share import share_of
+from actors.kit.fairness.share import LoopShare, share_of
 from actors.transport.border import Border
 from actors.transport.http.client.client import proxy_before, way_to
 from actors.transport.http.client.pieces import whole
@@ -40,11 +40,12 @@ _MOVED: Final = (301, 302, 303, 307, 308)
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer. `body` is whole."""
+    """An answer. `body` is whole; `moved` is where a document is to be had instead."""
 
     status: int
     body: bytes
-    challenges: tuple[str, ...] = ()
+    challenges: tuple[str, ...]
+    moved: str | None
 
 
 class Fetcher:
@@ -57,27 +58,28 @@ class Fetcher:
     async def get(self, url: str) -> Fetched:
         with trio.move_on_after(DEADLINE_S):
             for _ in range(MAX_REDIRECTS + 1):
-                page, moved = await self._ask_in_turn("GET", url, {"accept": "application/json"}, None)
-                if moved is None:
+                page = await self._ask("GET", url, {"accept": "application/json"}, None)
+                if page.moved is None:
                     return page
-                url = moved
+                url = page.moved
             raise OAuthTrouble("what should be its metadata leads on and on")
         raise _late()
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes, *, limit: int = MAX_BODY_BYTES) -> Fetched:
         """Return the answer to a message, which is sent nowhere else; with `limit` 0 without its body."""
         with trio.move_on_after(DEADLINE_S):
-            page, _ = await self._ask_in_turn("POST", url, headers, body, limit=limit)
-            return page
+            return await self._ask("POST", url, headers, body, limit)
         raise _late()
-
-    async def _ask_in_turn(self, *what: Any, **named: Any) -> tuple[Fetched, str | None]:
-        return await share_of(server_of(self._server)).run(self._ask, *what, **named)
 
     async def _ask(
         self, verb: str, url: str, headers: Mapping[str, str], body: bytes | None, limit: int = MAX_BODY_BYTES
-    ) -> tuple[Fetched, str | None]:
-        """Return an answer, and where it says to go instead; of a body only as much as `limit`, none for 0."""
+    ) -> Fetched:
+        share = share_of(server_of(self._server))
+        return await share.run(self._ask_in_turn, share, verb, url, headers, body, limit)
+
+    async def _ask_in_turn(
+        self, share: LoopShare, verb: str, url: str, headers: Mapping[str, str], body: bytes | None, limit: int
+    ) -> Fetched:
         parts = check_scheme(url, self._server)
         try:
             proxy = proxy_before(url)
@@ -85,10 +87,10 @@ class Fetcher:
             async with _client(url, await context_for(url)) as client:
                 response = await _first_to_answer(client, verb, httpx2.URL(url), headers, body, hops)
                 try:
-                    content = await whole(response, limit, share_of(server_of(self._server))) if limit else b""
+                    content = await whole(response, limit, share) if limit else b""
                 finally:
                     await response.aclose()
-            return _page(response, content), _location(url, response)
+            return _page(url, response, content)
         except OAuthTrouble:
             raise
         except SpawnFailed as failed:
@@ -114,20 +116,16 @@ def _late() -> Unreached:
     return Unreached(f"its authorization server, or its metadata, gave no answer within {DEADLINE_S:g} s")
 
 
-def _page(response: httpx2.Response, content: bytes | None) -> Fetched:
+def _page(url: str, response: httpx2.Response, content: bytes | None) -> Fetched:
     if content is None:
         raise OAuthTrouble(f"an answer of its authorization server is over {MAX_BODY_BYTES} bytes")
-    challenges = tuple(response.headers.get_list("www-authenticate"))
-    return Fetched(status=response.status_code, body=content, challenges=challenges)
-
-
-def _location(url: str, response: httpx2.Response) -> str | None:
-    """Return where a document has moved to. Raises `OAuthTrouble` for what is no address."""
     location = response.headers.get("location") if response.status_code in _MOVED else None
     try:
-        return None if location is None else str(httpx2.URL(url).join(location))
+        moved = None if location is None else str(httpx2.URL(url).join(location))
     except (httpx2.InvalidURL, ValueError):
         raise OAuthTrouble("what should be its metadata leads to what is no address") from None
+    challenges = tuple(response.headers.get_list("www-authenticate"))
+    return Fetched(status=response.status_code, body=content, challenges=challenges, moved=moved)
 
 
 async def _looked_up(host: str) -> Sequence[str]:
