@@ -30,7 +30,6 @@ from supervisor.host.loop.wakes import wakes
 from supervisor.servers.deployment import DeployedServer, RestingServer
 from supervisor.servers.journals import Journals
 from supervisor.servers.statuses import Statuses
-from supervisor.servers.switch import Switch
 from supervisor.servers.tree import supervise
 
 log = logging.getLogger(__name__)
@@ -40,6 +39,28 @@ CRASH_POLICY = RestartPolicy(max_restarts=5, period_s=60.0, backoff_initial_s=0.
 
 SWITCHED_OFF = "it is switched off in the configuration"
 BY_OPERATOR = "it is switched off by its operator; to take that back: mcpvisor enable "
+
+
+class Switch:
+    """Whether a server may run. `settled` once what follows from it is done: the server is found, or it has stopped."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self.settled = trio.Event()
+        self._turned = trio.Event()
+        if not on:
+            self.settled.set()
+
+    def turn(self, *, on: bool) -> None:
+        """Turn it; what follows from it is not settled yet."""
+        self.on = on
+        self.settled = trio.Event()
+        self._turned.set()
+        self._turned = trio.Event()
+
+    async def wait_on(self) -> None:
+        while not self.on:
+            await self._turned.wait()
 
 
 class Servers:
@@ -181,32 +202,29 @@ class Servers:
         said = f"cannot run: {reason}"
         self.directory.explain(name, lambda: ServerGaveUp(f"server {name!r} {said}", server=name))
         self.journals.make(name, Mask({})).note(said, "warning", aloud=aloud)
-        status = ServerStatus(
-            server=name,
-            state=State.FAILED,
-            wanted="stopped",
-            since=trio.current_time(),
-            transport=kind,
-            last_error=reason,
-            reason=reason,
-        )
-        await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT, reason=reason))
+        await self._show(name, kind, reason, disabled=False)
 
     async def report_disabled(self, name: str, kind: str, why: str = SWITCHED_OFF) -> None:
         """Show a server that is switched off: its name stays taken, and whoever asks for it is told why."""
         text = f"server {name!r} is not available: {why}"
         self.directory.explain(name, lambda: ServerDisabled(text, server=name))
         self.journals.make(name, Mask({})).note(why)
+        await self._show(name, kind, why, disabled=True)
+
+    async def _show(self, name: str, kind: str, reason: str, *, disabled: bool) -> None:
+        """Report how a server is doing that has no actor to say so."""
+        state, previous = (State.STOPPED, State.STOPPED) if disabled else (State.FAILED, State.DORMANT)
         status = ServerStatus(
             server=name,
-            state=State.STOPPED,
+            state=state,
             wanted="stopped",
             since=trio.current_time(),
             transport=kind,
-            disabled=True,
-            reason=why,
+            disabled=disabled,
+            last_error=None if disabled else reason,
+            reason=reason,
         )
-        await self._registry.tell(ServerChanged(status=status, previous=State.STOPPED, reason=why))
+        await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))
 
     async def logged_in(self, name: str) -> None:
         """Try a server again at which its operator has logged in; one that is ready goes on."""

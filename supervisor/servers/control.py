@@ -106,9 +106,8 @@ class Operation:
 
     async def _disable(self, server: str) -> Done:
         off = self._servers.disabled(server)
-        self._store.switch_server(
-            server, disabled=True
-        )  # before the wait: whoever gives up waiting meant it all the same
+        # Before the wait: whoever gives up waiting meant it all the same.
+        self._store.switch_server(server, disabled=True)
         await self._servers.disable(server)
         if off:
             return Done(message=f"{server} was switched off already; to take it back: mcpvisor enable {server}")
