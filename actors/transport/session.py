@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-import msgspec
 import trio
 
 from actors.errors import MailboxFull
@@ -25,27 +24,6 @@ LASTING_S = 5.0
 _GREETINGS = frozenset({"server/discover", "initialize"})
 
 
-class _Unread(msgspec.Struct, eq=False):
-    """The newest lines of one stream that nobody has taken yet."""
-
-    stream: bytes = b""
-    lines: list[Line] = []
-    size: int = TOGETHER_BYTES
-
-    def take(self, text: bytes, stream: bytes) -> bool:
-        """Add one that came on the same stream, if there is room."""
-        if stream != self.stream or self.size + len(text) > TOGETHER_BYTES:
-            return False
-        self.lines.append(text)
-        self.size += len(text)
-        return True
-
-    def close(self, taken: Incoming) -> None:
-        """Add no more to them if they were taken."""
-        if taken.lines is self.lines:
-            self.size = TOGETHER_BYTES
-
-
 class Session:
     """See `Connection` for the contract of its methods.
 
@@ -61,7 +39,10 @@ class Session:
         self.counters = Counters()
         self.asides = Asides()
         self._arrived: Mailbox[Incoming] = Mailbox(MAX_ARRIVED)
-        self._newest = _Unread()
+        self._unread: list[Line] = []
+        """The newest lines that came; others of `_stream` are added until they are taken, or there is no room."""
+        self._stream = b""
+        self._room = 0
         self._exit: Exit | None = None
         self._exited = trio.Event()
         self._greeted_at: float | None = None
@@ -87,10 +68,12 @@ class Session:
             self.asides.noise([text])
             return
         self.counters.messages_received += 1
-        if self._newest.take(text, stream):
+        if stream == self._stream and len(text) <= self._room:
+            self._unread.append(text)
+            self._room -= len(text)
             return
-        self._newest = unread = _Unread(stream, [text], len(text))
-        arrived = Incoming(unread.lines, stream)
+        self._unread, self._stream, self._room = [text], stream, TOGETHER_BYTES - len(text)
+        arrived = Incoming(self._unread, stream)
         try:
             self._arrived.address.tell_nowait(arrived)
         except MailboxFull:
@@ -98,7 +81,7 @@ class Session:
 
     async def fail(self, failure: Failure) -> None:
         """Take that no answer to a request comes any more; waits as `hand_on` does."""
-        self._newest = _Unread()  # nothing that comes later may come before it
+        self._room = 0  # nothing that comes later may come before it
         await self._arrived.address.tell(Incoming(failure=failure))
 
     def expire(self, cause: str) -> None:
@@ -125,7 +108,8 @@ class Session:
         if self._exit is not None and not len(self._arrived):
             return Incoming()
         incoming = (await self._arrived.receive()).message
-        self._newest.close(incoming)
+        if incoming.lines is self._unread:
+            self._room = 0
         return incoming
 
     async def stop(self, *, term_s: float | None = None) -> None:

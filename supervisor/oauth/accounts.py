@@ -1,7 +1,4 @@
-"""The logins of a daemon at its servers: begun by an operator, finished by a browser, kept across restarts.
-
-A login belongs to one principal and one server, and is of use only as long as that server has the same address.
-"""
+"""The logins of a daemon at its servers: begun by an operator, finished by a browser, kept across restarts."""
 
 from __future__ import annotations
 

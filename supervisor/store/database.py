@@ -1,6 +1,5 @@
 """The database: opening, reading, writing. Synchronous; one thread at a time, never the loop's.
 
-- A batch is one transaction: all of it is saved or none of it.
 - A file that is damaged, found at opening or later, is moved aside and a fresh one is made: what is in it can be found
   out again. So is what no version of ours writes: rows with values of other types are not returned.
 - A file that vanished is made anew: SQLite would go on writing into one without a name.

@@ -1,7 +1,6 @@
 """Write-behind: callers never wait for the disk, and never learn that it failed.
 
 - Saving is a plain `def`: it queues and returns, so a handler of an actor may call it.
-- SQLite runs on one thread at a time (a limiter of one), never on the loop.
 - A disk that fails, is full or locked, or want of threads costs persistence only: the writes are counted, the state is
   "degraded", and the batch is tried again by itself, with pauses, together with what came meanwhile; the newest wins.
 - A file that cannot be opened at the start holds nobody up: it is opened later, and `ready` says when.

@@ -3,7 +3,6 @@
 A command is resolved once, against the PATH of the child and never against a relative entry of it, so that a file
 planted in the working directory is not run by accident. What the kernel would only call "No such file or directory"
 gets its own words here. All of it is permanent: trying again without a change is pointless.
-
 These functions look at the file system and block: call them in a thread.
 """
 

@@ -2,7 +2,6 @@
 
 npm shows nothing of the scripts of a package (`postinstall` and others) and, where one of them fails, nothing at all
 (npm-exec, "--foreground-scripts"). A log of each run is in `_logs` of its cache (npm's documentation, "Logging").
-Whoever looks waits for three seconds at most.
 """
 
 from __future__ import annotations
