@@ -20,13 +20,13 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
 from actors.search import EVERYTHING, Document, Found, Hit, find
-from supervisor.metatools import inventory
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import careful
-from supervisor.metatools.answers.lists import Listing, tools_page
+from supervisor.metatools.answers.lists import tools_page
 from supervisor.metatools.answers.page import Context, build_page
 from supervisor.metatools.arguments import list_requests
 from supervisor.metatools.arguments.tools import DEFAULT_LIMIT, Discover
+from supervisor.metatools.inventory import MAX_ITEMS, Listing
 from supervisor.metatools.schemas.rendering import growth
 from supervisor.metatools.servers.availability import unlisted_sentences, without
 from supervisor.metatools.servers.unavailable import concerned_servers, named_in, unread_notice
@@ -132,7 +132,7 @@ def build_answer(
     context = Context(seen=seen, statuses=statuses, budget=settings.discover_token_budget, now=now, servers=servers)
     scope, asked, remark = done.scope, done.asked, _remark(seen, done)
     if scope.listing:
-        limit = asked.limit if asked.limited else inventory.MAX_ITEMS
+        limit = asked.limit if asked.limited else MAX_ITEMS
         listing = Listing(servers=scope.servers, kinds=asked.kinds, after=asked.after, limit=limit)
         return tools_page(context, listing, asked.query, done.milliseconds, about=done.servers, remark=remark)
     likely = done.servers - scope.named
@@ -164,7 +164,7 @@ def _remark(seen: Catalogue, done: Searched) -> str:
 def weight(seen: Catalogue, done: Searched) -> int:
     """Return the bytes of the tools that were found, as they may be shown, or some for each that can be listed."""
     if done.scope.listing:
-        return _LISTING_COST * inventory.total(seen, done.scope.servers, done.asked.kinds)
+        return _LISTING_COST * Listing(servers=done.scope.servers, kinds=done.asked.kinds).total(seen)
     hits = [hit.document for hit in done.ranking.hits if hit.document.kind == "tool"]
     tools = [seen.entries[each.server].tools[each.name] for each in hits]
     return sum(len(tool.definition) for tool in tools) + max(map(growth, tools), default=0)

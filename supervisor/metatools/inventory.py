@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 import heapq
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import TypeVar
 
 import msgspec
 
-from actors.catalogue.offer import Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
@@ -46,62 +46,45 @@ class Item(msgspec.Struct, frozen=True):
     thing: Thing
 
 
-def items(
-    seen: Catalogue,
-    servers: Collection[str],
-    kinds: Collection[str],
-    after: Position | None = None,
-    wanted: Callable[[Thing], bool] | None = None,
-) -> Iterator[Item]:
-    """Yield what these servers offer of these kinds, in order, of each server and kind the first 500 at most."""
-    for server in sorted(servers):
-        if server not in seen.entries or (after is not None and server < after.server):
-            continue
-        for number, kind in enumerate(KINDS):
-            if kind not in kinds or (after is not None and (server, number) < (after.server, after.kind)):
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What to list: of which servers, which kinds, from where on, what of it (None: all), and how many at most."""
+
+    servers: frozenset[str]
+    kinds: frozenset[str]
+    after: Position | None = None
+    wanted: Callable[[Thing], bool] | None = None
+    limit: int = MAX_ITEMS
+
+    def items(self, seen: Catalogue) -> Iterator[Item]:
+        """Yield what there is, in order, of each server and kind the first 500 at most."""
+        after = self.after
+        for server, number, things in self._lists(seen):
+            if after is not None and (server, number) < (after.server, after.kind):
                 continue
-            here = after.key if after is not None and (server, number) == (after.server, after.kind) else None
-            keyed = ((key_of(thing), thing) for thing in _offers_of(seen.entries[server].offer, kind))
-            rest = (pair for pair in keyed if (here is None or pair[0] > here) and (wanted is None or wanted(pair[1])))
-            first = heapq.nsmallest(MAX_ITEMS + 1, rest, key=lambda pair: pair[0])
-            yield from (Item(Position(server, number, key), thing) for key, thing in first)
+            keyed = (Item(Position(server, number, key_of(thing)), thing) for thing in things)
+            rest = keyed if after is None else (item for item in keyed if item.at > after)
+            yield from heapq.nsmallest(MAX_ITEMS + 1, rest, key=lambda item: item.at)
 
+    def total(self, seen: Catalogue) -> int:
+        return sum(len(things) for *_, things in self._lists(seen))
 
-def total(
-    seen: Catalogue,
-    servers: Collection[str],
-    kinds: Collection[str],
-    wanted: Callable[[Thing], bool] | None = None,
-) -> int:
-    lists = (
-        _offers_of(seen.entries[server].offer, kind) for server in servers if server in seen.entries for kind in kinds
-    )
-    return sum(len(things) if wanted is None else sum(map(wanted, things)) for things in lists)
-
-
-def count_shown(
-    seen: Catalogue,
-    servers: Collection[str],
-    kinds: Collection[str],
-    after: Position | None,
-    wanted: Callable[[Thing], bool] | None = None,
-) -> int:
-    """Return how many of these things come before a place, and at it: those that a list has shown there."""
-    if after is None:
-        return 0
-    count = total(seen, {server for server in servers if server < after.server}, kinds, wanted)
-    if after.server not in servers or after.server not in seen.entries:
+    def count_shown(self, seen: Catalogue) -> int:
+        """Return how many come before the place to go on from, and at it: those that were shown there."""
+        after, count = self.after, 0
+        for server, number, things in self._lists(seen):
+            if after is not None and (server, number) < (after.server, after.kind):
+                count += len(things)
+            elif after is not None and (server, number) == (after.server, after.kind):
+                count += sum(key_of(thing) <= after.key for thing in things)
         return count
-    count += total(seen, {after.server}, [kind for kind in KINDS[: after.kind] if kind in kinds], wanted)
-    if KINDS[after.kind] not in kinds:
-        return count
-    here = _offers_of(seen.entries[after.server].offer, KINDS[after.kind])
-    return count + sum(key_of(thing) <= after.key and (wanted is None or wanted(thing)) for thing in here)
 
-
-def _offers_of(offer: Offer, kind: str) -> tuple[Thing, ...]:
-    things: tuple[Thing, ...] = getattr(offer, f"{kind}s")
-    return things
+    def _lists(self, seen: Catalogue) -> Iterator[tuple[str, int, Sequence[Thing]]]:
+        """Yield each list, in order, after its server and the place of its kind among `KINDS`."""
+        for server in sorted(self.servers & seen.entries.keys()):
+            for number, kind in enumerate(KINDS):
+                if kind in self.kinds:
+                    things: Sequence[Thing] = getattr(seen.entries[server].offer, f"{kind}s")
+                    yield server, number, things if self.wanted is None else [*filter(self.wanted, things)]
 
 
 def key_of(thing: Thing) -> str:

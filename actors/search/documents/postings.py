@@ -33,12 +33,11 @@ class Triples:
 
     @staticmethod
     def join(parts: list[Triples]) -> Triples:
-        if not parts:
-            return NO_TRIPLES
+        every = [NO_TRIPLES, *parts]
         return Triples(
-            np.concatenate([part.terms for part in parts]),
-            np.concatenate([part.documents for part in parts]),
-            np.concatenate([part.weights for part in parts]),
+            np.concatenate([part.terms for part in every]),
+            np.concatenate([part.documents for part in every]),
+            np.concatenate([part.weights for part in every]),
         )
 
 

@@ -7,7 +7,8 @@ corrections whatever the order in which its servers came and went.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz import process
@@ -46,23 +47,17 @@ class Vocabulary:
     def __contains__(self, word: object) -> bool:
         return word in self.holders
 
-    def replace(self, removed: Iterable[Iterable[str]], added: Iterable[Iterable[str]]) -> Vocabulary:
-        holders = dict(self.holders)
-        new: set[str] = set()
+    def replace(self, removed: Sequence[Collection[str]], added: Sequence[Collection[str]]) -> Vocabulary:
+        holders = Counter(self.holders)
         for known in added:
-            for word in known:
-                count = holders.get(word, 0)
-                holders[word] = count + 1
-                if not count:
-                    new.add(word)
-        gone: set[str] = set()
+            holders.update(known)
         for known in removed:
-            for word in known:
-                holders[word] -= 1
-                if not holders[word]:
-                    del holders[word]
-                    gone.add(word)
-        fresh, lost = new - gone, gone - new
+            holders.subtract(known)
+        changed = set[str]().union(*added, *removed)
+        fresh = changed - self.holders.keys()
+        lost = {word for word in changed if not holders[word]}
+        for word in lost:
+            del holders[word]
         if not fresh and not lost:
             return Vocabulary(holders, self.ordered, self.by_shape)
         return Vocabulary(holders, _merge(self.ordered, lost, fresh), self._shapes(lost, fresh))

@@ -6,34 +6,25 @@ this cursor the list goes on; so everything is shown, each once, whatever change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from actors.catalogue.offer import Resource, Tool
 from actors.catalogue.snapshot import Catalogue, document_of
-from actors.search import Hit
+from actors.search import TOOLS, Hit
 from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
 from supervisor.metatools.answers.rows import Row, list_row, other_row, row_tokens
 from supervisor.metatools.arguments.resources import ResourceQuery as ResourceListing
-from supervisor.metatools.inventory import MAX_ITEMS, Item, Position, Thing, count_shown, encode_cursor, items, total
+from supervisor.metatools.inventory import Item, Listing, Position, Thing, encode_cursor
 from supervisor.metatools.texts import clean, shorten_to_tokens
 
 RESOURCES = frozenset({"resource", "template"})
 MAX_WORDS_SHOWN = (100, 40)
 """Characters and estimated tokens of a query that is repeated."""
 _GO_ON = "for the rest ask the same again with 'cursor' set to next_cursor"
-
-
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What to list: of which servers, which kinds, from where on, and how many at most."""
-
-    servers: frozenset[str]
-    kinds: frozenset[str]
-    after: Position | None = None
-    limit: int = MAX_ITEMS
 
 
 def tools_page(
@@ -50,15 +41,12 @@ def tools_page(
     `about`: servers to say something of; `remark` is said of what was asked for.
     """
     seen = context.seen
-    count = total(seen, listing.servers, listing.kinds)
+    count = listing.total(seen)
     there = "" if count or about else _what_there_is(context, remark)
     frame = context.frame(query, count, milliseconds, sentences(context.unusable(about), remark, there))
-    offered = items(seen, listing.servers, listing.kinds, listing.after)
-    left = context.row_budget(frame)
-    rows, following = _page(offered, lambda item: _line(context, item), left, listing.limit)
+    rows, following = _page(seen, listing, lambda item: _line(context, item), context.row_budget(frame))
     frame["tools"] = rows
-    earlier = count_shown(seen, listing.servers, listing.kinds, listing.after)
-    return _with_cursor(frame, following, _progress(earlier, len(rows), count, following))
+    return _with_cursor(frame, following, _progress(listing.count_shown(seen), len(rows), count, following))
 
 
 def _what_there_is(context: Context, remark: str) -> str:
@@ -71,11 +59,10 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
     """Return one page of resources and templates as `list_mcp_resources` answers it."""
     seen = context.seen
     wanted = _with_words(asked.words) if asked.words else None
-    totals = {kind: total(seen, servers, {kind}, wanted) for kind in sorted(RESOURCES)}
+    listing = Listing(servers=servers, kinds=RESOURCES, after=asked.after, wanted=wanted)
+    totals = {kind: replace(listing, kinds=frozenset({kind})).total(seen) for kind in sorted(RESOURCES)}
     remark = remark or ("" if any(totals.values()) else _no_resources(seen, asked, servers))
-    offered = items(seen, servers, RESOURCES, asked.after, wanted)
-    left = context.row_budget({"notice": remark})
-    rows, following = _page(offered, lambda item: _resource(seen, item), left, MAX_ITEMS)
+    rows, following = _page(seen, listing, lambda item: _resource(seen, item), context.row_budget({"notice": remark}))
     answer: dict[str, Any] = {
         **({"notice": remark} if remark else {}),
         "resources": [row for row in rows if "uri" in row],
@@ -83,25 +70,26 @@ def resources_page(context: Context, asked: ResourceListing, servers: frozenset[
         "total_resources": totals["resource"],
         "total_templates": totals["template"],
     }
-    earlier = count_shown(seen, servers, RESOURCES, asked.after, wanted)
-    return _with_cursor(answer, following, _progress(earlier, len(rows), sum(totals.values()), following))
+    progress = _progress(listing.count_shown(seen), len(rows), sum(totals.values()), following)
+    return _with_cursor(answer, following, progress)
 
 
 def _no_resources(seen: Catalogue, asked: ResourceListing, servers: frozenset[str]) -> str:
     """Say that nothing was found, and where else to look."""
     one = clean(min(servers))[:64] if len(servers) == 1 else ""
     whose = one or ("these servers" if asked.servers else "any server")
-    if asked.words and total(seen, servers, RESOURCES):
+    if asked.words and Listing(servers=servers, kinds=RESOURCES).total(seen):
         words = shorten_to_tokens(" ".join(asked.words), *MAX_WORDS_SHOWN)
         return f"No resource of {whose} has all of the words {words!r}; list_mcp_resources without a query lists all."
     if not one:
         return f"No resource is offered by {whose}; discover_mcp_tools with '*' lists the tools."
-    tools = f"; its tools: discover_mcp_tools with '{one}:*'" if total(seen, servers, {"tool"}) else ""
+    has_tools = Listing(servers=servers, kinds=TOOLS).total(seen) > 0
+    tools = f"; its tools: discover_mcp_tools with '{one}:*'" if has_tools else ""
     return f"{one} offers no resources{tools}."
 
 
 def _page(
-    offered: Iterator[Item], row: Callable[[Item], dict[str, Any]], left: int, limit: int
+    seen: Catalogue, listing: Listing, row: Callable[[Item], dict[str, Any]], left: int
 ) -> tuple[list[dict[str, Any]], Position | None]:
     """Return the rows of one page, one at least, and after which of them the next one begins.
 
@@ -109,10 +97,10 @@ def _page(
     """
     rows: list[dict[str, Any]] = []
     last: Position | None = None
-    for item in offered:
+    for item in listing.items(seen):
         value = row(item)
         left -= row_tokens(value)
-        if rows and (left < len(encode_cursor(item.at)) or len(rows) >= limit):
+        if rows and (left < len(encode_cursor(item.at)) or len(rows) >= listing.limit):
             return rows, last
         rows.append(value)
         last = item.at

@@ -17,7 +17,6 @@ from actors.search.language.text import squash, stem, words
 from actors.search.words.tables import STOP_WORDS
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.servers.purposes import purpose
-from supervisor.metatools.servers.well_known import known_for
 
 FITS = 0.5
 """A hit with a smaller distance fits, any other is rather noise; the distances are calibrated to mean that."""
@@ -27,6 +26,43 @@ MOST = 5
 """So many servers that a query may be about are named; those it names itself are all named."""
 MAX_LOOKED_AT = 100
 """Of more servers that are down it is not looked at what they are for."""
+_SERVICES = """
+airtable base table record spreadsheet
+asana task project todo
+calendar event meeting appointment schedule calendar
+confluence wiki page space
+datadog metric monitor dashboard log
+discord chat channel message post server
+drive file folder document share
+email mail email inbox message
+figma design frame mockup
+github repository issue pull request commit branch code
+gitlab repository issue merge request commit branch pipeline
+gmail mail email inbox message
+jira issue ticket sprint board
+linear issue ticket cycle project
+mongodb database collection document query
+mysql database table sql query
+notion page note wiki workspace
+outlook mail email inbox message calendar
+postgres database table sql query
+redis cache key value
+sentry error exception crash stack trace
+slack chat channel message post workspace thread
+spotify music song playlist track
+sqlite database table sql query
+stripe payment invoice customer subscription refund
+teams chat channel message post meeting
+telegram chat channel message post
+todoist task todo project
+trello board card list
+twilio sms text message
+whatsapp chat message group
+youtube video channel playlist transcript
+zoom meeting video call
+"""
+_KNOWN_FOR = {name: about for name, _, about in (line.partition(" ") for line in _SERVICES.strip().splitlines())}
+"""What well-known services are for, from general knowledge: for those that cannot be asked themselves."""
 _CHANNEL = re.compile(r"(?<!\S)#([^\W\d]\w{0,80})")
 """`#general`, as people write the name of a channel."""
 _WORD = re.compile(r"[^\W_]+")
@@ -76,7 +112,8 @@ def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: fro
     about = described.get(server, "")
     text = purpose(seen.entries[server], about) if server in seen.entries else about
     shared = asked & _known_stems(f"{server} {text}")
-    familiar = asked & _known_stems(known_for(server))
+    known_for = " ".join(_KNOWN_FOR.get(word, "") for word in _WORD.findall(server.casefold()))
+    familiar = asked & _known_stems(known_for)
     return len(familiar) >= _MIN_SHARED or (bool(shared) and len(shared) >= min(_MIN_SHARED, len(asked)))
 
 

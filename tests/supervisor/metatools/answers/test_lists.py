@@ -311,4 +311,5 @@ def test_a_list_where_nothing_can_be_used_says_so() -> None:
 def test_a_cursor_at_a_kind_that_is_not_asked_for_counts_none_of_it() -> None:
     seen = catalogue(a=Offer(tools=tools(3), prompts=(Prompt(name="p"),)), b=Offer(tools=tools(2)))
     at = inventory.Position("a", KINDS.index("resource"), "x")
-    assert inventory.count_shown(seen, ["a", "b"], {"tool", "prompt"}, at) == 3
+    listing = inventory.Listing(servers=frozenset({"a", "b"}), kinds=frozenset({"tool", "prompt"}), after=at)
+    assert listing.count_shown(seen) == 3
