@@ -19,9 +19,7 @@ import msgspec
 from actors import codes
 from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
 from actors.protocol.facts import (
-    CallAnswered,
     CallLost,
-    CallRefused,
     ListenEnded,
     Listening,
     ListsChanged,
@@ -168,10 +166,10 @@ class ServerSubscription:
         if self._open is not None:
             self._out.take_back(self._open, "another subscription has taken its place")
         self._open, self._opening = tag, None
-        answers: list[CallAnswered | CallRefused] = []
+        answers: list[Answered[int] | Refused[int]] = []
         for call, wish in self._waiting.items():
             if not wish.wanted or (said is not None and wish.uri in said.uris):
-                answers.append(CallAnswered(call, _DONE))
+                answers.append(Answered(call, _DONE))
             else:
                 answers.append(self._refuse(call, wish, _UNREADABLE if said is None else _NOT_HONOURED))
         self._go_on()
@@ -205,19 +203,19 @@ class ServerSubscription:
         if self._waiting:
             self._ask()
 
-    def _refuse(self, call: int, wish: Wish, why: str) -> CallRefused:
+    def _refuse(self, call: int, wish: Wish, why: str) -> Refused[int]:
         self._forget(wish)
-        return CallRefused(call, jsonrpc.ErrorObject(codes.INVALID_PARAMS, why))
+        return Refused(call, jsonrpc.ErrorObject(codes.INVALID_PARAMS, why))
 
-    def _fail(self, call: int, wish: Wish, end: End | None) -> CallLost | CallRefused:
+    def _fail(self, call: int, wish: Wish, end: End | None) -> CallLost | Refused[int]:
         self._forget(wish)
         match end:
             case Failure():
                 return CallLost(call, end)
             case Refused(error=error):
-                return CallRefused(call, error)
+                return Refused(call, error)
             case _:
-                return CallRefused(call, jsonrpc.ErrorObject(codes.INTERNAL_ERROR, _ENDED))
+                return Refused(call, jsonrpc.ErrorObject(codes.INTERNAL_ERROR, _ENDED))
 
     def _forget(self, wish: Wish) -> None:
         """What the server does not tell of is not asked for with the next one."""

@@ -7,7 +7,7 @@ process gets a new one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
@@ -19,10 +19,7 @@ from actors.protocol.asking.visits import COMPLETE, id_of
 from actors.protocol.changes import ServerSubscription
 from actors.protocol.exchanges import MESSAGE, PROGRESS, Exchanges
 from actors.protocol.facts import (
-    CallAnswered,
     CallLost,
-    CallMalformed,
-    CallRefused,
     Fact,
     ListsChanged,
     LoginWanted,
@@ -208,17 +205,12 @@ class Conversation:
         alone = self.agreement is None and not stream
         event = peer.spoil(message, spoiled_by) if spoiled_by else peer.receive(message, alone=alone)
         match event:
-            case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)) if call in self.tasks:
-                return self.tasks.take(call, event)
-            case Answered(tag=int(call), result=result):
-                self.exchanges.end(call)
-                return CallAnswered(call, result)
-            case Refused(tag=int(call), error=error):
-                self.exchanges.end(call, refused=True)
-                return CallRefused(call, error)
-            case Malformed(tag=int(call), reason=reason, done=done, over=over):
-                self.exchanges.end(call)
-                return CallMalformed(call, reason, done, over)
+            case Answered(tag=int(call)) | Refused(tag=int(call)) | Malformed(tag=int(call)):
+                answer = cast("Answered[int] | Refused[int] | Malformed[int]", event)
+                if call in self.tasks:
+                    return self.tasks.take(answer)
+                self.exchanges.end(call, refused=isinstance(answer, Refused))
+                return answer
             case Notified(method=method, params=params):
                 return self._on_notification(method, params, stream)
             case Asked():

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
 from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.listing import Listed, PageArrived
-from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import Failure
-
-
-class CallAnswered(msgspec.Struct, frozen=True):
-    """A call has its result."""
-
-    call: int
-    result: msgspec.Raw
-
-
-class CallRefused(msgspec.Struct, frozen=True):
-    """The server answered a call with a JSON-RPC error."""
-
-    call: int
-    error: jsonrpc.ErrorObject
-
-
-class CallMalformed(msgspec.Struct, frozen=True):
-    """The server answered a call with something that cannot be used; the members are those of `peer.Malformed`."""
-
-    call: int
-    reason: str
-    done: bool
-    over: Mapping[str, int] | None
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 
 class CallLost(msgspec.Struct, frozen=True):
     """A call has no answer, and the transport knows why."""
 
-    call: int
+    tag: int
     failure: Failure
+
+
+CallEnd = Answered[int] | Refused[int] | Malformed[int] | CallLost
+"""What has become of a call, whose number is the `tag`."""
+ENDS: Final = (Answered, Refused, Malformed, CallLost)
 
 
 class CallLasts(msgspec.Struct, frozen=True):
@@ -110,14 +92,14 @@ class Listening(msgspec.Struct, frozen=True):
     """A subscription is open. `useful`: the server will tell of changes on it. `calls`: what waited for it has that."""
 
     useful: bool = True
-    calls: tuple[CallAnswered | CallRefused, ...] = ()
+    calls: tuple[Answered[int] | Refused[int], ...] = ()
 
 
 class ListenEnded(msgspec.Struct, frozen=True):
     """A subscription has ended. `again`: it is to be opened again. `calls`: what waited for it, in vain."""
 
     again: bool = True
-    calls: tuple[CallLost | CallRefused, ...] = ()
+    calls: tuple[CallLost | Refused[int], ...] = ()
 
 
 Fact = (
@@ -125,10 +107,7 @@ Fact = (
     | NoAgreement
     | PageArrived
     | Listed
-    | CallAnswered
-    | CallRefused
-    | CallMalformed
-    | CallLost
+    | CallEnd
     | CallLasts
     | CallNoted
     | CallAsked

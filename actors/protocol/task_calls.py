@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.questions import MAX_QUESTION_BYTES
 from actors.protocol.exchanges import MAX_NOTE_BYTES, Exchanges, Interest
-from actors.protocol.facts import CallAnswered, CallAsked, CallLost, CallMalformed, CallNoted, CallRefused, Fact
-from actors.protocol.outbound import ClientRequest, Outbound, Tag
+from actors.protocol.facts import ENDS, CallAsked, CallEnd, CallLost, CallNoted, Fact
+from actors.protocol.outbound import ClientRequest, Outbound
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.driven_task import DrivenTask
 from actors.protocol.tasks.tasks import CALL, CANCEL, RESULT, STATUS, Task
@@ -32,7 +32,6 @@ TTL_MS: Final = 3_600_000
 """For which a legacy server is asked to keep a task that we drive."""
 NOWHERE: Final = b"-"
 """The stream of what is said of a task for which nobody waits."""
-Ended = CallAnswered | CallRefused | CallMalformed | CallLost
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -136,20 +135,16 @@ class TaskCalls:
 
     # Answers --------------------------------------------------------------------------------------------------------
 
-    def take(self, call: int, event: Answered[Tag] | Refused[Tag] | Malformed[Tag]) -> Fact | None:
-        about = self._calls[call]
-        match event, about.driven:
+    def take(self, answer: Answered[int] | Refused[int] | Malformed[int]) -> Fact | None:
+        call, about = answer.tag, self._calls[answer.tag]
+        match answer, about.driven:
             case Answered(result=result), DrivenTask() as driven:
                 return self._drive(call, driven, driven.on_result(result))
-            case Answered(result=result), _:
-                self._learn(about, result)
-                return self._finish(CallAnswered(call, result))
             case Refused(error=error), DrivenTask() as driven:
                 return self._drive(call, driven, driven.on_error(error))
-            case Refused(error=error), _:
-                return self._finish(CallRefused(call, error))
-            case _:
-                return self._finish(CallMalformed(call, event.reason, event.done, event.over))
+            case Answered(result=result), _:
+                self._learn(about, result)
+        return self._finish(answer)
 
     def _learn(self, asking: _TaskCall, result: msgspec.Raw) -> None:
         if asking.method == CALL:
@@ -189,10 +184,10 @@ class TaskCalls:
             self._waiting[driven.id] = call
         if isinstance(fact, CallAsked):
             self._questions[fact.id] = call
-        return self._finish(fact) if isinstance(fact, Ended) else fact
+        return self._finish(fact) if isinstance(fact, ENDS) else fact
 
-    def _finish(self, fact: Ended) -> Ended:
-        self._end(fact.call)
+    def _finish(self, fact: CallEnd) -> CallEnd:
+        self._end(fact.tag)
         return fact
 
     def _end(self, call: int, *, answered: bool = True) -> None:

@@ -26,8 +26,9 @@ from actors.messages import Caller, Note, Question
 from actors.protocol.agreement.client_capabilities import ELICIT, URL, mode_of
 from actors.protocol.asking.questions import TooManyQuestions, timeout_answer, token_of
 from actors.protocol.asking.visits import COMPLETE, Visits, id_of, ids_in
-from actors.protocol.facts import CallAsked, CallRefused
+from actors.protocol.facts import CallAsked
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
+from actors.protocol.wire.peer import Refused
 from actors.server.calls.calls import Calls
 from actors.server.calls.turns import Subject
 from actors.server.inbox import HoldEnded, QuestionAnswered, QuestionProgressed, ServerMessage
@@ -136,12 +137,12 @@ class Dialogue:
         if link is not None and answered.result is not None:
             link.talk.answer(answered.id, answered.result)
 
-    def on_refused(self, fact: CallRefused, link: Link) -> None:
+    def on_refused(self, fact: Refused[int], link: Link) -> None:
         """A call, which is still known, fails with an error; that may ask its client for visits."""
         ids = ids_in(fact.error) if link.talk.era == "legacy" else ()
-        if ids and (caller := self._calls.caller(fact.call)) is not None and (visitor := caller.visitor()) is not None:
+        if ids and (caller := self._calls.caller(fact.tag)) is not None and (visitor := caller.visitor()) is not None:
             for id_ in ids:
-                self._visits.give(id_, visitor, fact.call, link.heard)
+                self._visits.give(id_, visitor, fact.tag, link.heard)
 
     def on_visit_completed(self, id_: str, link: Link) -> None:
         """Tell whoever was asked for a visit that it is over: during the call that asked for it, or outside of it."""

@@ -12,13 +12,11 @@ from actors.life import events as ev
 from actors.life.states import State
 from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.facts import (
-    CallAnswered,
+    ENDS,
     CallAsked,
     CallLasts,
     CallLost,
-    CallMalformed,
     CallNoted,
-    CallRefused,
     Fact,
     ListenEnded,
     Listening,
@@ -31,6 +29,7 @@ from actors.protocol.facts import (
 )
 from actors.protocol.listing import PageArrived
 from actors.protocol.wire.failure import GONE, Failure
+from actors.protocol.wire.peer import Refused
 from actors.server.context import ServerContext
 from actors.server.dialogue import Dialogue
 from actors.server.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered, QuestionProgressed, Received
@@ -39,8 +38,6 @@ from actors.server.lists.discovery import Discovery
 from actors.server.liveness import Liveness
 from actors.server.process.link import Link
 from actors.server.processes import Processes
-
-_ANSWERS = (CallAnswered, CallRefused, CallMalformed, CallLost)
 
 
 class Traffic:
@@ -120,8 +117,8 @@ class Traffic:
             return
         link.heard = trio.current_time()
         link.said += 1
-        if isinstance(fact, _ANSWERS):  # nearly all
-            if isinstance(fact, CallRefused):
+        if isinstance(fact, ENDS):  # nearly all
+            if isinstance(fact, Refused):
                 self._dialogue.on_refused(fact, link)
             outdated = self._calls.settle(fact, link, link.heard)
             self._dialogue.on_call_end(link)

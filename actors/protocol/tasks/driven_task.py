@@ -22,11 +22,12 @@ from actors.protocol.agreement.client_capabilities import ASKED_BY, ELICIT
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.input_required import MAX_REQUESTS, RESPONSES
 from actors.protocol.asking.questions import CANCELLED, refusal
-from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallRefused, Fact
+from actors.protocol.facts import CallAsked, CallLasts, CallLost, Fact
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import CANCEL, DEFAULT_PACE_S, GET, MAX_ID_CHARS, OVER, RESULT, UPDATE, Task
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject, decode_error, encode
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 Request = Literal["tasks/result", "tasks/get", "tasks/update", "tasks/cancel"]
 Step = Request | Literal["make", "wait", "ask"]
@@ -65,16 +66,14 @@ class DrivenTask:
         match self._step:
             case "make":
                 made = tasks.read_created(result, self._era)
-                return CallAnswered(self._call, result) if made is None else self._on_created(made)
+                return Answered(self._call, result) if made is None else self._on_created(made)
             case "tasks/result":
                 unnamed = len(result) > MAX_REWRITTEN_BYTES
-                return CallAnswered(
-                    self._call, result if unnamed else msgspec.Raw(tasks.with_related(bytes(result), ""))
-                )
+                return Answered(self._call, result if unnamed else msgspec.Raw(tasks.with_related(bytes(result), "")))
             case "tasks/get":
                 told = tasks.read_task(result)
                 if told is None:
-                    return CallMalformed(self._call, UNREADABLE, done=False, over=None)
+                    return Malformed(self._call, UNREADABLE)
                 return self._on_legacy_status(told) if self._era == "legacy" else self._on_modern_status(told)
         return self._ask(GET)
 
@@ -84,7 +83,7 @@ class DrivenTask:
                 self._refused = error
                 return self._ask(GET)
             case "make" | "tasks/result" | "tasks/get":
-                return CallRefused(self._call, error)
+                return Refused(self._call, error)
         return self._ask(GET)
 
     def on_failure(self, failure: Failure) -> Fact | None:
@@ -123,7 +122,7 @@ class DrivenTask:
         refused, self._refused = self._refused, None
         if task.status in OVER:
             if refused is not None and task.status != "completed":
-                return CallRefused(self._call, refused)
+                return Refused(self._call, refused)
             self._last = True
             return self._ask(RESULT)
         if task.status == "input_required" and refused is None:
@@ -133,23 +132,23 @@ class DrivenTask:
     def _on_modern_status(self, task: Task) -> Fact | None:
         match task.status:
             case "completed" if bytes(task.result)[:1] == b"{":
-                return CallAnswered(self._call, task.result)
+                return Answered(self._call, task.result)
             case "completed":
-                return CallMalformed(self._call, "a task that is completed and has no result", done=True, over=None)
+                return Malformed(self._call, "a task that is completed and has no result", done=True)
             case "failed":
                 return self._fail(task)
             case "cancelled":
                 text = f"the task was cancelled: {task.message}" if task.message else "the task was cancelled"
-                return CallRefused(self._call, self._refused or ErrorObject(INTERNAL_ERROR, text))
+                return Refused(self._call, self._refused or ErrorObject(INTERNAL_ERROR, text))
             case "input_required" if (asked := self._next_question(task)) is not None:
                 return asked
         return self._pause(task.pause_s)
 
     def _fail(self, task: Task) -> Fact:
         try:
-            return CallRefused(self._call, decode_error(task.error))
+            return Refused(self._call, decode_error(task.error))
         except ProtocolViolation as violation:
-            return CallMalformed(self._call, violation.message, done=False, over=None)
+            return Malformed(self._call, violation.message)
 
     def _next_question(self, task: Task) -> Fact | None:
         """Return the next question that was not asked so far; its keys are unique in the life of a task."""

@@ -14,10 +14,11 @@ from actors.errors import SupervisorError
 from actors.kit import Mark, Reply
 from actors.messages import Caller, CallServer, Note, Result
 from actors.protocol.exchanges import PROGRESS
-from actors.protocol.facts import CallAnswered, CallLost, CallMalformed, CallNoted, CallRefused
+from actors.protocol.facts import CallEnd, CallLost, CallNoted
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import RemoteError
 from actors.protocol.wire.mirrors import MirrorsOf
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 from actors.server.calls.call import Call
 from actors.server.calls.errors import (
     Hide,
@@ -121,29 +122,29 @@ class Calls:
                 self._in_flight[number] = call
                 yield call
 
-    def settle(self, fact: CallAnswered | CallRefused | CallMalformed | CallLost, link: Link, now: float) -> bool:
+    def settle(self, fact: CallEnd, link: Link, now: float) -> bool:
         """Give a call its answer; one that nobody waits for is dropped.
 
         Return whether it waits instead until the lists are read: see `on_listed`.
         """
-        call = self.take(fact.call)
+        call = self.take(fact.tag)
         if call is None:
             return False
         self.last_activity = now
         if not (self.window.proven or isinstance(fact, CallLost)):
             self.window.prove()
         match fact:
-            case CallAnswered(result=result):
+            case Answered(result=result):
                 self.turns.on_result(call)
                 run = link.run if call.message.as_task else ""
                 call.reply.answer(Result(result, link.talk.era, run, call.waited_s))
-            case CallRefused(error=error) if call.is_outdated(error, link.talk.era):
+            case Refused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
                 self._in_flight[call.number] = call
                 return True
-            case CallRefused(error=error):
+            case Refused(error=error):
                 self.fail(call, RemoteError(error))
-            case CallMalformed():
+            case Malformed():
                 self.fail(call, malformed_error(self._server, fact, self._hide))
             case CallLost(failure=failure) if call.may_wait(failure):
                 self.window.lose(failure)

@@ -19,9 +19,9 @@ from actors.errors import (
 )
 from actors.messages import CallServer
 from actors.protocol.agreement.versions import Era
-from actors.protocol.facts import CallMalformed
 from actors.protocol.tasks.tasks import UnknownTask
 from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.peer import Malformed
 
 UNREACHED_RETRY_S = 1.0
 """When to make a call again that found nobody at a server that still answers others."""
@@ -29,7 +29,7 @@ Hide = Callable[[str], str]
 """Hides the secrets of a server in a text."""
 
 
-def malformed_error(server: str, fact: CallMalformed, hide: Hide) -> SupervisorError:
+def malformed_error(server: str, fact: Malformed[int], hide: Hide) -> SupervisorError:
     """Return the error for an answer that cannot be passed on. Where it has a result, the tool has run."""
     outcome: Outcome = "completed" if fact.done else "unknown"
     text = f"server {server!r} answered with {hide(fact.reason)}"

@@ -16,6 +16,7 @@ from actors.protocol.conversation import Conversation
 from actors.protocol.listing import METHODS, Listed, ListLimits, PageArrived, PageSummary
 from actors.protocol.wire.failure import Cause, Failure
 from actors.protocol.wire.framing import Oversized
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 from tests.fakes.clock import Clock
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -84,8 +85,8 @@ def test_a_call_goes_there_and_its_answer_comes_back(era: Era) -> None:
     assert (sent["params"]["name"], sent["params"]["_meta"]["traceparent"]) == ("t", "x")
     assert (VERSION in sent["params"]["_meta"]) is (era == "modern")
     fact = line.say(id=sent["id"], result={"content": []})
-    assert isinstance(fact, facts.CallAnswered)
-    assert (fact.call, json.loads(bytes(fact.result))) == (7, {"content": []})
+    assert isinstance(fact, Answered)
+    assert (fact.tag, json.loads(bytes(fact.result))) == (7, {"content": []})
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -189,7 +190,7 @@ def test_a_call_whose_answer_looks_like_a_page_is_answered() -> None:
     (sent,) = line.sent()
     arrived = line.say(id=sent["id"], result={"id": id_})
     assert isinstance(arrived, PageArrived)
-    assert isinstance(line.talk.receive_other(arrived.line, arrived.kind), facts.CallAnswered)
+    assert isinstance(line.talk.receive_other(arrived.line, arrived.kind), Answered)
     assert isinstance(line.say(id=id_, result={"tools": []}), PageArrived)
 
 
@@ -203,8 +204,8 @@ def test_a_cancelled_call_is_told_with_our_id_and_its_late_answer_is_dropped() -
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"] == {"requestId": sent["id"], "reason": "why"}
     late = line.say(id=sent["id"], result={})  # of no call in flight
-    assert isinstance(late, facts.CallAnswered)
-    assert late.call == 1
+    assert isinstance(late, Answered)
+    assert late.tag == 1
     assert line.say(id=sent["id"], result={}) is None
     assert line.talk.strays == 2
 
@@ -212,9 +213,9 @@ def test_a_cancelled_call_is_told_with_our_id_and_its_late_answer_is_dropped() -
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        ({"error": {"code": -32602, "message": "no"}}, facts.CallRefused),
-        ({"result": 7}, facts.CallMalformed),
-        ({}, facts.CallMalformed),
+        ({"error": {"code": -32602, "message": "no"}}, Refused),
+        ({"result": 7}, Malformed),
+        ({}, Malformed),
     ],
 )
 def test_a_call_that_fails_is_a_fact_too(answer: dict[str, Any], kind: type[Any]) -> None:
@@ -223,7 +224,7 @@ def test_a_call_that_fails_is_a_fact_too(answer: dict[str, Any], kind: type[Any]
     (sent,) = line.sent()
     fact = line.say(id=sent["id"], **answer)
     assert isinstance(fact, kind)
-    assert fact.call == 3
+    assert fact.tag == 3
     line.talk.cancel(3, "too late")
     assert line.sent() == []
 

@@ -9,11 +9,11 @@ import pytest
 
 from actors import codes
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE, ServerSubscription
-from actors.protocol.facts import CallAnswered, CallLost, CallRefused, ListenEnded, Listening
+from actors.protocol.facts import CallLost, ListenEnded, Listening
 from actors.protocol.outbound import Outbound
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.failure import Failure
-from actors.protocol.wire.peer import Refused
+from actors.protocol.wire.peer import Answered, Refused
 
 DONE = msgspec.Raw(b"{}")
 TAKEN_BACK = "notifications/cancelled"
@@ -62,13 +62,13 @@ def test_a_resource_costs_another_subscription_and_the_old_one_goes_when_that_is
     rig.subscription.call(7, SUBSCRIBE, "a")
     new, uris = rig.asked()
     assert (uris, new != old) == (["a"], True)
-    assert rig.acknowledge(new, "a") == Listening(calls=(CallAnswered(7, DONE),))
+    assert rig.acknowledge(new, "a") == Listening(calls=(Answered(7, DONE),))
     (back,) = rig.sent()
     assert (back["method"], back["params"]["requestId"]) == (TAKEN_BACK, old)
     rig.subscription.call(8, UNSUBSCRIBE, "a")
     third, uris = rig.asked()
     assert uris == []
-    assert rig.acknowledge(third, lists=False) == Listening(useful=False, calls=(CallAnswered(8, DONE),))
+    assert rig.acknowledge(third, lists=False) == Listening(useful=False, calls=(Answered(8, DONE),))
     assert [back["params"]["requestId"] for back in rig.sent()] == [new]
 
 
@@ -84,12 +84,12 @@ def test_what_is_asked_for_while_one_is_opened_costs_one_more_in_all() -> None:
     assert rig.sent() == []
     told = rig.acknowledge(first, "a")
     assert told is not None
-    assert [call.call for call in told.calls] == [1, 2]
+    assert [call.tag for call in told.calls] == [1, 2]
     second, uris = rig.asked_anew()
     assert uris == ["a", "b", "c", "d"]
     told = rig.acknowledge(second, "b")
     assert told is not None
-    assert [(type(call), call.call) for call in told.calls] == [(CallAnswered, 3), (CallRefused, 4)]
+    assert [(type(call), call.tag) for call in told.calls] == [(Answered, 3), (Refused, 4)]
 
 
 def test_a_call_that_nobody_waits_for_is_not_answered() -> None:
@@ -102,7 +102,7 @@ def test_a_call_that_nobody_waits_for_is_not_answered() -> None:
     (listen,) = rig.sent()
     assert rig.acknowledge(listen["id"], "a") == Listening()
     second, _ = rig.asked_anew()
-    assert rig.acknowledge(second, "a", "b") == Listening(calls=(CallAnswered(3, DONE),))
+    assert rig.acknowledge(second, "a", "b") == Listening(calls=(Answered(3, DONE),))
 
 
 def test_what_is_not_told_of_is_refused_and_not_asked_for_again() -> None:
@@ -113,7 +113,7 @@ def test_what_is_not_told_of_is_refused_and_not_asked_for_again() -> None:
     told = rig.acknowledge(id_)
     assert told is not None
     (refused,) = told.calls
-    assert isinstance(refused, CallRefused)
+    assert isinstance(refused, Refused)
     assert refused.error.code == codes.INVALID_PARAMS
     rig.sent()
     rig.subscription.call(2, SUBSCRIBE, "b")
@@ -129,10 +129,10 @@ def test_a_resource_that_is_wanted_again_stays_wanted() -> None:
     rig.subscription.call(3, SUBSCRIBE, "a")
     told = rig.acknowledge(id_, "a")
     assert told is not None
-    assert [call.call for call in told.calls] == [1, 3]
+    assert [call.tag for call in told.calls] == [1, 3]
     second, uris = rig.asked_anew()
     assert uris == ["a"]
-    assert rig.acknowledge(second, "a") == Listening(calls=(CallAnswered(2, DONE),))
+    assert rig.acknowledge(second, "a") == Listening(calls=(Answered(2, DONE),))
 
 
 def test_an_acknowledgement_of_another_one_is_none() -> None:
@@ -141,7 +141,7 @@ def test_an_acknowledgement_of_another_one_is_none() -> None:
     assert rig.acknowledge(old) is None
     rig.subscription.call(1, SUBSCRIBE, "a")
     assert rig.acknowledge(old, "a") is None
-    assert rig.acknowledge(None, "a") == Listening(calls=(CallAnswered(1, DONE),))
+    assert rig.acknowledge(None, "a") == Listening(calls=(Answered(1, DONE),))
 
 
 def test_one_that_cannot_be_read_opens_it_and_promises_nothing() -> None:
@@ -150,7 +150,7 @@ def test_one_that_cannot_be_read_opens_it_and_promises_nothing() -> None:
     told = rig.subscription.on_acknowledged(msgspec.Raw(b"{}"))
     assert told is not None
     assert told.useful
-    assert [type(call) for call in told.calls] == [CallRefused]
+    assert [type(call) for call in told.calls] == [Refused]
 
 
 FULL = Refused[Any]("listen", jsonrpc.ErrorObject(codes.INTERNAL_ERROR, "Subscription limit reached"))
@@ -163,9 +163,7 @@ def test_one_that_is_refused_fails_its_calls_with_the_servers_error_and_the_old_
     rig.open()
     rig.subscription.call(1, SUBSCRIBE, "a")
     rig.asked()
-    assert rig.subscription.on_end(FULL, "other listen") == ListenEnded(
-        again=False, calls=(CallRefused(1, FULL.error),)
-    )
+    assert rig.subscription.on_end(FULL, "other listen") == ListenEnded(again=False, calls=(Refused(1, FULL.error),))
     rig.subscription.call(2, SUBSCRIBE, "b")
     id_, uris = rig.asked()
     assert uris == ["b"]
@@ -174,7 +172,7 @@ def test_one_that_is_refused_fails_its_calls_with_the_servers_error_and_the_old_
     rig.subscription.call(3, UNSUBSCRIBE, "b")
     assert rig.asked()[1] == []
     ended = rig.subscription.on_end(FULL, "listen")
-    assert ended == ListenEnded(again=False, calls=(CallRefused(3, FULL.error),))
+    assert ended == ListenEnded(again=False, calls=(Refused(3, FULL.error),))
 
 
 @pytest.mark.parametrize("end", [FULL, UNKNOWN, AWAY, None])
@@ -185,7 +183,7 @@ def test_where_none_is_left_another_one_is_opened_for_the_lists(end: Any) -> Non
     ended = rig.subscription.on_end(end, "listen")
     assert ended is not None
     assert ended.again
-    assert [(type(call), call.call) for call in ended.calls] == [(CallLost if end is AWAY else CallRefused, 1)]
+    assert [(type(call), call.tag) for call in ended.calls] == [(CallLost if end is AWAY else Refused, 1)]
     rig.subscription.listen([], "modern")
     assert rig.asked()[1] == []
     assert rig.subscription.on_end(UNKNOWN, "listen") == ListenEnded(again=False)
@@ -198,9 +196,7 @@ def test_one_that_ends_while_another_is_opened_is_of_no_consequence_unless_that_
     rig.asked()
     assert rig.subscription.on_end(None, "listen") is None
     rig.subscription.call(2, SUBSCRIBE, "b")
-    assert rig.subscription.on_end(FULL, "other listen") == ListenEnded(
-        again=False, calls=(CallRefused(1, FULL.error),)
-    )
+    assert rig.subscription.on_end(FULL, "other listen") == ListenEnded(again=False, calls=(Refused(1, FULL.error),))
     assert rig.asked()[1] == ["b"]
 
 

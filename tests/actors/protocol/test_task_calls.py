@@ -14,12 +14,13 @@ from actors.protocol.agreement.era import Agreement, Identity, Negotiation, Term
 from actors.protocol.agreement.versions import Era
 from actors.protocol.conversation import Conversation
 from actors.protocol.exchanges import PROGRESS, Interest
-from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallNoted, CallRefused
+from actors.protocol.facts import CallAsked, CallLasts, CallLost, CallNoted
 from actors.protocol.listing import ListLimits
 from actors.protocol.task_calls import MAX_OPEN
 from actors.protocol.tasks.tasks import EXTENSION, RELATED
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import ErrorObject
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 from tests.fakes.clock import Clock
 
 CAPABILITIES: dict[Era, Any] = {
@@ -69,9 +70,7 @@ class Rig:
     def made(self, number: int, task: str, **more: Any) -> Any:
         """Make a task for a client that speaks them; return the request that did."""
         sent = self.call(number, as_task=True, interest=Interest(progress=b'"mine"'))
-        assert isinstance(
-            self.answer({"task": {"taskId": task, "status": "working", **more}}, sent["id"]), CallAnswered
-        )
+        assert isinstance(self.answer({"task": {"taskId": task, "status": "working", **more}}, sent["id"]), Answered)
         return sent
 
     def ask(self, id_: str, task: str, **more: Any) -> Any:
@@ -231,9 +230,9 @@ def test_the_calls_of_clients_end_like_others() -> None:
     failure = Failure(id=id_, cause="crashed", reason="gone")
     assert rig.talk.on_failure(failure) == CallLost(2, failure)
     sent = rig.call(3, "tasks/get", "a")
-    assert rig.receive(id=sent["id"], error={"code": 1, "message": "no"}) == CallRefused(3, ErrorObject(1, "no"))
+    assert rig.receive(id=sent["id"], error={"code": 1, "message": "no"}) == Refused(3, ErrorObject(1, "no"))
     sent = rig.call(4, "tasks/get", "a")
-    assert isinstance(rig.receive(id=sent["id"], result=5), CallMalformed)
+    assert isinstance(rig.receive(id=sent["id"], result=5), Malformed)
     sent = rig.call(5, "tasks/get", "a")
     rig.talk.cancel(5, "enough")
     assert rig.take()[0]["params"]["requestId"] == sent["id"]
@@ -246,7 +245,7 @@ def test_who_gives_a_driven_call_up_gives_its_task_up(era: Era) -> None:
     sent = rig.call(1)
     rig.talk.cancel(1, "enough")
     assert [message["method"] for message in rig.take()] == ["notifications/cancelled"]
-    assert isinstance(rig.answer({"task": {"taskId": "z", "status": "working"}}, sent["id"]), CallAnswered)
+    assert isinstance(rig.answer({"task": {"taskId": "z", "status": "working"}}, sent["id"]), Answered)
     sent = rig.call(2)
     state = {"taskId": "a", "status": "working"}
     rig.answer({"resultType": "task", **state} if era == "modern" else {"task": state}, sent["id"])

@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import Era
-from actors.protocol.facts import CallAnswered, CallAsked, CallLasts, CallLost, CallMalformed, CallRefused, Fact
+from actors.protocol.facts import CallAsked, CallLasts, CallLost, Fact
 from actors.protocol.tasks.driven_task import MAX_QUESTIONS, MAX_REWRITTEN_BYTES, DrivenTask
 from actors.protocol.tasks.tasks import RELATED
 from actors.protocol.wire.failure import Cause, Failure
 from actors.protocol.wire.jsonrpc import ErrorObject
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 ELICIT, SAMPLE = "elicitation/create", "sampling/createMessage"
 ERROR = ErrorObject(-32000, "no")
-OUTCOMES = (CallAnswered, CallRefused, CallMalformed, CallLost)
+OUTCOMES = (Answered, Refused, Malformed, CallLost)
 FORM = {"method": ELICIT, "params": {"message": "?"}}
 
 
@@ -66,9 +67,9 @@ def modern() -> Rig:
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_a_result_at_once_is_the_result(era: Era) -> None:
     rig = Rig(era)
-    assert rig.answer({"content": []}) == CallAnswered(7, msgspec.Raw(b'{"content": []}'))
+    assert rig.answer({"content": []}) == Answered(7, msgspec.Raw(b'{"content": []}'))
     assert rig.take() == []
-    assert Rig(era).task.on_error(ERROR) == CallRefused(7, ERROR)
+    assert Rig(era).task.on_error(ERROR) == Refused(7, ERROR)
     assert Rig(era).task.on_failure(failure("expired")) == CallLost(7, failure("expired"))
 
 
@@ -88,7 +89,7 @@ def test_a_legacy_server_is_asked_for_the_result_and_then_only_how_far_it_is() -
     rig.task.due()
     assert rig.tell("completed") is None
     assert rig.take() == ["tasks/get", "tasks/result"]
-    assert rig.answer({"content": []}) == CallAnswered(7, msgspec.Raw(b'{"content": []}'))
+    assert rig.answer({"content": []}) == Answered(7, msgspec.Raw(b'{"content": []}'))
 
 
 @pytest.mark.parametrize("status", ["failed", "cancelled"])
@@ -96,7 +97,7 @@ def test_the_error_of_a_legacy_task_that_is_over_is_that_of_the_call(status: str
     rig = Rig()
     rig.make()
     assert rig.task.on_error(ERROR) is None
-    assert rig.tell(status) == CallRefused(7, ERROR)
+    assert rig.tell(status) == Refused(7, ERROR)
 
 
 def test_a_result_that_is_refused_though_the_task_is_over_is_refused() -> None:
@@ -104,7 +105,7 @@ def test_a_result_that_is_refused_though_the_task_is_over_is_refused() -> None:
     rig.make()
     rig.task.on_error(ErrorObject(1, "early"))
     assert rig.tell("completed") is None
-    assert rig.task.on_error(ERROR) == CallRefused(7, ERROR)
+    assert rig.task.on_error(ERROR) == Refused(7, ERROR)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -136,18 +137,18 @@ def test_a_state_that_cannot_be_read_ends_it(era: Era) -> None:
     if era == "legacy":
         rig.task.on_error(ERROR)
     rig.task.due()
-    assert isinstance(rig.answer({"taskId": "a"}), CallMalformed)
+    assert isinstance(rig.answer({"taskId": "a"}), Malformed)
 
 
 def test_a_modern_task_has_everything_in_its_state() -> None:
-    assert modern().tell("completed", result={"x": 1}) == CallAnswered(7, msgspec.Raw(b'{"x": 1}'))
-    assert modern().tell("failed", error={"code": -32000, "message": "no"}) == CallRefused(7, ERROR)
+    assert modern().tell("completed", result={"x": 1}) == Answered(7, msgspec.Raw(b'{"x": 1}'))
+    assert modern().tell("failed", error={"code": -32000, "message": "no"}) == Refused(7, ERROR)
     cancelled = modern().tell("cancelled", statusMessage="enough")
-    assert cancelled == CallRefused(7, ErrorObject(-32603, "the task was cancelled: enough"))
-    assert modern().tell("cancelled") == CallRefused(7, ErrorObject(-32603, "the task was cancelled"))
+    assert cancelled == Refused(7, ErrorObject(-32603, "the task was cancelled: enough"))
+    assert modern().tell("cancelled") == Refused(7, ErrorObject(-32603, "the task was cancelled"))
     for status in ("completed", "failed"):
-        assert isinstance(modern().tell(status), CallMalformed)
-    assert modern().task.on_error(ERROR) == CallRefused(7, ERROR)
+        assert isinstance(modern().tell(status), Malformed)
+    assert modern().task.on_error(ERROR) == Refused(7, ERROR)
 
 
 def test_its_questions_are_asked_one_after_the_other_and_once() -> None:
@@ -177,7 +178,7 @@ def test_a_question_that_has_no_answer_costs_the_task_its_life() -> None:
     rig.task.on_answer(ERROR)
     assert rig.take() == ["tasks/cancel"]
     assert rig.answer({}) is None
-    assert rig.tell("cancelled") == CallRefused(7, ERROR)
+    assert rig.tell("cancelled") == Refused(7, ERROR)
 
 
 def test_questions_without_end_are_not_asked_without_end() -> None:
@@ -198,7 +199,7 @@ def test_a_large_result_is_not_written_anew() -> None:
         rig = Rig()
         rig.make()
         fact = rig.answer({"content": [], "x": "y" * size, "_meta": {RELATED: {"taskId": "a"}}})
-        assert isinstance(fact, CallAnswered)
+        assert isinstance(fact, Answered)
         assert (RELATED in bytes(fact.result).decode()) is named
 
 
@@ -230,7 +231,7 @@ def test_it_has_one_outcome_and_always_waits_for_something_until_then(era: Era, 
         else:
             fact = rig.answer(each)
         if isinstance(fact, OUTCOMES):
-            assert fact.call == 7
+            assert fact.tag == 7
             assert not (isinstance(fact, CallLost) and fact.failure.cause == "expired"), "that would make it again"
             return
         assert isinstance(fact, CallLasts | CallAsked) is not rig.task.sent or fact == CallLasts(7)
