@@ -26,7 +26,7 @@ class ServiceParts:
     """The parts that all doors share.
 
     `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
-    `key` seals the states of parked calls; `parking.run` has to run somewhere.
+    `key` seals the names of parked calls and tasks; `parking.run` has to run somewhere.
     """
 
     def __init__(
@@ -49,6 +49,6 @@ class ServiceParts:
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key)
-        self.tasks = HeldTasks(deployment)
+        self.tasks = HeldTasks(deployment, key)
         self.forward = Forwarder(router, deployment, self.bench, self.parking, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)

@@ -9,10 +9,6 @@ for a new one; if there is none, no call of it becomes a task.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import secrets
 from collections.abc import Hashable
 from typing import Final
 
@@ -28,14 +24,13 @@ from actors.protocol.asking.visits import Visitor
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
 from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.parking import SealedNames
 from supervisor.service.client import Client
 
 MAX_TASKS: Final = 4096
 """Of all clients, which share it; see `actors.kit.fairness.quota`."""
-_BOOT_BYTES: Final = 6
-_NONCE_BYTES: Final = 12
-_MAC_BYTES: Final = 6
 _ENDED: Final = "this task is not known any more: its time is over, or it had ended and made room for another one"
+_LOST: Final = "there is no such task; one of before the last start of the daemon is lost, look how far it came"
 
 
 class HeldTask(msgspec.Struct, eq=False):
@@ -92,12 +87,11 @@ class TaskVoice:
 
 
 class HeldTasks:
-    """Those of all clients."""
+    """Those of all clients. `key` is the daemon's."""
 
-    def __init__(self, deployment: Latest[Deployment]) -> None:
+    def __init__(self, deployment: Latest[Deployment], key: bytes) -> None:
         self._deployment = deployment
-        self._boot = secrets.token_urlsafe(_BOOT_BYTES)
-        self._key = secrets.token_bytes(32)
+        self._names = SealedNames(key, b"mcp-task")
         self._held: dict[str, HeldTask] = {}
         self._quota = Quota(MAX_TASKS)
 
@@ -131,7 +125,7 @@ class HeldTasks:
             return None
         deployment = self._deployment.value
         lifetime_s = min(task.lifetime_s, deployment.rules_of(server).task_max_s)
-        name = self._name(secrets.token_bytes(_NONCE_BYTES))
+        name = self._names.make()
         run = "" if result.era == "modern" and deployment.is_remote(server) else result.run
         self._held[name] = HeldTask(
             name=name,
@@ -153,28 +147,13 @@ class HeldTasks:
         if held is not None and held.expires <= trio.current_time():
             self._forget(held)
             raise UnknownTask("taskId: the time of this task is over", server=held.server, outcome="unknown")
-        if held is None and self._was_made(name):
-            raise UnknownTask(f"taskId: {_ENDED}", outcome="unknown")
+        if held is None and self._names.is_ours(name):
+            text = _ENDED if self._names.is_of_this_run(name) else _LOST
+            raise UnknownTask(f"taskId: {text}", outcome="unknown")
         if held is None or held.principal != principal or held.era != era or server not in (None, held.server):
-            if held is None and "." in name and not name.startswith(f"{self._boot}."):
-                text = "there is no such task; one of before the last start of the daemon is lost, look how far it came"
-                raise UnknownTask(f"taskId: {text}", outcome="unknown")
             raise UnknownTask("taskId: there is no such task")
         return held
 
     def _forget(self, held: HeldTask) -> None:
         del self._held[held.name]
         self._quota.remove(held.program)
-
-    def _name(self, nonce: bytes) -> str:
-        """Return a name that nobody can guess, and that is recognised when nothing else is known of it any more."""
-        mac = hmac.digest(self._key, nonce, hashlib.sha256)[:_MAC_BYTES]
-        return f"{self._boot}.{base64.urlsafe_b64encode(nonce + mac).decode()}"
-
-    def _was_made(self, name: str) -> bool:
-        """Say whether a name is one of this run of the daemon."""
-        try:
-            nonce = base64.b64decode(name.removeprefix(f"{self._boot}."), altchars=b"-_", validate=True)[:_NONCE_BYTES]
-        except ValueError:
-            return False
-        return hmac.compare_digest(self._name(nonce).encode(), name.encode(errors="surrogatepass"))

@@ -40,10 +40,47 @@ SWEPT: Final = 16
 """Calls that are given up at a time, each with up to 32 questions: all at once would hold up everybody."""
 GRACE_S: Final = 2.0
 """A question has its own time, after which the server is answered; its call has this time more."""
-_LABEL: Final = b"mcp-request-state"
+_BOOT_BYTES: Final = 8
 _NAME_BYTES: Final = 16
 _MAC_BYTES: Final = 16
 _MAX_CHARS: Final = 160
+
+
+class SealedNames:
+    """Names of one kind that clients are given: random, under the daemon's seal, and recognised in later runs, too.
+
+    `label` tells the kind from others, `key` is the daemon's.
+    """
+
+    def __init__(self, key: bytes, label: bytes, prefix: str = "") -> None:
+        self._key = hmac.digest(key, label, hashlib.sha256)
+        self._prefix = prefix
+        self._boot = secrets.token_bytes(_BOOT_BYTES)
+
+    def make(self) -> str:
+        body = self._boot + secrets.token_bytes(_NAME_BYTES)
+        return self._prefix + base64.urlsafe_b64encode(body + self._mac(body)).decode()
+
+    def is_ours(self, name: str) -> bool:
+        return self._boot_of(name) is not None
+
+    def is_of_this_run(self, name: str) -> bool:
+        return self._boot_of(name) == self._boot
+
+    def _boot_of(self, name: str) -> bytes | None:
+        if not name.startswith(self._prefix) or len(name) > _MAX_CHARS:
+            return None
+        try:
+            sealed = base64.b64decode(name[len(self._prefix) :], altchars=b"-_", validate=True)
+        except ValueError:
+            return None
+        body, mac = sealed[:-_MAC_BYTES], sealed[-_MAC_BYTES:]
+        if len(body) != _BOOT_BYTES + _NAME_BYTES or not hmac.compare_digest(mac, self._mac(body)):
+            return None
+        return body[:_BOOT_BYTES]
+
+    def _mac(self, body: bytes) -> bytes:
+        return hmac.digest(self._key, body, hashlib.sha256)[:_MAC_BYTES]
 
 
 class Parked(msgspec.Struct, frozen=True, eq=False):
@@ -66,10 +103,9 @@ class Parking:
     """All parked calls. `key` is the daemon's; `run` has to run somewhere."""
 
     def __init__(self, key: bytes) -> None:
-        self._key = hmac.digest(key, _LABEL, hashlib.sha256)
-        self._boot = secrets.token_bytes(8)
-        self._parked: dict[bytes, Parked] = {}
-        self._programs: dict[bytes, Hashable] = {}
+        self._states = SealedNames(key, b"mcp-request-state", PREFIX)
+        self._parked: dict[str, Parked] = {}
+        self._programs: dict[str, Hashable] = {}
         self._quota = Quota(MAX_PARKED)
         self._closed = False
         self._bell = trio.lowlevel.ParkingLot()
@@ -84,11 +120,11 @@ class Parking:
         program = parked.rounds.program
         if not self._quota.has_room(program):
             raise CannotAsk(f"{self._quota.amount_of(program)} calls of this client wait for input already")
-        name = secrets.token_bytes(_NAME_BYTES)
-        self._parked[name], self._programs[name] = parked, program
+        state = self._states.make()
+        self._parked[state], self._programs[state] = parked, program
         self._quota.add(program)
         self._bell.unpark()
-        return PREFIX + _text(self._boot + name + self._mac(self._boot + name))
+        return state
 
     def park_and_ask(self, parked: Parked, server: str, *, by_result: bool) -> AskedByResult | InputNeeded:
         """Park a call whose client is to make its request again, and return what asks it. Raises as `park` does."""
@@ -99,29 +135,25 @@ class Parking:
         return InputNeeded(incomplete_result(rounds.requests, self.park(parked)))
 
     def is_ours(self, state: str) -> bool:
-        """Say whether a state was made by this daemon, in this run or an earlier one."""
-        return self._name_of(state) is not None
+        return self._states.is_ours(state)
 
-    def find(self, state: str, principal: Principal, digest: bytes) -> tuple[bytes, Parked]:
-        """Return the call that a retry is about, under its name; it stays parked. Raises `MalformedRequest`."""
-        opened = self._name_of(state)
-        if opened is None:
+    def find(self, state: str, principal: Principal, digest: bytes) -> Parked:
+        """Return the call that a retry is about; it stays parked. Raises `MalformedRequest`."""
+        if not self._states.is_ours(state):
             raise MalformedRequest("requestState: not one that was given here")
-        boot, name = opened
-        if boot != self._boot:
+        if not self._states.is_of_this_run(state):
             text = "the daemon was started again since: the call is lost, and whether it was carried out is not known"
             raise MalformedRequest(f"requestState: {text}; look before you make it again", outcome="unknown")
-        parked = self._parked.get(name)
+        parked = self._parked.get(state)
         if parked is None or parked.principal != principal or parked.expires <= trio.current_time():
             raise MalformedRequest("requestState: used already, or its time is over; make the request anew")
         if parked.digest != digest:
             raise MalformedRequest("requestState: of another request; only the answers may differ in one made again")
-        return name, parked
+        return parked
 
-    def take(self, name: bytes) -> None:
-        """Take a call out: somebody goes on with it."""
-        if self._parked.pop(name, None) is not None:
-            self._quota.remove(self._programs.pop(name))
+    def take(self, state: str) -> None:
+        if self._parked.pop(state, None) is not None:
+            self._quota.remove(self._programs.pop(state))
 
     async def run(self, closing: trio.Event) -> None:
         """Give up the calls whose time is over, and all when `closing` is set: nobody can come back from then on."""
@@ -143,27 +175,12 @@ class Parking:
 
     def _give_up(self, now: float, most: int = MAX_PARKED) -> int:
         over = [each for each in self._parked.items() if each[1].expires <= now][:most]
-        for name, parked in over:
-            self.take(name)
+        for state, parked in over:
+            self.take(state)
             parked.rounds.close()
             if parked.reply is not None:
                 parked.reply.abandon()
         return len(over)
-
-    def _name_of(self, state: str) -> tuple[bytes, bytes] | None:
-        if not state.startswith(PREFIX) or len(state) > _MAX_CHARS:
-            return None
-        try:
-            sealed = base64.b64decode(state[len(PREFIX) :], altchars=b"-_", validate=True)
-        except ValueError:
-            return None
-        body, mac = sealed[:-_MAC_BYTES], sealed[-_MAC_BYTES:]
-        if len(body) != len(self._boot) + _NAME_BYTES or not hmac.compare_digest(mac, self._mac(body)):
-            return None
-        return body[: len(self._boot)], body[len(self._boot) :]
-
-    def _mac(self, body: bytes) -> bytes:
-        return hmac.digest(self._key, body, hashlib.sha256)[:_MAC_BYTES]
 
 
 def digest_of(server: str, method: str, members: bytes) -> bytes:
@@ -173,7 +190,3 @@ def digest_of(server: str, method: str, members: bytes) -> bytes:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.digest()
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode()

@@ -108,11 +108,11 @@ class RoundTrips:
         """
         state, digest = input_required.state_of(retry), await self._digest(message)
         answers = await self._bench.run(len(retry.responses) // _ANSWERS_COST, input_required.answers, retry)
-        name, parked = self._parking.find(state, exchange.client.principal, digest)
+        parked = self._parking.find(state, exchange.client.principal, digest)
         if not parked.rounds.continues_with(exchange, by_result=by_result):
             text = "requestState: of a call that was made in the other era, or by execute_mcp_tool; go on with it there"
             raise MalformedRequest(text, outcome="not_sent" if parked.reply is None else "unknown")
-        self._parking.take(name)
+        self._parking.take(state)
         return parked, answers
 
     # Clients that are asked by answers ------------------------------------------------------------------------------

@@ -361,7 +361,9 @@ def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
     """One before a server that gives this answer."""
     cell = deployment()
     elicitations = Elicitations(Feed(1), lambda: 0.0)
-    return Forwarder(FakeRouter(answer).address, cell, Workbench(), Parking(bytes(32)), HeldTasks(cell), elicitations)
+    return Forwarder(
+        FakeRouter(answer).address, cell, Workbench(), Parking(bytes(32)), HeldTasks(cell, bytes(32)), elicitations
+    )
 
 
 @both

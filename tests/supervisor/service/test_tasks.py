@@ -22,6 +22,7 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.tasks.tasks import UnknownTask
 from actors.server import ServerSettings
 from supervisor.config import ServerConfig
+from supervisor.service.asking.parking import SealedNames
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
@@ -310,7 +311,7 @@ async def test_a_task_that_has_ended_makes_room_and_is_not_said_to_have_never_be
 
 
 async def test_tasks_whose_time_is_over_make_room(autojump_clock: MockClock) -> None:
-    tasks, client = HeldTasks(deployment(ServerConfig(name="t", command="x"))), Client(name="one")
+    tasks, client = HeldTasks(deployment(ServerConfig(name="t", command="x")), bytes(32)), Client(name="one")
     while tasks.admits(client):
         made = tasks.take_created(
             client, "t", Result(msgspec.Raw(b'{"task":{"taskId":"a","status":"working"}}'), "legacy")
@@ -326,6 +327,15 @@ async def test_tasks_whose_time_is_over_make_room(autojump_clock: MockClock) -> 
 
 
 def test_what_tells_of_no_task_is_a_result() -> None:
-    tasks = HeldTasks(deployment())
+    tasks = HeldTasks(deployment(), bytes(32))
     for body in (b'{"content":[]}', b'{"task":1}', b'{"task":{"taskId":"","status":"working"}}'):
         assert tasks.take_created(Client(), "t", Result(msgspec.Raw(body), "legacy")) is None
+
+
+@pytest.mark.parametrize(("key", "outcome"), [(bytes(32), "unknown"), (b"k" * 32, "not_sent")])
+def test_a_task_of_an_earlier_run_is_lost_and_what_only_looks_like_one_never_was(key: bytes, outcome: str) -> None:
+    name = SealedNames(key, b"mcp-task").make()
+    said = "before the last start" if outcome == "unknown" else "no such task$"
+    with pytest.raises(UnknownTask, match=said) as unknown:
+        HeldTasks(deployment(), bytes(32)).find(name, Client().principal, "legacy")
+    assert unknown.value.outcome == outcome
