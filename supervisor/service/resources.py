@@ -9,7 +9,7 @@ URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -23,7 +23,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers.native_lists import rewrite_meta
-from supervisor.metatools.arguments import resources
+from supervisor.metatools.arguments.tools import read_resource
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
@@ -75,7 +75,7 @@ class Reading:
 
     async def for_model(self, exchange: Exchange, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
-        uri = await self._bench.run(len(arguments), resources.read_resource, arguments)
+        uri = await self._bench.run(len(arguments), read_resource, arguments)
         server, _, body = await self._read(exchange, uri, {"_meta": meta}, era="legacy")
         return await self._bench.run(len(body) // PARAMS_COST, _for_model, server, body)
 
@@ -139,47 +139,36 @@ class Reading:
 
 def _for_model(server: str, body: bytes) -> bytes:
     contents = _contents(server, body)
-    blocks = _array(_block(server, item) for item in contents)
-    structured = _with_contents(body, _array(_with_own_name(server, item, resource_path) for item in contents))
-    return b"".join([b'{"content":', *blocks, b',"structuredContent":', structured, b"}"])
+    named = [_with_own_name(server, item, resource_path) for item in contents]
+    blocks = [_block(server, item) for item in contents]
+    return b"".join(_write({"content": blocks, "structuredContent": _with_contents(body, named)}))
 
 
 def _as_read(server: str, body: bytes, era: Era, renamed: bool) -> bytes:
     """Return the result of `resources/read` for what a server answered, its URIs `renamed` to `mcp://server/uri`."""
-    contents = _array(
-        _with_own_name(server, item, resource_uri) if renamed else item for item in _contents(server, body)
-    )
-    return _with_contents(body, contents, era)
+    contents: list[Any] = _contents(server, body)
+    if renamed:
+        contents = [_with_own_name(server, item, resource_uri) for item in contents]
+    return b"".join(_write(_with_contents(body, contents, era)))
 
 
-class _Parts(list[bytes]):
-    """Parts of JSON text, to be joined."""
+def _write(value: Any) -> Iterator[bytes]:
+    """Yield JSON text in parts: of members that are very many, or very large.
 
-
-def _array(items: Iterable[Mapping[str, Any]]) -> _Parts:
-    """Return the parts of a JSON array of objects.
-
-    Made member by member, because there may be very many, or very large ones: other threads have their turn in between,
-    and the parts are copied once, when they are joined.
+    Other threads have their turn in between, and the parts are copied once, when they are joined.
     """
-    parts = _Parts([b"["])
-    for item in items:
-        parts += [*_object(item), b","]
-    parts[-1] = b"]" if len(parts) > 1 else b"[]"
-    return parts
-
-
-def _object(members: Mapping[str, Any]) -> _Parts:
-    parts = _Parts([b"{"])
-    for name, value in members.items():
-        parts += [encode(name), b":"]
-        if isinstance(value, _Parts):
-            parts += value
-        else:
-            parts.append(bytes(value) if isinstance(value, msgspec.Raw) else encode(value))
-        parts.append(b",")
-    parts[-1] = b"}" if len(parts) > 1 else b"{}"
-    return parts
+    if isinstance(value, dict):
+        for number, (name, member) in enumerate(value.items()):
+            yield (b"," if number else b"{") + encode(name) + b":"
+            yield from _write(member)
+        yield b"}" if value else b"{}"
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield b"," if number else b"["
+            yield from _write(item)
+        yield b"]" if value else b"[]"
+    else:
+        yield bytes(value) if isinstance(value, msgspec.Raw) else encode(value)
 
 
 def _contents(server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
@@ -198,12 +187,12 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
     return {"type": "resource", "resource": _with_own_name(server, item, resource_uri)}
 
 
-def _with_contents(body: bytes, contents: _Parts, era: Era = "legacy") -> bytes:
+def _with_contents(body: bytes, contents: list[Any], era: Era = "legacy") -> dict[str, Any]:
     """Return a server's answer with other contents; everything else of it stays as and where it is."""
     members: dict[str, Any] = {**json.MEMBERS.decode(body), "contents": contents}
     if era == "modern":  # nothing is known about who else may see it
         members = {"ttlMs": 0, **members, "cacheScope": "private"}
-    return b"".join(_object(members))
+    return members
 
 
 def _with_own_name(server: str, item: Mapping[str, msgspec.Raw], name: Callable[[str, str], str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from actors.search import TOOLS, Hit
 from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
 from supervisor.metatools.answers.rows import Row, list_row, other_row, row_tokens
-from supervisor.metatools.arguments.resources import ResourceQuery as ResourceListing
+from supervisor.metatools.arguments.tools import ResourceQuery as ResourceListing
 from supervisor.metatools.inventory import Item, Listing, Position, Thing, encode_cursor
 from supervisor.metatools.texts import clean, shorten_to_tokens
 

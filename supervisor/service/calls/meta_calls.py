@@ -27,7 +27,7 @@ from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists, questions, unmet
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
-from supervisor.metatools.arguments import execution, resources, tools
+from supervisor.metatools.arguments import execution, tools
 from supervisor.metatools.discovery import (
     DiscoverySettings,
     Searched,
@@ -170,14 +170,12 @@ class MetaCalls:
         return await self._searches.run(cost + SMALL_BYTES + 1, search, seen, wanted, time.perf_counter, described)
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
-        asked = await self._bench.run(len(arguments), resources.list_resources, arguments)
+        asked = await self._bench.run(len(arguments), tools.list_resources, arguments)
         seen = self._visible.now(client.principal)
         heavy = native_lists.weight(seen, "resources", "templates")
         return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
 
-    def _resources(
-        self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: resources.ResourceQuery
-    ) -> bytes:
+    def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: tools.ResourceQuery) -> bytes:
         meant = {name: find_server_named(name, seen) for name in sorted(asked.servers)}
         named = frozenset(meant.values()) - {""}
         unknown = [clean(name)[:64] for name, server in meant.items() if not server]

@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from supervisor.metatools.arguments.execution import Execute
-from supervisor.metatools.arguments.resources import ResourceQuery
-from supervisor.metatools.arguments.tools import Discover
+from supervisor.metatools.arguments.tools import Discover, ResourceQuery
 from supervisor.metatools.definitions import SCHEMAS
 from tests.supervisor.test_settings import read
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.errors import InvalidArguments
 from actors.protocol.wire import jsonrpc
 from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments import execution, resources, tools
+from supervisor.metatools.arguments import execution, tools
 from supervisor.metatools.definitions import DEFINITIONS, KINDS
 from supervisor.service.calls import failures
 from supervisor.tokens.counting import META_TOKENS, Tiktoken, count_tool, load_encoding
@@ -250,22 +250,22 @@ def test_a_query_of_any_length_that_is_read_at_all_is_kept_whole() -> None:
     assert len(tools.discover(raw({"query": "x" * 200_000}), 50).query) == 200_000
 
 
-@pytest.mark.parametrize("key", resources.URI_KEYS)
+@pytest.mark.parametrize("key", tools.URI_KEYS)
 def test_the_uri_of_a_resource_may_have_another_name(key: str) -> None:
-    assert resources.read_resource(raw({key: " docs|file:///a "})) == "docs|file:///a"
+    assert tools.read_resource(raw({key: " docs|file:///a "})) == "docs|file:///a"
 
 
 @pytest.mark.parametrize("written", [{}, {"uri": ""}, {"uri": 5}, {"uri": None}, "x"])
 def test_a_resource_without_a_uri_is_refused(written: Any) -> None:
     with pytest.raises(InvalidArguments, match="read_mcp_resource"):
-        resources.read_resource(raw(written))
+        tools.read_resource(raw(written))
 
 
 def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
-    assert resources.read_resource(raw({"uri": "docs|file:///a", "server": "Docs"})) == "docs|file:///a"
-    assert resources.read_resource(raw({"uri": "http://a|b", "server": "docs"})) == "docs|http://a|b"
+    assert tools.read_resource(raw({"uri": "docs|file:///a", "server": "Docs"})) == "docs|file:///a"
+    assert tools.read_resource(raw({"uri": "http://a|b", "server": "docs"})) == "docs|http://a|b"
     with pytest.raises(InvalidArguments, match="'uri' is of server 'docs', and beside it stands another"):
-        resources.read_resource(raw({"uri": "docs|file:///a", "server": "wiki"}))
+        tools.read_resource(raw({"uri": "docs|file:///a", "server": "wiki"}))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_resource_of_one_server_with_another_beside_it_is_refused() -> None:
 )
 def test_a_resource_of_two_servers_is_read_from_none(written: Any) -> None:
     with pytest.raises(InvalidArguments, match=r"'server' is there with different values|beside it stands another"):
-        resources.read_resource(raw(written))
+        tools.read_resource(raw(written))
 
 
 def test_a_search_among_two_servers_under_two_keys_is_refused() -> None:
@@ -298,7 +298,7 @@ values = st.recursive(
 @given(values)
 def test_nothing_but_an_understood_call_or_a_typed_error_comes_out(value: Any) -> None:
     text = raw(value)
-    for read in (execution.execute, resources.read_resource, lambda given: tools.discover(given, 50)):
+    for read in (execution.execute, tools.read_resource, lambda given: tools.discover(given, 50)):
         try:
             understood = read(text)
         except InvalidArguments as error:
@@ -379,4 +379,4 @@ def test_a_large_text_beside_the_path_is_understood() -> None:
 @pytest.mark.parametrize("written", [b'{"uri":[%b]}' % LISTS, b'{"uri":"%b"}' % (b"x" * 300_000)])
 def test_a_resource_that_nobody_could_mean_is_refused(written: bytes) -> None:
     with pytest.raises(InvalidArguments):
-        resources.read_resource(msgspec.Raw(written))
+        tools.read_resource(msgspec.Raw(written))

@@ -17,8 +17,7 @@ from benchmarks.discovery import discover_at_once
 from supervisor.metatools import inventory
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
-from supervisor.metatools.arguments.resources import ResourceQuery, list_resources
-from supervisor.metatools.arguments.tools import discover
+from supervisor.metatools.arguments.tools import ResourceQuery, discover, list_resources
 from supervisor.metatools.definitions import KINDS
 from supervisor.metatools.discovery import DiscoverySettings
 from supervisor.tokens.counting import Tiktoken, load_encoding
