@@ -61,9 +61,13 @@ class Client:
         self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, self.headers)
 
     def open(self, message: Any, headers: dict[str, str]) -> http.client.HTTPResponse:
-        """Send a message and return its answer, of which only the head is read."""
-        self._connection.request("POST", self.path, msgspec.json.encode(message), headers)
-        return self._connection.getresponse()
+        """Send a message, in one write, and return its answer, of which only the head is read."""
+        if self._connection.sock is None:
+            self._connection.connect()
+        self._connection.sock.sendall(posted(self.port, self.path, message, headers))
+        response = http.client.HTTPResponse(self._connection.sock, method="POST")
+        response.begin()
+        return response
 
     def post(self, message: Any, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
         """Send a message and return the whole answer. Raises `RuntimeError` for an HTTP error."""

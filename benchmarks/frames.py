@@ -6,7 +6,8 @@ over legacy HTTP. From the first byte of the request to the last of the answer t
 - *entries*: how often Python entered a function of `actors/` or `supervisor/`, in every thread, as `sys.setprofile`
   tells of it. A coroutine that goes on after it has waited is entered again, and so is each one that awaits it.
 - *frames*: the same, but a coroutine counts once. A comprehension counts, as it is a function in Python 3.11.
-- *functions* and *files* that these frames are of; *arguments*: the frames in `supervisor/metatools/arguments/` and
+- *functions* and *files* that these frames are of, and the *rooms* of those: folders below `actors/` and `supervisor/`,
+  what stands beside them being one more each; *arguments*: the frames in `supervisor/metatools/arguments/` and
   `lenient_json.py`, which read what a model wrote.
 - *tasks* that ran, and their *turns* on the loop (`trio.abc.Instrument`). What is ready at once takes one turn.
 
@@ -28,6 +29,7 @@ from typing import Any, Final
 
 import msgspec
 import trio
+import trio.testing
 
 from benchmarks.client import Client, Tool
 from benchmarks.execute import THROUGH_US
@@ -61,6 +63,11 @@ class Way(msgspec.Struct, frozen=True):
         return frozenset(frame.partition(":")[0] for frame in self.frames)
 
     @property
+    def rooms(self) -> frozenset[str]:
+        """The folders below the two packages; of a file beside them, its package."""
+        return frozenset("/".join(Path(file).parts[:-1][:2]) for file in self.files)
+
+    @property
     def reading(self) -> int:
         """How many frames read arguments."""
         return sum(frame.startswith(READING) for frame in self.frames)
@@ -86,16 +93,21 @@ class Recorder(trio.abc.Instrument):
         if self._on:
             self._tasks.append(id(task))
 
-    def record(self, call: Callable[[], object]) -> Way:
-        """Return what happens during `call`, which is not made on the loop."""
+    def record(self, call: Callable[[], object], settle: Callable[[], object] = lambda: None) -> Way:
+        """Return what happens during `call`, which is not made on the loop, and afterwards until `settle` returns.
+
+        The turns are those during the call: waiting for the rest takes some of its own.
+        """
         self._seen, self._tasks, self._entries = {}, [], 0
         self._on = True
         try:
             call()
+            turns = list(self._tasks)
+            settle()
         finally:
             self._on = False
         frames = tuple(_name(frame.f_code) for frame in self._seen.values())
-        return Way(frames, self._entries, len(set(self._tasks)), len(self._tasks))
+        return Way(frames, self._entries, len(set(turns)), len(turns))
 
 
 def _name(code: CodeType) -> str:
@@ -139,7 +151,16 @@ def _called(recorder: Recorder, port: int, tool: Tool, count: int) -> list[Way]:
     with Client(port) as client:
         for _ in range(ONCE):
             client.call(tool)
-        return [recorder.record(lambda: client.call(tool)) for _ in range(count)]
+        ways = []
+        for _ in range(count):
+            settle()  # an answer is read before its request is over
+            ways.append(recorder.record(lambda: client.call(tool), settle))
+        return ways
+
+
+def settle() -> None:
+    """Wait until the daemon has nothing to do."""
+    trio.from_thread.run(trio.testing.wait_all_tasks_blocked)
 
 
 def median(ways: list[Way]) -> Way:
@@ -156,6 +177,7 @@ def summary(name: str, way: Way) -> dict[str, Any]:
         "frames": len(way.frames),
         "functions": functions,
         "files": len(way.files),
+        "rooms": len(way.rooms),
         "arguments": way.reading,
         "tasks": way.tasks,
         "turns": way.turns,
