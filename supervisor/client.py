@@ -64,8 +64,6 @@ class DaemonUnreachable(Exception):
 
     def __init__(self, url: str, reason: str) -> None:
         super().__init__(f"no daemon answers at {url}: {reason}")
-        self.url = url
-        self.reason = reason
 
 
 class RequestRefused(Exception):
