@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 from supervisor.config.syntax.expand import is_env_name
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_header_name
 from supervisor.config.syntax.units import Kind
 from supervisor.config.syntax.values import Remark
 
@@ -28,6 +27,8 @@ _BRACKETED = re.compile(r"\[[^\[\]]+\](:\d*)?")
 """An address of IPv6 where a host stands (RFC 3986 3.2.2); urlsplit takes the brackets in any order."""
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
 """A part of a name that can be looked up (RFC 1035 2.3.4); names of services have underscores."""
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token (RFC 9110 5.6.2)."""
 _FIELD_VALUE = re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
 """What our HTTP client sends as it is (RFC 9110 5.5)."""
 
@@ -55,7 +56,7 @@ def launch_faults(own: Mapping[str, Any]) -> Iterator[Remark]:
             yield ("env", name), "an environment variable cannot have this name", 'no "=", no blanks'
         yield from _text(("env", name), text, forbidden="\0")
     for name, text in headers.items():
-        if not is_header_name(name):
+        if not _FIELD_NAME.fullmatch(name):
             yield ("headers", name), "not a name of an HTTP header", "letters, digits and dashes"
         yield from _text(("headers", name), text, forbidden="\0\r\n")
         if not _FIELD_VALUE.fullmatch(text) and not set("\0\r\n") & set(text):

@@ -24,7 +24,6 @@ MAX_NAME_CHARS = 64
 """Characters of a server's name."""
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_.-])?")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SUGGEST_ABOVE = 70.0
 
 _SPELLINGS = {"serverUrl": "url", "httpUrl": "url", "timeout": "call_timeout_s", "enabled": "disabled"}
@@ -129,11 +128,6 @@ def _convert(theirs: str, value: Any) -> Any:
 
 def is_comment(key: str) -> bool:
     return key.startswith(("_", "//", "#"))
-
-
-def is_header_name(name: str) -> bool:
-    """Return whether `name` is a token, as RFC 9110, section 5.6.2, asks of field names."""
-    return _TOKEN.fullmatch(name) is not None
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
