@@ -208,12 +208,11 @@ def _unique(names: Mapping[Place, str], what: str, findings: Findings) -> list[P
 def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
     """Record keys written twice inside an entry; return those that make the whole file ambiguous."""
     fatal: list[ConfigError] = []
-    for duplicate in document.duplicates:
-        in_entry = len(duplicate.path) > 1 and duplicate.path[0] in _SERVER_KEYS
-        message = f"the key is written twice (first on line {duplicate.first_line})"
-        server = str(duplicate.path[1]) if in_entry else None
-        error = findings.error(duplicate.path, message, "remove one of them", server)
-        error.line = duplicate.line
+    for path, line in document.duplicates:
+        in_entry = len(path) > 1 and path[0] in _SERVER_KEYS
+        message = f"the key is written twice (first on line {document.line(path)})"
+        error = findings.error(path, message, "remove one of them", str(path[1]) if in_entry else None)
+        error.line = line
         if in_entry:
             findings.record(error)
         else:

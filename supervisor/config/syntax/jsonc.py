@@ -38,25 +38,16 @@ MAX_SHOWN_CHARS = 80
 _BLANK = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+|/\*.*?\*/)*+", re.DOTALL)
 _STRING = re.compile(r'"([^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+)"')
 _WORD = re.compile(r"[A-Za-z0-9_+\-.$]++")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-_CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": None}
+_SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAIN = re.compile(r"[A-Za-z0-9_$@-]+")
 
 
-class Duplicate(msgspec.Struct, frozen=True, kw_only=True):
-    """A key that is written a second time in its object. Lines count from 1."""
-
-    path: KeyPath
-    first_line: int
-    line: int
-
-
 class ConfigText(msgspec.Struct, frozen=True, kw_only=True):
-    """A parsed text. `lines` has an entry for every key path; lines count from 1."""
+    """A parsed text. `lines` has the first of every key path, `duplicates` keys written again; lines count from 1."""
 
     value: Any
     lines: Mapping[KeyPath, int]
-    duplicates: tuple[Duplicate, ...] = ()
+    duplicates: tuple[tuple[KeyPath, int], ...] = ()
 
     def line(self, path: KeyPath) -> int:
         """Return the line of `path`, or of its nearest parent that the text has."""
@@ -93,7 +84,7 @@ class _Reader:
         self._at = 0
         self._breaks = [line_break.start() for line_break in re.finditer("\n", text)]
         self._lines: dict[KeyPath, int] = {}
-        self._duplicates: list[Duplicate] = []
+        self._duplicates: list[tuple[KeyPath, int]] = []
         self._values = 0
 
     def read(self) -> ConfigText:
@@ -146,7 +137,7 @@ class _Reader:
             key = self._string()
             here = (*path, key)
             if key in members:
-                self._duplicates.append(Duplicate(path=here, first_line=self._lines[here], line=line))
+                self._duplicates.append((here, line))
             else:
                 self._lines[here] = line
             if self._peek() != ":":
@@ -195,15 +186,12 @@ class _Reader:
         self._at = literal.end()
         return content
 
-    def _scalar(self) -> bool | float | None:  # noqa: RET503 - _fail never returns
+    def _scalar(self) -> float | None:  # noqa: RET503 - _fail never returns
         match = _WORD.match(self._text, self._at)
         word = match[0] if match else ""
-        if word in _CONSTANTS:
-            self._at += len(word)
-            return _CONSTANTS[word]
-        if _NUMBER.fullmatch(word) and len(word) <= MAX_NUMBER_CHARS:
-            number: int | float = json.loads(word)
-            if math.isfinite(number):
+        if _SCALAR.fullmatch(word) and len(word) <= MAX_NUMBER_CHARS:
+            scalar: float | None = json.loads(word)
+            if scalar is None or math.isfinite(scalar):
                 self._at += len(word)
-                return number
+                return scalar
         self._fail("expected a value", "strings need double quotes; the constants are true, false and null")
