@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.limits import is_address
-from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.keys import is_comment, nearest, translate
 from supervisor.config.syntax.units import Grant, SigningAlgorithm
 from supervisor.config.syntax.values import keys_of
 
@@ -58,17 +58,14 @@ Problem = Callable[[str, str, str], None]
 def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the members under our keys, and for those spelt otherwise how; an unknown one is a problem."""
     ours = keys_of(OAuthConfig)
-    own: dict[str, Any] = {}
-    spelled: dict[str, str] = {}
-    for name, value in members.items():
-        key = SPELLINGS.get(name, name)
-        if key in ours:
-            words = key == "scope" and isinstance(value, list) and all(isinstance(word, str) for word in value)
-            own[key] = " ".join(value) if words else value
-            spelled[key] = name
-        elif not is_comment(name):
+    for name in members:
+        if name not in ours and name not in SPELLINGS and not is_comment(name):
             likely = nearest(name, [*ours, *SPELLINGS])
             problem(name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/configuration.md")
+    own, spelled = translate(members, ours, SPELLINGS)
+    scope = own.get("scope")
+    if isinstance(scope, list) and all(isinstance(word, str) for word in scope):
+        own["scope"] = " ".join(scope)
     return own, spelled
 
 

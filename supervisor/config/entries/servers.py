@@ -27,7 +27,7 @@ from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import ways_to
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate
+from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
 from supervisor.config.syntax.units import Kind
 from supervisor.config.syntax.values import Findings, Remark, build, keys_of, type_faults
 
@@ -88,7 +88,7 @@ class _Entry:
             self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
             return None
         meant = self._refuse_unknown()
-        self._own, self._spelled = translate(self._members, keys_of(ServerConfig).keys())
+        self._own, self._spelled = translate_entry(self._members, keys_of(ServerConfig))
         as_written: tuple[Remark, ...] = ()
         if self._types():
             as_written = tuple(remarks(self._own))
@@ -250,7 +250,7 @@ class _Entry:
         if not self._failed and self._enabled:
             for key, value in own.items():
                 if isinstance(value, str):
-                    own[key] = self._replace(("oauth", spelled[key]), value)
+                    own[key] = self._replace(("oauth", spelled.get(key, key)), value)
             check(own, problem)
         self._own["oauth"] = own
 

@@ -97,33 +97,30 @@ CLIENT_FILES: Mapping[str, str] = {
 """Files in which MCP clients keep servers beside settings of their own, by name: of those the servers are taken."""
 
 
-def translate(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the members of an entry under our keys, and for those spelt otherwise how the file spells them.
+def translate(
+    members: Mapping[str, Any], ours: Collection[str], spellings: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the members under our keys, and for those spelt otherwise how the file spells them.
 
     Values are unchecked, as in the file. Where the file has our key and another program's, ours wins.
     """
-    own: dict[str, Any] = {}
-    spelled: dict[str, str] = {}
-    for theirs, key in _SPELLINGS.items():
-        if (value := members.get(theirs)) is not None:
-            own[key], spelled[key] = _convert(theirs, value), theirs
-    for key in ours:
-        if key in members:
-            own[key] = members[key]
-            spelled.pop(key, None)
+    theirs = {key: name for name, key in spellings.items() if members.get(name) is not None and key not in members}
+    own = {key: members[key] for key in ours if key in members}
+    return own | {key: members[name] for key, name in theirs.items()}, theirs
+
+
+def translate_entry(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what `translate` does for the entry of a server, with the values that are meant."""
+    own, spelled = translate(members, ours, _SPELLINGS)
+    if "disabled" in spelled and isinstance(own["disabled"], bool):
+        own["disabled"] = not own["disabled"]
+    timeout = own.get("call_timeout_s")
+    if "call_timeout_s" in spelled and isinstance(timeout, int | float) and timeout >= MILLISECONDS_FROM:
+        own["call_timeout_s"] = timeout / 1000
     if isinstance(own.get("env"), dict):
         # VS Code's schema allows numbers here; every program gets text.
         own["env"] = {name: str(value) if type(value) is int else value for name, value in own["env"].items()}
     return own, spelled
-
-
-def _convert(theirs: str, value: Any) -> Any:
-    """Return another program's value with our meaning, or as it is if it has the wrong type."""
-    if theirs == "enabled" and isinstance(value, bool):
-        return not value
-    if theirs == "timeout" and isinstance(value, int | float) and value >= MILLISECONDS_FROM:
-        return value / 1000
-    return value
 
 
 def is_comment(key: str) -> bool:
