@@ -47,7 +47,7 @@ class Wakes:
         heappush(self._later, (moment, next(self._numbers), wake))
         if self._alarm is None:
             self._alarm = trio.CancelScope(deadline=moment)
-            trio.lowlevel.spawn_system_task(self._watch, self._alarm)
+            trio.lowlevel.spawn_system_task(self._watch)
         elif moment < self._alarm.deadline:
             self._alarm.deadline = moment
 
@@ -65,17 +65,15 @@ class Wakes:
         else:
             trio.lowlevel.current_trio_token().run_sync_soon(self._wake)
 
-    async def _watch(self, alarm: trio.CancelScope) -> None:
+    async def _watch(self) -> None:
         """Wait for the earliest moment, as long as there are any."""
-        with alarm:
-            await trio.sleep_forever()
-        now = trio.current_time()
-        while self._later and self._later[0][0] <= now:
-            self.soon(heappop(self._later)[2])
-        self._alarm = None
-        if self._later:
-            self._alarm = trio.CancelScope(deadline=self._later[0][0])
-            trio.lowlevel.spawn_system_task(self._watch, self._alarm)
+        while self._alarm is not None:
+            with self._alarm:
+                await trio.sleep_forever()
+            now = trio.current_time()
+            while self._later and self._later[0][0] <= now:
+                self.soon(heappop(self._later)[2])
+            self._alarm = trio.CancelScope(deadline=self._later[0][0]) if self._later else None
 
 
 _wakes: trio.lowlevel.RunVar[Wakes] = trio.lowlevel.RunVar("_wakes")
