@@ -7,7 +7,7 @@ the variable; less than five seconds count as five.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from supervisor.config.syntax.expand import expand, is_env_name
@@ -43,16 +43,11 @@ def inherit(patterns: Sequence[str], environ: Mapping[str, str], findings: Findi
         if not is_env_name(pattern.removesuffix("*")) or "*" in pattern[:-1]:
             hint = 'a name such as "KUBECONFIG", or its beginning and a star, as in "AWS_*"'
             raise findings.error((*_WHERE, "pass_env", at), "is not the name of an environment variable", hint)
-    return dict(sorted(_match(patterns, environ)))
-
-
-def _match(patterns: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     exact = frozenset(patterns)
     begins = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
-    for name, value in environ.items():
-        # A function that a shell exported (CVE-2014-6271) is nothing a server should see.
-        if (name in exact or (begins and name.startswith(begins))) and not value.startswith("()"):
-            yield name, value
+    names = sorted(name for name in environ if name in exact or name.startswith(begins))
+    # A function that a shell exported (CVE-2014-6271) is nothing a server should see.
+    return {name: environ[name] for name in names if not environ[name].startswith("()")}
 
 
 def tool_timeout_s(environ: Mapping[str, str], findings: Findings) -> float | None:
