@@ -14,7 +14,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.repeated_keys import check_keys
 from supervisor.client import RequestRefused
 from supervisor.commands import questions
-from supervisor.commands.common import ask, daemon_options, print_json, readable, readable_json
+from supervisor.commands.common import ask, daemon_options, json_text, print_json, readable
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.metatools.definitions import EXECUTE
@@ -92,5 +92,5 @@ def _object(text: str) -> dict[str, msgspec.Raw]:
 def _describe(error: RequestRefused) -> str:
     lines = [f"{clean(error.message)} ({error.code})"]
     if error.data is not None:
-        lines.append(readable_json(error.data))
+        lines.append(json_text(error.data, indent=2))
     return "\n".join(lines)

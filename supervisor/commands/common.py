@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import click
-import msgspec
 import trio
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -165,12 +164,8 @@ def readable(result: dict[str, Any]) -> str:
     """Return the text of a result; what is no text is named by type."""
     blocks = result.get("content")
     if not isinstance(blocks, list) or not blocks:
-        return readable_json(result)
+        return json_text(result, indent=2)
     return "\n".join(_block(block) for block in blocks if isinstance(block, dict))
-
-
-def readable_json(value: Any) -> str:
-    return clean(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def number(value: object) -> str:

@@ -6,7 +6,6 @@ Rules of this file:
   is itself.
 - An expanded value is not expanded again: what a variable holds is data.
 - An undefined variable is an error with its *name*. No message has a value in it, nor a default.
-- Pure: the environment is an argument.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from pathlib import Path, PurePath
 from actors.errors import ConfigError
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
-"""Larger configuration files and `envFile`s are refused."""
 
 _KINDS = {
     stat.S_IFDIR: "a directory",

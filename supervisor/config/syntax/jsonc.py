@@ -4,7 +4,6 @@ Rules of this file:
 - It accepts RFC 8259 plus what VS Code's "JSON with comments" allows: `//` and `/* */` comments, and trailing commas.
 - One pass gives the value, the line of every key and list item, and the keys that are written twice.
 - No message repeats text of the file: what stands next to a syntax error may be a secret.
-- It knows nothing of configurations. It is pure: text in, `Document` or `ConfigError` out.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ KeyPath = tuple[str | int, ...]
 """Where a value is: object keys and list positions from the outside in; `()` is the whole document."""
 
 MAX_DEPTH = 64
-"""Objects and lists inside each other."""
-
 MAX_VALUES = 200_000
 """Values in one document: bounds the memory that positions take."""
 

@@ -5,7 +5,6 @@ Rules of this file:
   appears in URLs, log lines and file names, so it holds no `/`, no control character and nothing outside ASCII.
 - `FOREIGN` lists every key that other MCP clients write beside `command` and what becomes of it here. A key that is
   neither there nor a field of `ServerConfig` is an error: a misspelt key must not be ignored in silence.
-- Pure: no file, no environment.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ MILLISECONDS_FROM = 10_000
 """A `timeout` of at least this is milliseconds: Cline's largest in seconds is 3600, Gemini CLI writes 600000."""
 
 MAX_NAME_CHARS = 64
-"""Characters of a server's name."""
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_.-])?")
 _SUGGEST_ABOVE = 70.0

@@ -15,7 +15,6 @@ PositiveSeconds = Annotated[float, Meta(ge=0.001, le=31_536_000)]
 """A duration that cannot be switched off."""
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
-"""How many of something there may be."""
 
 Size = Annotated[int, Meta(ge=1024, le=1_073_741_824)]
 """Bytes, from 1 KiB to 1 GiB."""
@@ -33,7 +32,6 @@ Ask = Literal["none", "clients", "everyone"]
 """Whom servers may ask: nobody, clients that say that they can be asked, or through their models all others, too."""
 
 Eras = Literal["auto", "legacy", "modern"]
-"""Which era of the protocol a server is spoken to in."""
 
 Grant = Literal["authorization_code", "client_credentials"]
 """How tokens are got (RFC 6749 1.3): a user says yes, or the client has rights of its own."""
@@ -42,7 +40,6 @@ SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
 """What a client's own key signs by (RFC 7518 3.1)."""
 
 LogLevel = Literal["debug", "info", "warning", "error"]
-"""The least severe records that are logged."""
 
 Rerank = Literal["auto", "off", "neural"]
 """Whether search compares meanings: if a sentence model is installed, never, or with a warning without one."""

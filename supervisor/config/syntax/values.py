@@ -3,7 +3,6 @@
 Rules of this file:
 - Words come from the types, so that messages and documentation cannot disagree with the code.
 - A message says what is expected, never what was found: the value may be a secret.
-- Pure.
 """
 
 from __future__ import annotations
