@@ -33,8 +33,8 @@ _HELLO: Final = {
 _HEAD: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
-class Account:
-    """`server` is where it is and `config` what is configured of logins; the rest is as for `Keeper`."""
+class Account(Keeper):
+    """`server` is where it is; the rest is as for `Keeper`."""
 
     def __init__(
         self,
@@ -47,11 +47,9 @@ class Account:
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
     ) -> None:
         self.server = server
-        self.config = config
-        self._clock = clock
         self._fetcher = Fetcher(server.url)
-        self.issuer = AuthorizationServer(config, self._fetcher, clock)
-        self.keeper = Keeper(name, config, self.issuer, clock, save=save, start_soon=start_soon, begin=self.begin)
+        issuer = AuthorizationServer(config, self._fetcher, clock)
+        super().__init__(name, config, issuer, clock, save=save, start_soon=start_soon)
 
     def restore(self, grant: Grant | None) -> None:
         """Use a grant of an earlier run, if it is for this server at this address, and as the client configured."""
@@ -60,17 +58,16 @@ class Account:
         ours = self.config.client_id or (not grant.client.registered and self.config.client_metadata_url)
         if (ours or not grant.client.registered) and grant.client.id != ours:
             return
-        self.keeper.use(grant)
+        self.use(grant)
 
     async def prepare_login(self, redirect_uri: str) -> tuple[str, Grant]:
         """Return where a user says yes, and the grant that it leads to, without tokens. Raises `OAuthTrouble`."""
         located = await self._locate()
         endpoint = check_login(located.issuer)
         check_scheme(endpoint, self.server.url)
-        return endpoint, await self._grant(located, redirect_uri, self.keeper.grant)
+        return endpoint, await self._grant(located, redirect_uri, self.grant)
 
     async def begin(self, kept: Grant | None, challenge: Challenge) -> Grant:
-        """Return a client's own grant, with tokens; an empty `challenge` is asked for anew. Raises `OAuthTrouble`."""
         if challenge == Challenge():
             located = await self._locate()
         else:
@@ -82,7 +79,7 @@ class Account:
         """Ask the server what it wants now. What it wanted before counts where it takes requests without a token now,
         and for rights that a call lacked.
         """
-        known = self.keeper.challenge
+        known = self.challenge
         challenge, wanted = await self._ask_challenge()
         if not wanted:
             challenge, wanted = known, known != Challenge()

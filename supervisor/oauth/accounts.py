@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from actors.errors import LoginFailed
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
-from actors.transport.http.authorization import Authorizer
 from supervisor.oauth.account import Account
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import authorization_url
@@ -58,12 +57,8 @@ class OAuthAccounts:
             task_status.started()
             await trio.sleep_forever()
 
-    def authorizer(self, server: DeployedServer) -> Authorizer | None:
+    def authorizer(self, server: DeployedServer) -> Account | None:
         """Return who has the tokens for a server; None where the configuration says who we are to it."""
-        account = self._account(server)
-        return account.keeper if account is not None else None
-
-    def _account(self, server: DeployedServer) -> Account | None:
         if not server.logs_in:
             return None
         account = self._accounts.get(server.name)
@@ -96,7 +91,7 @@ class OAuthAccounts:
 
     def _of(self, server: str) -> Account:
         deployed = self._deployment.value.servers.get(server)
-        account = self._account(deployed) if deployed is not None else None
+        account = self.authorizer(deployed) if deployed is not None else None
         if account is None:
             raise LoginFailed(f"{server}: {_why_not(deployed)}", server=server)
         return account
@@ -108,7 +103,7 @@ class OAuthAccounts:
         account = self._of(server)
         try:
             if account.config.grant == "client_credentials":
-                await account.keeper.take(await account.begin(account.keeper.grant, Challenge()))
+                await account.take(await account.begin(account.grant, Challenge()))
                 self._start_soon(partial(self._woken, server))
                 return LoginStatus(server=server, state="done", message=f"{server}: logged in")
             return await self._begin(server, account)
@@ -148,7 +143,7 @@ class OAuthAccounts:
             code = check_answer(login, query)
             account = self._of(login.server)
             tokens = await account.issuer.exchange(login.grant, code, login.verifier)
-            await account.keeper.take(replace(login.grant, tokens=tokens))
+            await account.take(replace(login.grant, tokens=tokens))
         except OAuthTrouble as trouble:
             self._logins.fail(login, trouble.reason)
         except LoginFailed:
@@ -160,11 +155,11 @@ class OAuthAccounts:
     async def logout(self, server: str, principal: Principal) -> str:
         del principal  # there is one
         account = self._of(server)
-        grant = account.keeper.grant
+        grant = account.grant
         if grant is None or grant.tokens is None:
-            await account.keeper.drop()
+            await account.drop()
             return f"{server}: there was no login"
-        await account.keeper.drop()
+        await account.drop()
         try:
             revoked = await account.issuer.revoke(grant)
         except OAuthTrouble as trouble:

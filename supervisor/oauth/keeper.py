@@ -30,9 +30,6 @@ ENDED: Final = "its login has ended"
 USELESS: Final = "it does not take the token of its login"
 MORE: Final = "its login does not allow this"
 
-Begin = Callable[[Grant | None, Challenge], Awaitable[Grant]]
-"""Returns a grant for a client that is its own user; the first for the one before, and what the server wants."""
-
 
 class _Renewal:
     def __init__(self) -> None:
@@ -44,30 +41,29 @@ class Keeper:
     """The tokens of the server of that name; see `Authorizer`. `save` keeps a grant, or that there is none.
 
     `clock` gives the unix time in seconds, as in the times of `Tokens`.
-    `start_soon` starts a task that outlives whoever wants a token; `begin` is for a machine's credentials.
+    `start_soon` starts a task that outlives whoever wants a token.
     """
 
     def __init__(
         self,
-        server: str,
+        name: str,
         config: OAuthConfig,
         issuer: AuthorizationServer,
         clock: Callable[[], float],
         *,
         save: Callable[[Grant | None], Awaitable[None]],
         start_soon: Callable[[Callable[[], Awaitable[None]]], None],
-        begin: Begin,
     ) -> None:
-        self._server = server
+        self._name = name
+        self.config = config
         self.grant: Grant | None = None
         self._ends_at = math.inf
         self.challenge = Challenge()
         self._machine = config.grant == "client_credentials"
-        self._issuer = issuer
+        self.issuer = issuer
         self._clock = clock
         self._save = save
         self._start_soon = start_soon
-        self._begin = begin
         self._renewal: _Renewal | None = None
         self._again_at = -math.inf
         self._doubted = ""
@@ -76,6 +72,10 @@ class Keeper:
     @property
     def tokens(self) -> Tokens | None:
         return self.grant.tokens if self.grant is not None else None
+
+    async def begin(self, kept: Grant | None, challenge: Challenge) -> Grant:
+        """Return a client's own grant, with tokens; an empty `challenge` is asked for anew. Raises `OAuthTrouble`."""
+        raise NotImplementedError
 
     def use(self, grant: Grant) -> None:
         self.grant = grant
@@ -140,7 +140,7 @@ class Keeper:
         return Denial(token=token) if token else self._no(self._why)
 
     def _no(self, why: str) -> Denial:
-        return Denial(login=True, reason=f"{why}; its user has to run `mcpvisor login {self._server}`")
+        return Denial(login=True, reason=f"{why}; its user has to run `mcpvisor login {self._name}`")
 
     def _renewable(self, tokens: Tokens) -> bool:
         return self._machine or bool(tokens.refresh)
@@ -191,9 +191,9 @@ class Keeper:
 
     async def _next_grant(self, grant: Grant | None) -> Grant:
         if self._machine:
-            return await self._begin(grant, self.challenge)
+            return await self.begin(grant, self.challenge)
         assert grant is not None
-        return replace(grant, tokens=await self._issuer.refresh(grant))
+        return replace(grant, tokens=await self.issuer.refresh(grant))
 
     async def _end(self, why: str, *, forget: bool = False) -> None:
         """Let go of tokens that are of no use; who we are to the issuer stays, unless it does not know us either."""
