@@ -1,4 +1,4 @@
-"""The database: opening, reading, writing. Synchronous; one thread at a time, never the loop's.
+"""The database: opening, reading, writing, which blocks; and using it on one thread at a time, never the loop's.
 
 - A file that is damaged, found at opening or later, is moved aside and a fresh one is made: what is in it can be found
   out again. So is what no version of ours writes: rows with values of other types are not returned.
@@ -11,24 +11,33 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 import msgspec
+import trio
 
-from actors.kit import is_want
+from actors.errors import ConfigError
+from actors.kit import Conditions, Pauses, is_want
 from supervisor.store.file import connect, identity, is_corrupt, move_aside
 from supervisor.store.writes import Write
 
 log = logging.getLogger(__name__)
 
 Row = TypeVar("Row")
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 BUSY_TIMEOUT_S = 0.5
 """How long a writer waits for another process before the attempt has failed."""
 
 _DIGESTS = 500  # in one statement
+WHAT = "store"
+"""How the condition is called while nothing can be saved."""
+MAX_PAUSE_S = 5.0
+_FAILURES = (sqlite3.Error, OSError, ConfigError, RuntimeError, MemoryError, ImportError)
+"""What an outage may look like; `RuntimeError` and `ImportError` only if they are want of resources."""
 # What sqlite3 raises when a value cannot be bound: too large, or text with half a surrogate pair.
 _UNSAVABLE = (sqlite3.DataError, sqlite3.InterfaceError)
 
@@ -141,3 +150,77 @@ def is_about_the_disk(error: BaseException) -> bool:
     if isinstance(error, _UNSAVABLE):
         return False
     return isinstance(error, sqlite3.Error | OSError) or is_want(error)
+
+
+class Outage(Exception):
+    """The disk refuses, or the system lacks what using it needs. `conditions` and `Disk.trouble` say why."""
+
+
+class Disk:
+    """Uses one database. `trouble` is empty, or why the last use failed; `ready` is set once it could be used."""
+
+    def __init__(self, database: Database, conditions: Conditions) -> None:
+        self.ready = trio.Event()
+        self.trouble = ""
+        self._database = database
+        self._conditions = conditions
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def use(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Return what `work` of the database returns, in a thread. Raises `Outage`. A checkpoint."""
+        try:
+            # An abandoned thread keeps its place in the limiter until it ends, so two never use the file together.
+            returned = await trio.to_thread.run_sync(work, *args, limiter=self._limiter, abandon_on_cancel=True)
+        except _FAILURES as error:
+            if isinstance(error, RuntimeError | ImportError) and not is_want(error):
+                raise
+            self.fail(str(error))
+            raise Outage from error
+        self.ready.set()
+        return returned
+
+    def fail(self, why: str) -> None:
+        self.trouble = why or "unknown error"
+        self._conditions.begin(WHAT, f"nothing is saved until the disk recovers: {self.trouble}")
+
+    def recover(self) -> None:
+        self.trouble = ""
+        self._conditions.end(WHAT)
+
+    async def open(self, open_s: float) -> None:
+        """Try for so long to open the file. Raises `ConfigError` for one that a newer version wrote."""
+        with trio.move_on_after(open_s):
+            try:
+                await self.use(self._database.open)
+            except Outage as outage:
+                if isinstance(outage.__cause__, ConfigError):
+                    raise outage.__cause__ from None
+            return
+        self.fail(f"the disk did not answer within {open_s:g} s")
+
+    async def open_later(self) -> None:
+        pauses = Pauses(max_s=MAX_PAUSE_S)
+        while not self.ready.is_set():
+            with trio.move_on_after(pauses.next()):
+                await self.ready.wait()
+                return
+            try:
+                await self.use(self._database.open)
+            except Outage:
+                continue
+            self.recover()
+
+    async def close(self, rest: Callable[[], object]) -> None:
+        """Close the file. Without a thread to be had `rest`, what there is left to do, is done on the loop before."""
+        try:
+            await self.use(self._database.close)
+        except Outage as outage:
+            if outage.__cause__ is not None and is_want(outage.__cause__):
+                self._close_here(rest)
+
+    def _close_here(self, rest: Callable[[], object]) -> None:
+        try:
+            rest()
+            self._database.close()
+        except _FAILURES as error:
+            self.fail(str(error))

@@ -16,8 +16,7 @@ from typing import Literal, TypeVar, TypeVarTuple
 import trio
 
 from actors.kit import Conditions, Pauses
-from supervisor.store.database import Database
-from supervisor.store.disk import MAX_PAUSE_S, Disk, Outage
+from supervisor.store.database import MAX_PAUSE_S, Database, Disk, Outage
 from supervisor.store.records import StoreStatus
 from supervisor.store.writes import Key, Statement, Write, WriteQueue
 
