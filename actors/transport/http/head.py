@@ -73,8 +73,7 @@ def field_value(text: str) -> str:
 
 def session_of(value: str | None) -> str:
     """Return the id of a session as the server gave it; empty where it gave none, or none that may be sent back."""
-    fits = value is not None and len(value) <= MAX_SESSION_CHARS and _VISIBLE.fullmatch(value)
-    return value if value is not None and fits else ""
+    return value if value and len(value) <= MAX_SESSION_CHARS and _VISIBLE.fullmatch(value) else ""
 
 
 def mark_of(id_: str) -> str:

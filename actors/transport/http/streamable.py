@@ -52,13 +52,11 @@ _RETRY_S = (1.0, 60.0)
 _OF_OTHERS = (400, 404, 405)
 """How who does not know Streamable HTTP answers `initialize` (MCP 2025-11-25, "Backwards Compatibility")."""
 
-T = TypeVar("T")
 _UNHEARD = Failure(id=b"", cause="crashed", reason="its stream was away, and what it told meanwhile is not repeated")
-
-
 _TOO_LONG = (
     f"the arguments that it wants in headers, too, have over {MAX_MIRRORED_CHARS} characters there: shorten them"
 )
+T = TypeVar("T")
 
 
 async def _beside(read: Callable[[], T], size: int) -> T:

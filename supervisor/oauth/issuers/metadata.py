@@ -16,12 +16,12 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 import msgspec
 
+from supervisor.config.syntax.address import PORTS
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
 OPENID: Final = "/.well-known/openid-configuration"
-_PORTS: Final = {"https": 443, "http": 80}
 MAX_HEADER_CHARS: Final = 8192
 MAX_SCOPES: Final = 64
 _BEARER: Final = re.compile(r"(?:^|,)\s*bearer(?=[\s,]|$)", re.IGNORECASE)
@@ -102,20 +102,20 @@ def canonical(url: str) -> str:
     """Return the address of a server as a resource (RFC 8707 2): scheme and host in lower case, no fragment."""
     parts = urlsplit(url)
     path = "" if parts.path == "/" else parts.path
-    return urlunsplit((parts.scheme.lower(), _host(parts), path, parts.query, ""))
+    return urlunsplit((parts.scheme, _host(parts), path, parts.query, ""))
 
 
 def origin(url: str) -> str:
     """Return scheme, host and port of an address, as an address. Raises `ValueError` if it is none."""
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme.lower(), _host(parts), "", "", ""))
+    return urlunsplit((parts.scheme, _host(parts), "", "", ""))
 
 
 def _host(parts: SplitResult) -> str:
-    host = (parts.hostname or "").lower()
+    host = parts.hostname or ""
     named = f"[{host}]" if ":" in host else host
     port = parts.port
-    return named if port is None or port == _PORTS.get(parts.scheme.lower()) else f"{named}:{port}"
+    return named if port is None or port == PORTS.get(parts.scheme) else f"{named}:{port}"
 
 
 def resource_addresses(server: str, challenge: Challenge) -> tuple[str, ...]:
@@ -123,15 +123,13 @@ def resource_addresses(server: str, challenge: Challenge) -> tuple[str, ...]:
     if challenge.resource_metadata:
         return (challenge.resource_metadata,)
     root, path = origin(server), urlsplit(server).path.rstrip("/")
-    return (f"{root}{RESOURCE}{path}", f"{root}{RESOURCE}") if path else (f"{root}{RESOURCE}",)
+    return tuple(dict.fromkeys((f"{root}{RESOURCE}{path}", f"{root}{RESOURCE}")))
 
 
 def issuer_addresses(issuer: str) -> tuple[str, ...]:
     """Return where the document about an issuer may be, in the order that the specification lays down."""
     root, path = origin(issuer), urlsplit(issuer).path.rstrip("/")
-    if not path:
-        return (f"{root}{ISSUER}", f"{root}{OPENID}")
-    return (f"{root}{ISSUER}{path}", f"{root}{OPENID}{path}", f"{root}{path}{OPENID}")
+    return tuple(dict.fromkeys((f"{root}{ISSUER}{path}", f"{root}{OPENID}{path}", f"{root}{path}{OPENID}")))
 
 
 def covers(resource: str, server: str) -> bool:
