@@ -13,7 +13,6 @@ Stripe, Hugging Face, npm, PyPI.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 HIDDEN = "***"
 
@@ -122,16 +121,9 @@ class KeyLines:
 def _places(text: str) -> list[tuple[int, str]]:
     """Return where a secret may begin, in order, and what hints at it."""
     lowered = text.translate(_LOWER)
-    places = [(place, hint) for hint in _EXACT_HINTS if hint in text for place in _all(text, hint)]
-    places += [(place, hint) for hint in _LOWER_HINTS if hint in lowered for place in _all(lowered, hint)]
-    return sorted(places)
-
-
-def _all(text: str, hint: str) -> Iterator[int]:
-    place = text.find(hint)
-    while place >= 0:
-        yield place
-        place = text.find(hint, place + len(hint))
+    searched = [(text, _EXACT_HINTS), (lowered, _LOWER_HINTS)]
+    hinting = [(form, hint) for form, hints in searched for hint in hints if hint in form]
+    return sorted((match.start(), hint) for form, hint in hinting for match in re.finditer(re.escape(hint), form))
 
 
 def _without_key_lines(lines: re.Match[str]) -> str:

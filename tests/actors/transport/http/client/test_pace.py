@@ -10,8 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit.fairness.share import LoopShare
-from actors.transport.http.client.pace import APART_S, AT_ONCE, PART, Pace, Waiting
-from actors.transport.http.client.pieces import events
+from actors.transport.http.client.pieces import APART_S, AT_ONCE, PART, Pace, Waiting, events
 from tests.fakes.late_clock import exact_clock
 
 LIMIT = 100_000
