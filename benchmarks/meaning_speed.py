@@ -15,7 +15,10 @@ import numpy as np
 import trio
 
 from actors.registry.vectors import BATCH
-from actors.search import WORLD, Embedder, Index, Levels, find, text_of
+from actors.search.documents.embedding import Embedder, Levels, text_of
+from actors.search.documents.index import Index
+from actors.search.ranking.search import find
+from actors.search.words.tables import WORLD
 from benchmarks.meanings import load_embedder, memory_mb
 from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile

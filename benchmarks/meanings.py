@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from actors.search import WORLD, Embedder, Index, Levels, digest_of, levels, text_of
+from actors.search.documents.embedding import Embedder, Levels, digest_of, levels, text_of
+from actors.search.documents.index import Index
+from actors.search.words.tables import WORLD
 from benchmarks import peers
 from supervisor import neural
 

@@ -27,7 +27,8 @@ from actors.catalogue import offer
 from actors.catalogue.lists import validation
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.wire.jsonrpc import encode
-from actors.search import Index, analyse
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
 from benchmarks import meanings
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments import tools

@@ -22,8 +22,11 @@ import msgspec
 from rapidfuzz import fuzz, process
 
 from actors.catalogue.lists import validation
-from actors.search import Document, Index, analyse, find
+from actors.search.document import Document
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
 from actors.search.language.text import words
+from actors.search.ranking.search import find
 from benchmarks import meaning_speed, meanings, peers, stall
 from benchmarks.adversaries import HOSTILE
 from benchmarks.honest import honest

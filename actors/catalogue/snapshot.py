@@ -18,7 +18,8 @@ from actors.catalogue.names.renames import find_renames, merge_renames
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool
 from actors.principal import Principal
-from actors.search import TOOLS, Document, Index, Kind
+from actors.search.document import TOOLS, Document, Kind
+from actors.search.documents.index import Index
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,7 +27,7 @@ from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
 from actors.registry.publication import Publication
 from actors.registry.vectors import Embedding
-from actors.search import Index
+from actors.search.documents.index import Index
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,9 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Entry, compare_entries, documents
 from actors.kit import is_want
 from actors.registry.vectors import Embedded
-from actors.search import Index, Segment, analyse, find
+from actors.search.documents.index import Index
+from actors.search.documents.segment import Segment, analyse
+from actors.search.ranking.search import find
 
 log = logging.getLogger(__name__)
 

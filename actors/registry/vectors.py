@@ -18,7 +18,11 @@ import numpy as np
 import trio
 
 from actors.kit import is_want
-from actors.search import WORLD, Document, Embedder, Index, Levels, Segment, digest_of, levels, text_of
+from actors.search.document import Document
+from actors.search.documents.embedding import Embedder, Levels, digest_of, levels, text_of
+from actors.search.documents.index import Index
+from actors.search.documents.segment import Segment
+from actors.search.words.tables import WORLD
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from actors.catalogue.names.resolution import Absent, Resolution, Resolved, Undi
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
-from actors.search import EVERYTHING, Document, Found, Hit, find
+from actors.search.document import Document, Found, Hit
+from actors.search.ranking.search import EVERYTHING, find
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import careful
 from supervisor.metatools.answers.lists import tools_page

@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from actors.kit import is_want
-from actors.search import MAX_DIMENSIONS, Embedder
+from actors.search.documents.embedding import MAX_DIMENSIONS, Embedder
 from actors.search.documents.postings import Floats
 from supervisor.config.syntax.units import Rerank
 from supervisor.neural.model import MAX_PIECES, SentenceModel

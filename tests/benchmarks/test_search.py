@@ -9,7 +9,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from actors.search import WORLD
+from actors.search.words.tables import WORLD
 from benchmarks import search
 from benchmarks.search import Query, judged
 from supervisor import neural

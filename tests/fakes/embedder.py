@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from actors.search import Document, Embedder, Levels, levels, text_of
+from actors.search.document import Document
+from actors.search.documents.embedding import Embedder, Levels, levels, text_of
 
 
 class FakeEmbedder:

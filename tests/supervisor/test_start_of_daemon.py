@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from actors.registry import indexer
-from actors.search import Segment, analyse
+from actors.search.documents.segment import Segment, analyse
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.service.lookup import visible

@@ -15,7 +15,7 @@ from rapidfuzz import fuzz
 from actors.catalogue.lists import inference
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
-from actors.search import Hit
+from actors.search.document import Hit
 from actors.search.language.intents import interpret
 from actors.search.language.lexicon import REAL_WORDS, alternatives, phrases_in
 from actors.search.language.spans import without_quotes

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.offer import Resource, Tool
 from actors.catalogue.snapshot import Catalogue, document_of
-from actors.search import TOOLS, Hit
+from actors.search.document import TOOLS, Hit
 from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences
 from supervisor.metatools.answers.rows import Row, list_row, other_row, row_tokens

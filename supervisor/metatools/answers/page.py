@@ -20,7 +20,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
-from actors.search import Found, Hit
+from actors.search.document import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
 from supervisor.metatools.servers.availability import is_off, newcomers, retry_after_s, standings
 from supervisor.metatools.servers.purposes import list_names

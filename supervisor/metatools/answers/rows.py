@@ -16,7 +16,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Entry
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from actors.search import Hit
+from actors.search.document import Hit
 from supervisor.metatools.answers.native_lists import shown_meta, ui_meta
 from supervisor.metatools.schemas.rendering import complete, slim
 from supervisor.metatools.schemas.signatures import requirements, signature

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from actors.search import Found
+from actors.search.document import Found
 from actors.search.language.clauses import clauses
 from supervisor.metatools.servers.unavailable import FITS, NOTHING
 from supervisor.metatools.texts import shorten_to_tokens

@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from actors.catalogue.snapshot import Catalogue
-from actors.search import Found, find
+from actors.search.document import Found
 from actors.search.language.text import squash, stem, words
+from actors.search.ranking.search import find
 from actors.search.words.tables import STOP_WORDS
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.servers.purposes import purpose

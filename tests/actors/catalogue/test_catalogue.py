@@ -18,7 +18,7 @@ from actors.catalogue.names.renames import MAX_COMPARED_BYTES, MAX_REMEMBERED, m
 from actors.catalogue.names.resolution import Resolved, Unknown
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.snapshot import Catalogue, Entry, documents
-from actors.search import Index
+from actors.search.documents.index import Index
 from tests.fakes.pages import offer_of
 
 

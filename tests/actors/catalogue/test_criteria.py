@@ -13,7 +13,7 @@ from actors.catalogue.criteria import Criteria, ToolTotals, Usage, incompatible,
 from actors.catalogue.metadata import describe_all
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.search import Index
+from actors.search.documents.index import Index
 from tests.fakes.tool_catalogue import CATALOGUE, USED, entry
 
 

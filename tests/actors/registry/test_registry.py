@@ -25,7 +25,12 @@ from actors.registry import indexer
 from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
-from actors.search import KINDS, TOOLS, WORLD, Embedder, Index, analyse, find, levels
+from actors.search.document import KINDS, TOOLS
+from actors.search.documents.embedding import Embedder, levels
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
+from actors.search.ranking.search import find
+from actors.search.words.tables import WORLD
 from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.vectors import KeptVectors
 from tests.fakes.want import no_threads

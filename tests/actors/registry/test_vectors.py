@@ -10,7 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from actors.registry.vectors import BATCH, Embedding
-from actors.search import Document, Index, analyse, digest_of, levels, text_of
+from actors.search.document import Document
+from actors.search.documents.embedding import digest_of, levels, text_of
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
 from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.vectors import KeptVectors
 

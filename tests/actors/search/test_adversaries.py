@@ -6,7 +6,10 @@ from time import process_time
 
 import pytest
 
-from actors.search import Document, Index, Segment, analyse, find
+from actors.search.document import Document
+from actors.search.documents.index import Index
+from actors.search.documents.segment import Segment, analyse
+from actors.search.ranking.search import find
 
 HONEST = {
     "tracker": ["create_ticket", "list_tickets", "close_ticket"],

@@ -6,9 +6,11 @@ from functools import cache
 
 import pytest
 
-from actors.search import Document, Index, analyse, find
+from actors.search.document import Document
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
 from actors.search.language.text import clean
-from actors.search.ranking.search import _clip
+from actors.search.ranking.search import _clip, find
 from benchmarks.adversaries import HOSTILE, Outcome, outcomes, queries_for, targets_of
 from benchmarks.honest import honest
 from benchmarks.poison import FAMILIES, poisoned

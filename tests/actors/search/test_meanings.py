@@ -11,12 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import KINDS, Document, Embedder, Found, Index, Segment, find, tuning
-from actors.search import analyse as words_of
-from actors.search.documents.embedding import Meanings, digest_of, levels, query_levels, text_of
+from actors.search import tuning
+from actors.search.document import KINDS, Document, Found
+from actors.search.documents.embedding import Embedder, Meanings, digest_of, levels, query_levels, text_of
+from actors.search.documents.index import Index
+from actors.search.documents.segment import Segment
+from actors.search.documents.segment import analyse as words_of
 from actors.search.ranking.certainty import Nearness, with_meanings
 from actors.search.ranking.fusion import _weight, fuse
 from actors.search.ranking.rank import score
+from actors.search.ranking.search import find
 from tests.fakes.embedder import FakeEmbedder, document_levels
 
 TOOLS = {

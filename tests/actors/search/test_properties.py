@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.search import KINDS, TOOLS, Document, Found, Index, analyse, find
+from actors.search.document import KINDS, TOOLS, Document, Found
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
+from actors.search.ranking.search import find
 
 TEXT = "create list delete issue file pod event weather forecast query table mail logs userId k8s 图像 naïve"
 WORDS = TEXT.split()

@@ -13,7 +13,8 @@ from actors.catalogue.lists.validation import tool
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry, documents
 from actors.protocol.wire.jsonrpc import encode
-from actors.search import Index, analyse
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments.tools import Discover, discover
 from supervisor.metatools.discovery import DiscoverySettings

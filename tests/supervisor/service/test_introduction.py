@@ -13,7 +13,7 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
-from actors.search import Index
+from actors.search.documents.index import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client

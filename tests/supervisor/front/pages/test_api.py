@@ -21,7 +21,7 @@ from actors.kit import Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.registry.actor import Happening
-from actors.search import Index
+from actors.search.documents.index import Index
 from supervisor.config import Settings
 from supervisor.front.pages.api import SharedPage, View, _status, add_routes
 from supervisor.front.pages.app import add_welcome

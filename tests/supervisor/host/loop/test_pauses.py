@@ -17,7 +17,9 @@ from actors.catalogue.offer import Offer, Prompt, Resource, Tool, decode_offer, 
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.protocol.wire import json
-from actors.search import Document, Index, analyse
+from actors.search.document import Document
+from actors.search.documents.index import Index
+from actors.search.documents.segment import analyse
 from supervisor.host.loop.pauses import (
     LEAST_GROWN,
     LONG_S,

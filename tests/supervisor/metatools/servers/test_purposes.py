@@ -13,7 +13,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.search import Index
+from actors.search.documents.index import Index
 from supervisor.metatools.servers import purposes
 from supervisor.metatools.servers.phrases import brief
 from supervisor.metatools.servers.purposes import Purposes, list_names, purpose, roll
