@@ -9,8 +9,7 @@ service, say - the order stays as it is.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -28,11 +27,6 @@ NAME, TEXT = 0, 1
 _MAX_TEXT_CHARS = 3000
 _MAX_NAME_CHARS = 300
 _MIN_TEXT_CHARS = 12  # squashed: shorter sentences are said by honest servers of different things
-_CLEARLY = 0.2  # so much more than another must a server copy, or nothing is concluded from it
-
-CROWD = 4
-"""So many copies push an original out of the first three. From here on the size of their servers counts, too: nobody
-offers twenty tools to pass one off."""
 
 
 def prints_of(documents: Sequence[Document]) -> Prints:
@@ -76,42 +70,4 @@ def _held_by_several(column: npt.NDArray[np.int64], segment_of: Ints) -> npt.NDA
     moves[1:] = (servers[1:] != servers[:-1]) & ~begins[1:]
     out = np.zeros(len(prints), np.bool_)
     out[order] = (np.bincount(run, weights=moves)[run] > 0) & (prints != 0)
-    return out
-
-
-def originals_first(
-    ordered: Sequence[int],
-    group: Callable[[int], Hashable | None],
-    asked_for: Callable[[int], int],
-    server: Callable[[int], int],
-    copied: Floats,
-    sizes: Ints,
-    least: int,
-) -> list[int]:
-    """Return the documents with those of each group in places changed among themselves, the likely original first.
-
-    `group` is None for a document that is no copy. Of each server the first of a group takes part: a server does not
-    copy from itself. Groups of fewer than `least` documents stay as they are. Those whose server is asked for by name
-    come first (`asked_for`, in words); then those whose server copies clearly less than the others' (`copied`, per
-    server), or, of a crowd, does not have clearly fewer documents (`sizes`, per server).
-    """
-    places: dict[Hashable, dict[int, int]] = defaultdict(dict)
-    for place, number in enumerate(ordered):
-        if (key := group(number)) is not None:
-            places[key].setdefault(server(number), place)
-    out = list(ordered)
-    for by_server in places.values():
-        if len(by_server) < least:
-            continue
-        servers, held = list(by_server), list(by_server.values())
-        members = [ordered[place] for place in held]
-        fewest = copied[servers].min() + _CLEARLY
-        most = sizes[servers].max() if len(members) >= CROWD else 0
-        keys = {
-            number: (-asked_for(number), bool(copied[own] >= fewest), bool(2 * sizes[own] < most))
-            for number, own in zip(members, servers, strict=True)
-        }
-        ranked = sorted(members, key=keys.__getitem__)
-        for place, number in zip(held, ranked, strict=True):
-            out[place] = number
     return out

@@ -40,14 +40,6 @@ _CLASSES = frozenset(("#time", "#number", "#who", "#file"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Meaning:
-    """The needs of a rule whose cue was met, and the places of the words that met it."""
-
-    needs: tuple[tuple[str, ...], ...]
-    places: frozenset[int]
-
-
-@dataclass(frozen=True, slots=True)
 class Understood:
     """What a text means beside its words; `taken` are those words that its cues explain."""
 
@@ -138,20 +130,17 @@ def interpret(text: str, known: Rules = _OURS) -> Understood:
     for place, word in enumerate(sentence):
         for name in word.names:
             places[name].append(place)
-    meanings: list[_Meaning] = []
-    for _, rule in sorted(_candidates(places.keys(), known).items()):
-        met = _find(rule, sentence, places)
-        if met:
-            meanings.append(_Meaning(rule.needs, met))
+    candidates = [rule for _, rule in sorted(_candidates(places.keys(), known).items())]
+    meanings = [(rule.needs, met) for rule in candidates if (met := _find(rule, sentence, places))]
     if not meanings:
         return NOTHING_MEANT
-    meanings.sort(key=lambda meaning: (-len(meaning.places), min(meaning.places)))
+    meanings.sort(key=lambda meaning: (-len(meaning[1]), min(meaning[1])))
     taken: set[int] = set()
     needs: dict[tuple[str, ...], None] = {}
-    for meaning in meanings:
-        if not meaning.places <= taken:
-            taken |= meaning.places
-            needs.update(dict.fromkeys(meaning.needs))
+    for meant, met in meanings:
+        if not met <= taken:
+            taken |= met
+            needs.update(dict.fromkeys(meant))
     return Understood(tuple(needs), frozenset(sentence[place].text for place in taken).difference(*needs))
 
 

@@ -12,14 +12,13 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 import numpy as np
-import numpy.typing as npt
 
 from actors.search import tuning
 from actors.search.document import NOTHING, Document, Found, Hit
-from actors.search.documents.copies import CROWD, NAME, TEXT, originals_first
 from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools, Floats, Ints
 from actors.search.language.text import squash, stem, words
+from actors.search.ranking.originals import originals_first
 from actors.search.ranking.scoring import Scores
 
 _OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
@@ -98,7 +97,7 @@ def page(index: Index, query: str, scores: Scores | None, exact: Exact, limit: i
     values = scores.values if scores.words is None else scores.words
     ordered = _order(scores, values, index.segment_of, matching, exact, limit)
     asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
-    ordered = _in_turns(_with_originals_first(index, asked, ordered, exact), exact)
+    ordered = _in_turns(originals_first(index, asked, ordered, exact), exact)
     chosen = _choose(index, asked, ordered, values, exact, limit)
     return Found(hits=_hits(index, chosen, scores, exact), total=len(matching))
 
@@ -140,40 +139,6 @@ def _places_in(groups: Ints) -> Ints:
     places = np.empty(len(groups), np.int32)
     places[order] = numbers - np.repeat(begins, sizes)
     return places
-
-
-def _with_originals_first(index: Index, asked: set[str], ordered: Sequence[int], exact: Exact) -> Sequence[int]:
-    """Let copies change places: exact hits with one name, and of the others those with one text, if they are many."""
-
-    def asked_for(number: int) -> int:
-        own = index.segments[index.segment_of[number]].server_words
-        if not own or not own <= asked:
-            return 0
-        document = index.documents[number]  # what the tool says of itself does not ask for its server
-        return len(own - {stem(word) for word in words(f"{document.name} {document.description[:_MAX_EXACT_CHARS]}")})
-
-    def server(number: int) -> int:
-        return int(index.segment_of[number])
-
-    def by_name(number: int) -> tuple[int, int] | None:
-        return (int(exact[number]), int(index.prints[number, NAME])) if number in exact else None
-
-    def by_text(number: int) -> int | None:
-        return None if number in exact else int(index.prints[number, TEXT]) or None
-
-    if len(exact) > 1:
-        ordered = originals_first(ordered, by_name, asked_for, server, index.copied, index.sizes, 2)
-    if not _is_crowded(index.prints[ordered, TEXT]):
-        return ordered
-    return originals_first(ordered, by_text, asked_for, server, index.copied, index.sizes, CROWD)
-
-
-def _is_crowded(prints: npt.NDArray[np.int64]) -> bool:
-    """Say whether so many have the same text that copies change places; hardly ever, and it is soon seen."""
-    if len(prints) < CROWD:
-        return False
-    ordered = np.sort(prints)
-    return bool(((ordered[CROWD - 1 :] == ordered[: len(ordered) - CROWD + 1]) & (ordered[CROWD - 1 :] != 0)).any())
 
 
 def _in_turns(ordered: Sequence[int], exact: Exact) -> Sequence[int]:

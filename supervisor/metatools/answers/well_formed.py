@@ -12,6 +12,7 @@ put right; everything else stays as it was written, and a page with nothing wron
 
 from __future__ import annotations
 
+import operator
 from typing import Final
 
 import msgspec
@@ -52,13 +53,9 @@ def page(body: bytes, kind: Kind, era: Era) -> bytes:
         key = each.get(_KEYS[kind])
         proper.setdefault(number if key is None else bytes(key), definition(each, kind, era))
     rest = _without_nulls(result)
-    if rest == result and len(proper) == len(written) and all(map(_same, proper.values(), written)):
+    if rest == result and len(proper) == len(written) and all(map(operator.is_, proper.values(), written)):
         return body
     return encode({**rest, MEMBERS[kind]: list(proper.values())})
-
-
-def _same(one: Members, other: Members) -> bool:
-    return one is other
 
 
 def _without_nulls(members: Members) -> Members:
@@ -83,14 +80,10 @@ def _with_type(schema: msgspec.Raw) -> msgspec.Raw:
 
 
 def _object(raw: msgspec.Raw) -> msgspec.Raw:
-    try:
-        return msgspec.Raw(encode(_without_nulls(json.read(json.MEMBERS, raw))))
-    except json.UnreadableJson:
-        return raw
+    members = json.read_or(json.MEMBERS, raw, None)
+    return raw if members is None else msgspec.Raw(encode(_without_nulls(members)))
 
 
 def _array(raw: msgspec.Raw) -> msgspec.Raw:
-    try:
-        return msgspec.Raw(encode([_without_nulls(each) for each in json.read(json.OBJECTS, raw)]))
-    except json.UnreadableJson:
-        return raw
+    elements = json.read_or(json.OBJECTS, raw, None)
+    return raw if elements is None else msgspec.Raw(encode([_without_nulls(each) for each in elements]))

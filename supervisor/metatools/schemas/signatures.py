@@ -63,7 +63,10 @@ def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
     names = list(parameters)
     if len(names) > most:
         names.sort(key=lambda name: name not in needed)
-    shown = [_parameter(name, parameters[name], needed=name in needed) for name in names[:most]]
+    shown = [
+        _parameter(name, _kind(parameters[name], written=name in needed), "" if name in needed else "?")
+        for name in names[:most]
+    ]
     return clean(f"{tool.name}({', '.join(shown)}{', ...' if len(names) > most else ''})")
 
 
@@ -95,9 +98,8 @@ def _properties(tool: Tool) -> Members:
         return {}
 
 
-def _parameter(name: str, schema: msgspec.Raw, *, needed: bool) -> str:
-    kind = _kind(schema, written=needed)
-    return f"{name[:MAX_PARAMETER_CHARS]}{'' if needed else '?'}{f': {kind}' if kind else ''}"
+def _parameter(name: str, kind: str, mark: str = "") -> str:
+    return f"{name[:MAX_PARAMETER_CHARS]}{mark}{f': {kind}' if kind else ''}"
 
 
 def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
@@ -132,10 +134,7 @@ def _members_of(schema: msgspec.Raw) -> str:
     needed = [name for name in dict.fromkeys(declared.required) if name in known]
     if not 0 < len(needed) <= MAX_MEMBERS:
         return ""
-    told = []
-    for name in needed:
-        kind = _kind(known[name])
-        told.append(f"{name[:MAX_PARAMETER_CHARS]}{f': {kind}' if kind else ''}")
+    told = [_parameter(name, _kind(known[name])) for name in needed]
     return f"{{{', '.join([*told, '...'] if len(known) > len(needed) else told)}}}"
 
 
@@ -159,8 +158,7 @@ def _types(raw: msgspec.Raw) -> list[str]:
 
 def _alternatives(raw: msgspec.Raw) -> list[str]:
     """Return the types of `anyOf`, nothing if one of them is not plain."""
-    if (parts := json.read_or(json.ELEMENTS, raw, None)) is None:
-        return []
+    parts = json.read_or(json.ELEMENTS, raw, [])
     if len(parts) > MAX_CHOICES:
         return []
     kinds = [_kind(part, 1) for part in parts if b'"null"' not in bytes(part)]
