@@ -195,7 +195,6 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
-    "actors.kit.fairness.gate.Gate.free": "shows that no place is lost",
     "supervisor.servers.deployment.diff": "a reload acts on it",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",

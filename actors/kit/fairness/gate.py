@@ -55,15 +55,11 @@ class Gate:
 
     def __init__(self, places: int, *, kept: int = 0, interval_s: float = 0.0) -> None:
         self._places = places
-        self._free = places
+        self.free = places
         self._kept = max(0, min(kept, places - 1))
         self._interval_s = interval_s
         self._next = -math.inf
         self.waiting: list[Turn] = []
-
-    @property
-    def free(self) -> int:
-        return self._free
 
     @asynccontextmanager
     async def place(self, turn: Turn) -> AsyncIterator[None]:
@@ -78,16 +74,16 @@ class Gate:
     def grant(self) -> None:
         """Give the free places to those who may have them, for one who became urgent or a place that became free."""
         while (turn := self._first()) is not None:
-            self._free -= 1
+            self.free -= 1
             self.waiting.remove(turn)
             turn.moment = self._moment()  # here, as tasks run in any order
             turn.granted.set()
 
     def _first(self) -> Turn | None:
-        if self._free <= 0:
+        if self.free <= 0:
             return None
         urgent = next((turn for turn in self.waiting if turn.urgent), None)
-        patient = self.waiting[0] if self.waiting and self._free > self._kept else None
+        patient = self.waiting[0] if self.waiting and self.free > self._kept else None
         return urgent or patient
 
     async def _queue(self, turn: Turn) -> None:
@@ -113,7 +109,7 @@ class Gate:
 
     def _hand_over(self) -> None:
         """Give one place to the first urgent waiter, or the first one, or back."""
-        self._free += 1
+        self.free += 1
         self.grant()
 
 
