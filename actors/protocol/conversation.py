@@ -41,8 +41,6 @@ from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.peer import Answered, Asked, Malformed, Notified, Refused
 
 INITIALIZED: Final = "notifications/initialized"
-_UNHEEDED: Final = ("life", "log level", "subscribe", "task")
-"""Answers that say nothing but that the server lives."""
 
 
 class Conversation:
@@ -251,15 +249,12 @@ class Conversation:
             case Malformed(tag="negotiation", reason=reason):
                 error = jsonrpc.ErrorObject(codes.INTERNAL_ERROR, f"it answered with {reason}")
                 return self._follow(self._negotiation.on_error(error))
-            case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in _UNHEEDED:
-                return None
-            case Answered(tag=tag) | Refused(tag=tag) | Malformed(tag=tag) if tag in LISTENS:
-                return self._subscription.on_end(event, tag)
-            case Malformed(reason=reason) if self._listing is not None and event.tag in METHODS and not message:
-                return self._listing.take(event.tag, b"", f"it answered with {reason}")
-            case _:
-                listing = self._listing
-                return listing.take(event.tag, message) if listing is not None and event.tag in METHODS else None
+        if event.tag in LISTENS:
+            return self._subscription.on_end(event, event.tag)
+        if self._listing is None or event.tag not in METHODS:  # it says nothing but that the server lives
+            return None
+        unreadable = f"it answered with {event.reason}" if isinstance(event, Malformed) and not message else ""
+        return self._listing.take(event.tag, message, unreadable)
 
     def _finish_listing(self) -> Listed | None:
         if self._listing is None or not self._listing.done:

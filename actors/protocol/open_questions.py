@@ -48,18 +48,16 @@ class OpenQuestions:
 
         It stays open until it is answered or taken back.
         """
-        if asked.method == "ping":
-            self._out.write(success(asked.id, b"{}"))
-            return None
-        if (roots := self._known_roots(asked, stream)) is not None:
-            self._out.write(success(asked.id, roots))
+        known = b"{}" if asked.method == "ping" else self._known_roots(asked, stream)
+        if known is not None:
+            self._out.write(success(asked.id, known))
             return None
         exchanges = self._exchanges
         call = exchanges.of(stream) if stream else self._call_by_token(asked.params) or exchanges.asker()
-        known = call is not None or (not stream and len(exchanges) > 0)
-        if not known and not stream:
+        about_some = call is not None or (not stream and len(exchanges) > 0)
+        if not about_some and not stream:
             exchanges.asked_of_none()
-        if (why := self._refusal(asked, known=known)) is not None:
+        if (why := self._refusal(asked, known=about_some)) is not None:
             self._out.write(failure(asked.id, why.code, why.message))
             return None
         self._open[asked.id] = len(asked.params)

@@ -100,10 +100,11 @@ class TaskCalls:
         return asked.method in tasks.OF_ONE
 
     def begin(self, call: int, asked: ClientRequest) -> None:
-        interest = self._with_extension(asked.interest)
+        interest, members = asked.interest, asked.members
         drives = asked.method == CALL and not asked.as_task
-        members = asked.members
-        if drives and self._era == "legacy":
+        if self._era == "modern":
+            interest = replace(interest, capabilities=tasks.with_extension(interest.capabilities))
+        elif drives:
             members = b",".join(part for part in (members, b'"task":{"ttl":%d}' % TTL_MS) if part)
         id_ = self._out.call(call, replace(asked, members=members, interest=interest))
         self._exchanges.begin(call, id_, interest, asked.method, asked.client)
@@ -112,11 +113,6 @@ class TaskCalls:
             begun.driven = DrivenTask(call, self._era, partial(self._send, call))
         elif asked.method == RESULT:
             self._wait(call, asked.name)
-
-    def _with_extension(self, interest: Interest) -> Interest:
-        if self._era == "legacy":
-            return interest
-        return replace(interest, capabilities=tasks.with_extension(interest.capabilities))
 
     def _send(self, call: int, method: str, more: bytes) -> None:
         about = self._calls[call]

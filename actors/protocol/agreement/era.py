@@ -142,11 +142,10 @@ class Negotiation:
         # The mark is random, so wherever a proxy on the way has put it, the answer began with us.
         if (mark := self.identity.mark) and mark.encode() in bytes(result):
             return NoAgreement(ITSELF)
-        return (
-            self._on_initialize_result(result)
-            if self._phase is _Phase.INITIALIZING
-            else self._on_discover_result(result)
-        )
+        if (excess := _excess(result)) is not None:
+            return excess
+        initializing = self._phase is _Phase.INITIALIZING
+        return self._on_initialize_result(result) if initializing else self._on_discover_result(result)
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
         supported = _versions_in(error) if error.code == UNSUPPORTED_VERSION else None
@@ -193,8 +192,6 @@ class Negotiation:
         return Send("initialize", jsonrpc.encode(params))
 
     def _on_discover_result(self, result: msgspec.Raw) -> Action:
-        if (excess := _excess(result)) is not None:
-            return excess
         if (discovered := json.read_or(_discovered, result, None)) is None:
             return self._initialize()
         version = _newest(MODERN_VERSIONS, discovered.supported)
@@ -210,8 +207,6 @@ class Negotiation:
         )
 
     def _on_initialize_result(self, result: msgspec.Raw) -> Action:
-        if (excess := _excess(result)) is not None:
-            return excess
         if (initialized := json.read_or(_initialized, result, None)) is None:
             return NoAgreement("the server answered initialize with something that is no initialize result")
         if initialized.version not in LEGACY_VERSIONS:
