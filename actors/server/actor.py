@@ -138,11 +138,7 @@ class ServerActor(Actor[ServerMessage]):
 
     # Orders ---------------------------------------------------------------------------------------------------------
 
-    def _on_order(
-        self,
-        message: Order,
-        reply: Reply[Any],
-    ) -> None:
+    def _on_order(self, message: Order, reply: Reply[Any]) -> None:
         match message:
             case ReadServer(stderr=stderr):
                 reply.answer(self.status(stderr=stderr))

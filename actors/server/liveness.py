@@ -37,7 +37,7 @@ class Liveness:
         if link is None or not self._course.life.serving:
             return
         if link.talk.ask_for_life(again=not self._timers.runs(Timer.SILENCE)):
-            self._said, self._arrived, self._looks = link.said, link.arrivals, LOOKS
+            self._said, self._arrived, self._looks = link.said, link.counters.messages_received, LOOKS
             self._timers.start(Timer.SILENCE, self._patience_s / LOOKS)
         self._processes.flush()
 
@@ -49,7 +49,7 @@ class Liveness:
         if link.read >= self._arrived:
             self._looks -= 1
         if self._looks >= 0:
-            self._arrived = link.arrivals
+            self._arrived = link.counters.messages_received
             self._timers.start(Timer.SILENCE, self._patience_s / LOOKS)
             return
         why = f"it answers nothing, not even a ping within {self._patience_s:g} s"

@@ -92,7 +92,7 @@ class Performer:
             waiting=len(calls.waiting),
             calls=calls.total,
             failures=calls.failures,
-            noise=record.noise + (link.noise if link is not None else 0),
+            noise=record.noise + (link.counters.stdout_noise if link is not None else 0),
             strays=link.talk.strays if link is not None else 0,
             unheard=calls.unheard + (link.talk.exchanges.unheard if link is not None else 0),
             one_at_a_time=calls.turns.taken,

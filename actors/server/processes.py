@@ -80,7 +80,7 @@ class Processes:
         self._turn = process.turn = Turn(before=self._turn if self._again else None)
         self._again = False
         if urgent:
-            process.hurry()
+            process.turn.hurry()
         self._context.start_soon(process.run, self._context.shared.starts)
         self._prolonged = False
         negotiation = Negotiation(self._context.shared.identity, self._supposed or self._record.era, settings.terms)
@@ -89,8 +89,9 @@ class Processes:
         self.link = Link(process, talk)
 
     def hurry(self) -> None:
+        """Somebody waits for a call now: pass those who only wait to be discovered."""
         if self.link is not None:
-            self.link.process.hurry()
+            self.link.process.turn.hurry()
 
     def stop(self, *, polite: bool) -> None:
         """End the present process: politely if so asked, and always if it may be installing, with more time then.

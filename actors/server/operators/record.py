@@ -199,7 +199,7 @@ class Record:
         if failed:
             self.last_error = (life.reason or exit_.reason) + ending(exit_, installer)
         if link is not None:
-            self.noise += link.noise
+            self.noise += link.counters.stdout_noise
         return normal
 
     def _note_end(

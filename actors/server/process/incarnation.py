@@ -98,10 +98,6 @@ class Incarnation:
         """Whether it waits for its turn to start, so nothing of it runs yet."""
         return not self._placed.is_set()
 
-    def hurry(self) -> None:
-        """Somebody waits for a call now: pass those who only wait to be discovered."""
-        self.turn.hurry()
-
     def stop(self, *, polite: bool, term_s: float | None = None) -> None:
         """Ask for the end: by the stop sequence, for `term_s` see `Connection.stop`, or at once."""
         self._asked = True

@@ -15,6 +15,7 @@ from actors.protocol.wire.fragment import DecodedLine, text_of
 from actors.protocol.wire.fragment import Message as Said
 from actors.protocol.wire.jsonrpc import members
 from actors.server.process.incarnation import Incarnation
+from actors.transport.base import Counters
 from actors.transport.stdio.installer import Installer
 
 _NO_BATCHES = "a batch, which this version of the protocol does not have"
@@ -54,13 +55,9 @@ class Link:
         return self.process.installer if not self.process.spoken.is_set() else None
 
     @property
-    def arrivals(self) -> int:
-        """How many messages have arrived; those that were not `read` yet are with the transport, or with the reader."""
-        return self.process.connection.counters.messages_received if self.process.connection is not None else 0
-
-    @property
-    def noise(self) -> int:
-        return self.process.connection.counters.stdout_noise if self.process.connection is not None else 0
+    def counters(self) -> Counters:
+        """What has arrived; messages that were not `read` yet are with the transport, or with the reader."""
+        return self.process.connection.counters if self.process.connection is not None else Counters()
 
     def messages(self, line: Said) -> list[tuple[Said, str]]:
         """Return the messages of one line, which may be a batch, and of each why it cannot be used; empty if it can."""
