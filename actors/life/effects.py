@@ -35,10 +35,6 @@ class GiveUp(Effect, frozen=True, tag=True):
     """Note that the server failed for good, or too often; it may be probed on demand."""
 
 
-class Finish(Effect, frozen=True, tag=True):
-    """Nothing happens any more: end the actor."""
-
-
 class Spawn(Effect, frozen=True, tag=True):
     """Start a process of this incarnation."""
 

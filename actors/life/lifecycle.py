@@ -43,7 +43,7 @@ What always holds, and is tested by random lives:
 - Calls in flight fail whenever a process is lost or gone. Calls that wait fail whenever a state is entered in which
   nobody will serve them without a new order; in RESPAWNING they wait.
 - Timers that belong to a state end with it (`TIMERS`); to start and to cancel them are effects, too.
-- STOPPED is final.
+- STOPPED is final: the actor ends.
 """
 
 from __future__ import annotations
@@ -84,10 +84,7 @@ def _passage(before: State, after: State) -> tuple[ef.Effect, ...]:
         effects.append(ef.GiveUp())
     if after in ON_ENTRY:
         effects.append(ef.StartTimer(ON_ENTRY[after]))
-    effects.append(ef.Report(before))
-    if after is State.STOPPED:
-        effects.append(ef.Finish())
-    return tuple(effects)
+    return *effects, ef.Report(before)
 
 
 def _without_process(life: Life, event: ev.Event) -> Step:

@@ -112,7 +112,7 @@ class ServerActor(Actor[ServerMessage]):
             case _:
                 if message.incarnation == self.life.incarnation:
                     self._on_process(message)
-        if self._server.finished:
+        if self.life.over:
             self.finish()
 
     def rest(self) -> None:

@@ -42,7 +42,6 @@ class Performer:
         timers: Timers[Timer] = Timers(lambda timer, number: post.tell(TimerFired(timer, number)), start_soon)
         orders = Orders(name)
         calls = Calls(name, settings, server.hide, lists.mirrors_of)
-        self.finished = False
         self.context = context = ServerContext(
             server=server,
             shared=shared,
@@ -146,8 +145,6 @@ class Performer:
                 self.traffic.pump()
             case ef.Kill(polite=polite):
                 self.processes.stop(polite=polite)
-            case ef.Finish():
-                self.finished = True
             case ef.FailInFlight(reason=reason):
                 self.context.calls.fail_in_flight(reason)
             case ef.FailWaiting(reason=reason):

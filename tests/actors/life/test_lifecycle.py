@@ -143,8 +143,6 @@ class Lives(RuleBasedStateMachine):
                 self.timers.discard(timer)
             case ef.GiveUp():
                 assert self.life.state is State.FAILED
-            case ef.Finish():
-                assert self.life.state is State.STOPPED
             case ef.Spawn(incarnation=number):
                 assert not self.stopped
                 assert number == before.incarnation + 1
