@@ -10,7 +10,7 @@ client that is subscribed to it for the longest.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from typing import Final
 
@@ -70,21 +70,21 @@ class Subscribers:
 
     def __init__(self, later: Later) -> None:
         self._later = later
-        self._of: dict[str, _Subscribed] = {}
+        self._of: defaultdict[str, _Subscribed] = defaultdict(_Subscribed)
         self._due: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._told: dict[Tell, Hashable] = {}
         self._left: list[Tell] = []
 
     def uris(self, server: str) -> tuple[str, ...]:
         """Return the URIs that somebody is subscribed to, as the server knows them."""
-        return tuple(self._told_by_uri(server))
+        return tuple(self._of[server].by_uri)
 
     def add(self, server: str, uri: str, tell: Tell, client: Hashable = None) -> None:
         """Subscribe somebody of a client.
 
         Raises `TooManyCalls` if the server would have to tell of too many resources, or of too many for this client.
         """
-        subscribed = self._of.setdefault(server, _Subscribed())
+        subscribed = self._of[server]
         if uri not in subscribed.by_uri and not subscribed.admits(uri, client):
             text = f"this client has its share of the {MAX_URIS} resources, or of the {MAX_BYTES} bytes of URIs,"
             text += f" that server {server!r} is asked to tell of"
@@ -92,19 +92,14 @@ class Subscribers:
         subscribed.add(uri, tell, client)
 
     def remove(self, server: str, uri: str, tell: Tell) -> bool:
-        subscribed = self._of.get(server)
-        return subscribed is not None and subscribed.remove(uri, tell)
-
-    def _told_by_uri(self, server: str) -> dict[str, dict[Tell, Hashable]]:
-        subscribed = self._of.get(server)
-        return {} if subscribed is None else subscribed.by_uri
+        return self._of[server].remove(uri, tell)
 
     def tell_update(self, server: str, uri: str) -> None:
         """Tell those who are subscribed to a resource, or else to what it is a part of, that it changed.
 
         (MCP 2025-11-25, schema, "ResourceUpdatedNotification": it may be about a sub-resource.)
         """
-        wanted = self._told_by_uri(server)
+        wanted = self._of[server].by_uri
         part = uri
         for _ in range(MAX_PARENTS):
             if not part or part in wanted or f"{part}/" in wanted:
@@ -118,7 +113,7 @@ class Subscribers:
         Whoever is subscribed now is told after this, soon, unless the subscription ends before.
         """
         busy = self._due or self._left
-        wanted = self._told_by_uri(server)
+        wanted = self._of[server].by_uri
         self._due.update({(server, uri): None for uri in uris if uri in wanted})
         if not busy:
             self._tell()
@@ -137,7 +132,7 @@ class Subscribers:
         """Turn to the next resource that somebody is subscribed to. While one is told of, it may become due again."""
         while self._due:
             (server, uri), _ = self._due.popitem(last=False)
-            self._told = self._told_by_uri(server).get(uri, {})
+            self._told = self._of[server].by_uri.get(uri, {})
             self._left = list(reversed(self._told))
             if self._left:
                 return True

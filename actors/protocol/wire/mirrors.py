@@ -141,15 +141,11 @@ def _at(objects: dict[tuple[str, ...], json.Members], path: tuple[str, ...]) -> 
 
 
 def _text(raw: msgspec.Raw | None) -> str | None:
-    if raw is None:
-        return None
-    if (value := json.read_or(_scalar, raw, None)) is None:
-        return None
-    match value:
-        case bool():
+    match None if raw is None else json.read_or(_scalar, raw, None):
+        case bool(value):
             return "true" if value else "false"
-        case str():
+        case str(value):
             return value
-        case int() | float() if abs(value) <= MAX_SAFE_INTEGER and value == int(value):
+        case (int() | float()) as value if abs(value) <= MAX_SAFE_INTEGER and value == int(value):
             return str(int(value))
     return None

@@ -111,12 +111,6 @@ class Peer(Generic[T]):
         """Drop a request: an answer will be a stray. Return its tag, None if it is not pending."""
         return self._pending.pop(id_, None)
 
-    def close(self) -> list[T]:
-        tags = list(self._pending.values())
-        self._pending.clear()
-        self._left.clear()
-        return tags
-
     def receive(
         self, message: Message, *, alone: bool = False
     ) -> Answered[T] | Refused[T] | Malformed[T] | Asked | Notified | None:
@@ -129,18 +123,15 @@ class Peer(Generic[T]):
                 reason = f"{size} bytes, over its limit of {most} bytes (max_line_bytes)"
                 return self.spoil(message, reason, {"bytes": size, "limit_bytes": most})
             case DecodedLine():
-                if message.envelope is None:
-                    return self._spoil_large(message)
-                return self._receive(message.envelope, alone)
+                if message.envelope is not None:
+                    return self._receive(message.envelope, alone)
+                over = {"limit_weight": limit(len(message.text))} if message.too_heavy else None
+                return self.spoil(message, message.trouble, over)
         try:
             envelope = jsonrpc.decode(message)
         except ProtocolViolation as error:
             return self.spoil(message, error.message)
         return self._receive(envelope, alone)
-
-    def _spoil_large(self, message: DecodedLine) -> Malformed[T]:
-        over = {"limit_weight": limit(len(message.text))} if message.too_heavy else None
-        return self.spoil(message, message.trouble, over)
 
     def _receive(
         self, envelope: jsonrpc.JsonRpcMessage, alone: bool
@@ -162,7 +153,7 @@ class Peer(Generic[T]):
 
     def _nameless(self, envelope: jsonrpc.JsonRpcMessage) -> Refused[T] | Malformed[T]:
         """Take an answer that does not say to which request, while one waits: an error, or else it is wrong."""
-        (tag,) = self.close()
+        _, tag = self._pending.popitem()
         answer = _answer(tag, envelope)
         return Malformed(tag, "an id that is not the one of the request") if isinstance(answer, Answered) else answer
 

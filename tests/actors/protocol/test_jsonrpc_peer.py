@@ -294,13 +294,6 @@ def test_a_forgotten_request_has_strays_for_answers() -> None:
     assert asking.receive(answer(id="p-1", result={})) is None
 
 
-def test_closing_gives_the_tags_of_what_is_pending() -> None:
-    asking = peer()
-    asking.request("other", "m", b"{}")
-    assert asking.close() == ["tag", "other"]
-    assert asking.close() == []
-
-
 @given(st.text(), JSON, st.text(), st.integers(-jsonrpc.MAX_CODE, jsonrpc.MAX_CODE))
 def test_what_is_written_can_be_read(method: str, value: Any, message: str, code: int) -> None:
     body = json.dumps({"v": value}).encode()
@@ -327,5 +320,3 @@ def test_the_late_answer_of_a_request_that_was_left_says_whose_it_is_and_is_a_st
         asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}' % ids[0])
     spoiled = asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}' % ids[2])
     assert isinstance(spoiled, Malformed)
-    assert asking.close() == []
-    assert asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % ids[3]) is None
