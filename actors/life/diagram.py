@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from actors.life import events as ev
 from actors.life.lifecycle import step
-from actors.life.states import Life, State
-from actors.life.timers import Timer
+from actors.life.states import Life, State, Timer
 
 Arrow = tuple[str, str, str]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.life.states import State
-from actors.life.timers import Timer
+from actors.life.states import State, Timer
 
 
 class Effect(msgspec.Struct, frozen=True, tag=True):

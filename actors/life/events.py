@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from actors.life.timers import Timer
+from actors.life.states import Timer
 
 
 class Event(msgspec.Struct, frozen=True, tag=True):

@@ -54,8 +54,7 @@ from msgspec.structs import replace
 
 from actors.life import effects as ef
 from actors.life import events as ev
-from actors.life.states import ALIVE, Life, State, Wanted
-from actors.life.timers import ON_ENTRY, TIMERS, Timer
+from actors.life.states import ALIVE, ON_ENTRY, TIMERS, Life, State, Timer, Wanted
 
 ASLEEP = "it was sent to sleep"
 

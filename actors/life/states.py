@@ -1,8 +1,12 @@
-"""What a server is and what it shall be: the state, what is wanted, and what follows from both for others. Pure."""
+"""What a server is and what it shall be: the state, what is wanted, and what is waited for meanwhile. Pure.
+
+Timers go by names; how many seconds they have says who knows.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -29,6 +33,33 @@ class State(enum.StrEnum):
     """It cannot be started, or failed too often."""
     STOPPED = "stopped"
     """Terminal: the server was removed or the daemon ends."""
+
+
+class Timer(enum.StrEnum):
+    """What is waited for."""
+
+    HANDSHAKE = "handshake"
+    """An agreement on the protocol revision. The start of the process has a deadline of its own."""
+    LISTING = "listing"
+    """The end of a walk over the lists."""
+    IDLE = "idle"
+    """A call."""
+    SILENCE = "silence"
+    """A sign of life."""
+    RELIST = "relist"
+    """Further changes of the lists, before they are read."""
+    LISTEN = "listen"
+    """The next subscription to changes of the lists, after one has ended."""
+    DRAIN = "drain"
+    """The end of the calls in flight, and then of the process."""
+    BACKOFF = "backoff"
+    """The next process after a failure."""
+    RETRY = "retry"
+    """The next process of a server that was given up and that nobody can find to call it."""
+    DEADLINES = "deadlines"
+    """The earliest deadline of a call, whatever the state."""
+    LOOK = "look"
+    """The age of the lists at which they are read again, whatever the state."""
 
 
 Wanted = Literal["up", "dormant", "stopped"]
@@ -76,3 +107,19 @@ class Life(msgspec.Struct, frozen=True):
 ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY, State.DRAINING})
 """Those in which there is a process, or one is being started."""
 RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})
+TIMERS: Mapping[State, frozenset[Timer]] = {
+    State.HANDSHAKING: frozenset({Timer.HANDSHAKE}),
+    State.DISCOVERING: frozenset({Timer.LISTING}),
+    State.READY: frozenset({Timer.IDLE, Timer.SILENCE, Timer.LISTING, Timer.RELIST, Timer.LISTEN}),
+    State.DRAINING: frozenset({Timer.DRAIN}),
+    State.RESPAWNING: frozenset({Timer.BACKOFF}),
+    State.FAILED: frozenset({Timer.RETRY}),
+}
+"""Which timers may run in a state only; they end with it."""
+ON_ENTRY: Mapping[State, Timer] = {
+    State.HANDSHAKING: Timer.HANDSHAKE,
+    State.READY: Timer.IDLE,
+    State.DRAINING: Timer.DRAIN,
+    State.FAILED: Timer.RETRY,
+}
+"""Which of them starts with its state; the others have occasions of their own."""

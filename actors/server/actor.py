@@ -16,8 +16,7 @@ from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.kit import Actor, Reply
 from actors.kit.reporter import Reporter
 from actors.life import events as ev
-from actors.life.states import Life, State
-from actors.life.timers import Timer
+from actors.life.states import Life, State, Timer
 from actors.messages import (
     CallServer,
     ReadServer,

@@ -15,8 +15,7 @@ from actors.life.effects import Effect
 from actors.life.events import Event
 from actors.life.lifecycle import step
 from actors.life.policy import RestartLog
-from actors.life.states import Life
-from actors.life.timers import Timer
+from actors.life.states import Life, Timer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.mirrors import MirrorsOf

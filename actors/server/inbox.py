@@ -8,7 +8,7 @@ import msgspec
 
 from actors.catalogue.lists.pages import ListPage
 from actors.life.events import Spawned, SpawnRefused, Violated
-from actors.life.timers import Timer
+from actors.life.states import Timer
 from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
 from actors.protocol.listing import PageArrived
 from actors.protocol.wire.failure import Failure

@@ -11,7 +11,7 @@ stands still there are no looks, so a standstill costs the server one of them at
 from __future__ import annotations
 
 from actors.life.events import Violated
-from actors.life.timers import Timer
+from actors.life.states import Timer
 from actors.server.context import ServerContext
 from actors.server.processes import Processes
 

@@ -12,8 +12,7 @@ from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
 from actors.life import effects as ef
 from actors.life import events as ev
-from actors.life.states import State
-from actors.life.timers import Timer
+from actors.life.states import State, Timer
 from actors.messages import ServerStatus
 from actors.server.calls.calls import Calls
 from actors.server.context import Course, Profile, ServerContext, Shared

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from actors.kit import Turn
 from actors.life import events as ev
-from actors.life.states import State
-from actors.life.timers import Timer
+from actors.life.states import State, Timer
 from actors.messages import Activity
 from actors.protocol.agreement.era import Negotiation
 from actors.protocol.agreement.versions import Era

@@ -13,8 +13,7 @@ from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, ShuttingD
 from actors.kit.timers import Timers
 from actors.life.effects import AskPolicy
 from actors.life.policy import RestartLog
-from actors.life.states import Life, State
-from actors.life.timers import Timer
+from actors.life.states import Life, State, Timer
 from actors.messages import Activity
 from actors.server.calls.calls import Calls
 from actors.server.operators.orders import Orders

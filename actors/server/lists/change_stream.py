@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import trio
 
-from actors.life.states import State
-from actors.life.timers import Timer
+from actors.life.states import State, Timer
 from actors.server.context import ServerContext
 from actors.server.lists.discovery import Discovery
 from actors.server.processes import Processes

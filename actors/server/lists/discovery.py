@@ -16,8 +16,7 @@ from actors.catalogue.lists.pages import ListPage, read_page
 from actors.catalogue.offer import Offer
 from actors.kit import Pauses, is_want
 from actors.life.events import Discovered, Expired, Sleep, Wake
-from actors.life.states import State
-from actors.life.timers import Timer
+from actors.life.states import State, Timer
 from actors.protocol.facts import Fact
 from actors.protocol.listing import Listed, PageArrived, PageSummary
 from actors.server.context import ServerContext

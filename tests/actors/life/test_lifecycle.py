@@ -14,8 +14,7 @@ from actors.life import diagram
 from actors.life import effects as ef
 from actors.life import events as ev
 from actors.life.lifecycle import step
-from actors.life.states import ALIVE, RESTING, Life, State, Wanted
-from actors.life.timers import ON_ENTRY, TIMERS, Timer
+from actors.life.states import ALIVE, ON_ENTRY, RESTING, TIMERS, Life, State, Timer, Wanted
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "lifecycle.md"
 

@@ -15,8 +15,7 @@ from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarti
 from actors.kit import Starts
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartPolicy
-from actors.life.states import State
-from actors.life.timers import Timer
+from actors.life.states import State, Timer
 from actors.messages import ReadServer, ServerChanged, StopServer
 from actors.server import ServerSettings
 from actors.server.inbox import ProcessExit, Received, TimerFired

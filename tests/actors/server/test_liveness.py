@@ -13,8 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import CallTimedOut
 from actors.kit import timers
-from actors.life.states import State
-from actors.life.timers import Timer
+from actors.life.states import State, Timer
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.server import ServerSettings
