@@ -13,12 +13,13 @@ from functools import partial
 
 import trio
 
+from actors.catalogue.offer import Offer
 from actors.errors import ActorStopped, InvalidArguments, MailboxFull, UnknownMethod
 from actors.kit import Address
 from actors.messages import CallServer
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
-from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE
+from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE, subscribable
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
@@ -62,11 +63,13 @@ class Subscriptions:
             await subscribe(exchange, name)
         return b"{}"
 
-    async def add(self, exchange: Exchange, name: str, server: str, uri: str, era: Era | None) -> None:
-        """Subscribe a client. `era` is that of the server, if it is known.
+    async def add(self, exchange: Exchange, name: str, server: str, uri: str, offer: Offer | None) -> None:
+        """Subscribe a client to a resource of a server that has this offer, if it is known.
 
         Raises `SupervisorError`, and `RemoteError` with what the server says. A checkpoint, unless it is already.
         """
+        if offer is not None and not subscribable(offer.capabilities):
+            raise UnknownMethod(f"server {server!r} does not offer subscriptions to resources")
         updates = _updates_of(exchange)
         if len(uri) > MAX_URI_CHARS:
             raise InvalidArguments(f"a URI of {len(uri)} characters; {MAX_URI_CHARS} are the most")
@@ -76,7 +79,7 @@ class Subscriptions:
         updates.hold(name, partial(self._release, exchange.client.principal, server, uri, tell))
         try:
             self._subscribers.add(server, uri, tell, exchange.client.program)
-            await self._ask(exchange, server, uri, era)
+            await self._ask(exchange, server, uri, offer.era if offer is not None else None)
         except BaseException:
             updates.release(name)
             raise
@@ -87,7 +90,6 @@ class Subscriptions:
             self._leave(exchange.client.principal, server, uri)
 
     async def _ask(self, exchange: Exchange, server: str, uri: str, era: Era | None) -> None:
-        """See to it that the server tells of changes of a resource."""
         since = trio.current_time()
         if (leaving := self._leaving.get((server, uri))) is not None:
             await leaving.wait()  # over HTTP the two would overtake one another

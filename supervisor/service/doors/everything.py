@@ -14,9 +14,8 @@ import msgspec
 import trio
 
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import UnknownMethod
 from actors.principal import Principal
-from actors.protocol.changes import OF_RESOURCES, subscribable
+from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
@@ -64,10 +63,8 @@ class Everything(ManyServers):
         client = exchange.client
         server, own = await self._names.resource(client, name, trio.current_time())
         entry = self.parts.visible.now(client.principal).entries.get(server)
-        if entry is not None and not subscribable(entry.offer.capabilities):
-            raise UnknownMethod(f"server {server!r} does not offer subscriptions to resources")
-        era = entry.offer.era if entry is not None else None
-        await self.parts.subscriptions.add(exchange, name, server, own, era)
+        offer = entry.offer if entry is not None else None
+        await self.parts.subscriptions.add(exchange, name, server, own, offer)
 
     async def _subscribe(self, exchange: Exchange) -> bytes:
         return await self.parts.subscriptions.perform(exchange, self.subscribe)

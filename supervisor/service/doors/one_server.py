@@ -15,10 +15,9 @@ from typing import Any, Final
 import trio
 
 from actors.catalogue.snapshot import Entry
-from actors.errors import UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
-from actors.protocol.changes import OF_RESOURCES, subscribable
+from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.mirrors import Mirror
@@ -85,9 +84,7 @@ class OneServer:
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         offer = (await self._entry(exchange.client)).offer
-        if not subscribable(offer.capabilities):
-            raise UnknownMethod(f"server {self._server!r} does not offer subscriptions to resources")
-        await self._parts.subscriptions.add(exchange, name, self._server, name, offer.era)
+        await self._parts.subscriptions.add(exchange, name, self._server, name, offer)
 
     async def _entry(self, client: Client) -> Entry:
         """Return what the server offers, or did before it slept. Raises `ServerError` if it cannot come up."""
