@@ -85,7 +85,6 @@ class Searched(msgspec.Struct, frozen=True):
 
 
 def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
-    """Return what is asked with as much of the query as the settings allow."""
     return replace(wanted, query=wanted.query[: settings.max_query_chars])
 
 
@@ -225,7 +224,6 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
 
 
 def _find_servers(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
-    """Return the servers that are meant by the names beside a query, and one of those that mean none."""
     given = {name: find_server_named(name, seen) for name in sorted(names)}
     unknown = next((name for name, server in given.items() if not server), "")
     return frozenset(given.values()) - {""}, clean(unknown)[:64]
@@ -251,7 +249,6 @@ def find_server_named(text: str, seen: Catalogue) -> str:
 
 
 def _split_server(query: str, seen: Catalogue) -> tuple[str, str]:
-    """Return the server a query restricts itself to and the rest of the query; empty if it does not."""
     match = _NAMED.match(query)
     if match:
         name = find_server_named(next(filter(None, match.groups())), seen)

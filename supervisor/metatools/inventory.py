@@ -100,7 +100,6 @@ def encode_cursor(at: msgspec.Struct) -> str:
 
 
 def read_cursor(text: str, shape: type[T]) -> T | None:
-    """Return what `encode_cursor` made a text of; None for any other text."""
     if len(text) > MAX_CURSOR_CHARS:
         return None
     try:

@@ -158,7 +158,6 @@ def _missing_of_large(raw: msgspec.Raw, names: Sequence[str]) -> list[str]:
 
 
 def is_prose(raw: msgspec.Raw) -> bool:
-    """Say whether this is a text that is not meant to be JSON."""
     text = plain(raw)
     return isinstance(text, str) and bool(text.strip()) and text.lstrip()[:1] not in _BEGINS
 
@@ -215,6 +214,5 @@ def plain(raw: msgspec.Raw | None) -> Any:
 
 
 def _endless(data: bytes) -> float | None:
-    """Return a number that is too long or too large to be held."""
     digits = data.removeprefix(b"-")
     return (-math.inf if data[:1] == b"-" else math.inf) if digits.isdigit() else None

@@ -35,7 +35,6 @@ _MAX_ESTIMATED_CHARS = 65_536
 
 
 def clean(text: str) -> str:
-    """Remove what a reader cannot see and a terminal might obey."""
     if text.isascii() and text.isprintable():
         return text
     text = _UNSEEN.sub("", _ANSI.sub("", text))
@@ -45,7 +44,6 @@ def clean(text: str) -> str:
 
 
 def is_seen(character: str) -> bool:
-    """Say whether a reader sees a character, and no terminal obeys it."""
     return character.isprintable() and _UNSEEN.match(character) is None
 
 

@@ -24,8 +24,5 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def program(self) -> Hashable:
-        """Who it is over all its sessions and connections: its name, which it chose itself, within its principal.
-
-        Bounds that clients share count by it (`actors.kit.fairness.quota`). It proves nothing: no right depends on it.
-        """
+        """By what shared bounds count it, over all its sessions: a name that it chose itself, which proves nothing."""
         return self.principal, self.name

@@ -46,10 +46,7 @@ class RequestDrain:
             scope.cancel()
 
     async def answer(self, scope: trio.CancelScope, exchange: Exchange) -> Answer:
-        """Perform one request in `scope`, which its caller has entered and nothing else ends; see `service.answer`.
-
-        Returned is always its own answer; where `scope` was cancelled instead, the caller asks for `last_answer`.
-        """
+        """Perform one request in `scope`, which its caller has entered; if that is cancelled, ask for `last_answer`."""
         if self.closing.is_set():
             return failure(exchange.id, ShuttingDown())
         self._in_flight.add(scope)

@@ -95,7 +95,6 @@ class Forwarder:
         return await self._answer(client, request, result)
 
     def _message(self, exchange: Exchange, request: ServerRequest) -> CallServer:
-        """Return what goes to the router, and tell the exchange who may ask about it."""
         client, rules, task = exchange.client, self._deployment.value.rules_of(request.server), request.task
         everyone = rules.asks_everyone
         exchange.asked_by = request.server if request.labelled else ""

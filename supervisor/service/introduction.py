@@ -148,7 +148,6 @@ class SelfDescription:
         return None
 
     def fit(self, client: Client, body: bytes, *, cacheable: bool = False) -> bytes:
-        """Return a result that we made, with the members its era wants."""
         if client.era == "legacy":
             return body
         if cacheable:
@@ -156,7 +155,6 @@ class SelfDescription:
         return with_member(body, b'"resultType":"complete",' + self._meta)
 
     def _capabilities(self, version: str, principal: Principal) -> dict[str, Any]:
-        """Return what is here for a client of `version`: what some server offers, and we pass on."""
         told = {"listChanged": self._told()}
         lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         entries = self._visible.now(principal).entries.values()

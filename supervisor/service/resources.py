@@ -105,7 +105,6 @@ class Reading:
         return await self._ask(exchange, "prompts/get", server, members, since, name=own)
 
     async def _complete(self, exchange: Exchange) -> bytes:
-        """Complete an argument of a prompt or of a resource template."""
         since, params, client = trio.current_time(), exchange.params, exchange.client
         if len(params) > MAX_COMPLETED_BYTES and not self._transparent:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
@@ -188,7 +187,6 @@ def _block(server: str, item: Mapping[str, msgspec.Raw]) -> dict[str, Any]:
 
 
 def _with_contents(body: bytes, contents: list[Any], era: Era = "legacy") -> dict[str, Any]:
-    """Return a server's answer with other contents; everything else of it stays as and where it is."""
     members: dict[str, Any] = {**json.MEMBERS.decode(body), "contents": contents}
     if era == "modern":  # nothing is known about who else may see it
         members = {"ttlMs": 0, **members, "cacheScope": "private"}

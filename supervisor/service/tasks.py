@@ -55,7 +55,6 @@ class HeldTask(msgspec.Struct, eq=False):
         self.over = self.over or (told is not None and told.status in OVER)
 
     def rename(self, said: bytes, method: str) -> bytes:
-        """Return what the server said of it, as an answer to a method or by itself, under our name."""
         if method in (GET, CANCEL, UPDATE, STATUS):
             return tasks.with_id(said, self.name)
         return tasks.with_related(said, self.name)
@@ -82,7 +81,6 @@ class TaskVoice:
         return self._caller.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
-        """Return who hears of the end of a visit; see `Caller.visitor`."""
         return self._caller.visitor(question)
 
 
@@ -96,10 +94,7 @@ class HeldTasks:
         self._quota = Quota(MAX_TASKS)
 
     def admits(self, client: Client) -> bool:
-        """Say whether a call of a client may become a task; one of its own that is over makes room for it.
-
-        Calls that are under way may still bring theirs, whatever came meanwhile.
-        """
+        """Say whether a call of a client may become a task; one of its own that is over makes room for it."""
         program = client.program
         if self._quota.has_room(program):
             return True

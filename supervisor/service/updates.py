@@ -56,7 +56,6 @@ class Updates:
             release()
 
     def end(self) -> None:
-        """End all of them: nobody listens any more."""
         self._ended = True
         for name in list(self._held):
             self.release(name)

@@ -70,7 +70,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return Now(unix=self.clock(), elapsed=self.elapsed())
 
     def visible_catalogue(self) -> Catalogue:
-        """Return what the principal may see of the newest catalogue."""
         return self.catalogue.value.view(self.principal)
 
     def reports(self) -> Mapping[str, ServerStatus]:
@@ -147,7 +146,6 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
 
 
 def _fails(status: ServerStatus, known: bool) -> bool:
-    """Say whether a server is down by a failure, or was never up and has failed, whatever it does now."""
     down = status.state in (State.FAILED, State.RESPAWNING)
     return down or (not known and (status.restarts > 0 or status.last_error is not None))
 

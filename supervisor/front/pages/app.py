@@ -94,7 +94,6 @@ def create_app() -> QuartTrio:
 
 
 def query(type_: type[S]) -> S:
-    """Return what `decode` makes of the parameters of the request that is served."""
     return decode(request.args.items(multi=True), type_)
 
 
@@ -109,7 +108,6 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
 
 
 def error_body(error: SupervisorError) -> tuple[int, bytes]:
-    """Return the HTTP status of an error, and the body that says what it is."""
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
     return status, msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
 

@@ -31,10 +31,7 @@ class Described:
         self._one = trio.CapacityLimiter(1)
 
     async def of(self, catalogue: Catalogue) -> dict[str, Mapping[str, Metadata]]:
-        """Return what is known of each tool, less for want of resources: the pages must be there above all then.
-
-        A checkpoint; a long one only after a server listed other tools.
-        """
+        """Return what is known of each tool, less for want of resources: pages must be there above all then."""
         return {name: kept.metadata for name, kept in (await self._of(catalogue)).items()}
 
     async def warnings(self, catalogue: Catalogue) -> dict[str, int]:

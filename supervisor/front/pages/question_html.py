@@ -49,7 +49,6 @@ def overview(waiting: Sequence[tuple[Elicitation, str]], now: float) -> str:
 
 
 def question(asked: Elicitation, left_s: float, content: Mapping[str, Any], wrong: Mapping[str, str]) -> str:
-    """Return the page of one question: its form with what was typed so far, and what is wrong with that."""
     about = {"asked": asked, "left_s": left_s, "content": content, "wrong": wrong, "prefix": PREFIX}
     return _templates().get_template("question").render(title="A question", **about)
 

@@ -137,7 +137,6 @@ def _read(body: str | bytes) -> PersonsAnswer:
 
 
 def _content(form: Form, typed: Mapping[str, list[str]], files: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a browser sent as the content of a form; what was left empty is not there."""
     content: dict[str, Any] = {}
     for field in form.fields:
         name = question_html.PREFIX + _as_sent(field.name)

@@ -31,7 +31,6 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:
-    """Return a status as pages have it, with unix times."""
     row: dict[str, Any] = msgspec.to_builtins(status)
     for name in MOMENTS:
         if row[name] is not None:

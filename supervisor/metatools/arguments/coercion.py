@@ -68,7 +68,6 @@ _known_properties = lru_cache(maxsize=_MAX_KNOWN)(_properties)
 
 
 def _inside(given: Members, properties: Mapping[str, Any], wrappers: Collection[str]) -> Members:
-    """Return what the only member holds, if it is a wrapper and no parameter; else what was given."""
     (name,) = given
     if name not in wrappers or name in properties:
         return given

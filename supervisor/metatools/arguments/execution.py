@@ -168,7 +168,6 @@ def _take_server(path: Any, rest: Members) -> tuple[_Beside, Members]:
 
 
 def _agree(path: Any, outer: _Beside, inner: _Beside) -> _Beside:
-    """Return the server that stands beside a path, or beside the object it is in; not two."""
     if outer.name and inner.name and outer.name != inner.name:
         raise _two_tools([f"{inner.name}:{path}", f"{outer.name}:{path}"])
     return outer if outer.name else inner

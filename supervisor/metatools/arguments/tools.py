@@ -81,7 +81,6 @@ class ResourceQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def invalid(tool: str, what: str, given: Members | None = None) -> InvalidArguments:
-    """Return the error for a wrong call of a meta-tool, with the schema that would have been right."""
     received = [key[:40] for key in list(given or ())[:_MAX_KEYS_SHOWN]]
     got = f"; received {', '.join(map(repr, received))}" if received else ""
     details = {"tool": tool, "received": received, "schema": SCHEMAS[tool]}

@@ -164,7 +164,6 @@ class CallElicitations(msgspec.Struct, frozen=True):
 
 
 def _action_of(answer: msgspec.Raw | None) -> str:
-    """Return what became of a question: what its answer says, `none` if nobody gave one."""
     if answer is None:
         return "none"
     action = json.text_at(answer, "action")

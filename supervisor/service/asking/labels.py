@@ -30,6 +30,5 @@ def label(server: str, method: str, params: msgspec.Raw) -> msgspec.Raw:
 
 
 def label_result(server: str, body: bytes, requests: Mapping[str, InputRequest]) -> bytes:
-    """Return an incomplete result whose questions have the server's name before their messages."""
     shown = {key: InputRequest(each.method, label(server, each.method, each.params)) for key, each in requests.items()}
     return encode({**json.MEMBERS.decode(body), "inputRequests": shown})

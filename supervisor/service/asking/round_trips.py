@@ -135,7 +135,6 @@ class RoundTrips:
         raise InputNeeded(input_required.incomplete_result(requests, state))
 
     async def _complete(self, exchange: Exchange, message: CallServer, rounds: Rounds, result: Result) -> Result:
-        """Return a result if it is complete; else ask what a modern server wants to know."""
         if not await self._incomplete(result):
             return result
         everyone = exchange.elicitations is not None and exchange.elicitations.everyone

@@ -116,13 +116,11 @@ class Rounds:
 
     @property
     def requests(self) -> dict[str, InputRequest]:
-        """Those of them that the client can be asked in the way of its revision."""
         known = {key: each.question for key, each in self._open.items() if not self._last.lacks(each.question)}
         by = self._last.asked_by
         return {key: InputRequest(each.method, label(by, each.method, each.params)) for key, each in known.items()}
 
     def note(self, note: Note) -> bool:
-        """Tell the client something, if one of its requests is here; see `actors.messages.Caller.note`."""
         exchange = self._exchange
         if exchange is None:
             return False
@@ -136,7 +134,6 @@ class Rounds:
         return exchange.note(Note(note.method, with_progress_token(note.params, token)))
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
-        """Ask by a request where the client takes requests, else keep a question; see `actors.messages.Caller.ask`."""
         last, lacks, elicitations = self._last, self._last.lacks(question), self._last.elicitations
         if not lacks and self._exchange is not None and last.client.era == "legacy":
             return self._exchange.ask(question)
@@ -169,7 +166,6 @@ class Rounds:
         return self._last.identity
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
-        """Return who hears of the end of a visit: a client that takes requests; see `Caller.visitor`."""
         return self._exchange.visitor(question) if self._exchange is not None else None
 
     def require(self, requests: Mapping[str, InputRequest], *, there_only: bool = False) -> None:
@@ -192,10 +188,7 @@ class Rounds:
     def _keep(
         self, key: str, question: Question, reply: Reply[msgspec.Raw], *, told: bool, there_only: bool = False
     ) -> None:
-        """Keep a question until it is settled, however that happens. `told`: a result tells of it.
-
-        Where a model reads that, what is secret can be answered on a page only.
-        """
+        """Keep a question until it is settled. `told`: by a result; what is secret is answered on a page only then."""
         if len(self._open) >= MAX_OPEN:
             raise CannotAsk(f"{len(self._open)} questions of this call wait for an answer already")
         self._last.admit(question, reply)

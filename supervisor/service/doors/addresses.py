@@ -27,7 +27,6 @@ class DoorTable:
         self._servers: dict[str, Door] = {}
 
     def find(self, name: str) -> Door:
-        """Return the door of an address. Raises `UnknownDoor`."""
         if name.startswith(SERVERS):
             return self._of_server(name.removeprefix(SERVERS))
         if name in self._ours:

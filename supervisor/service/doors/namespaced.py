@@ -57,7 +57,6 @@ class Namespace:
         return self._names[server, own]
 
     def meaning_of(self, name: str) -> Meaning | None:
-        """Return the server and its own name of what exactly this name means."""
         return self._meant.get(name)
 
 

@@ -169,7 +169,6 @@ def _same(before: Lists, after: Lists) -> bool:
 
 
 def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
-    """Return the error for a name that means nothing, with the nearest that mean something."""
     server = seen.names.literal(name.partition(SEPARATOR)[0])
     if server is not None and (entry := seen.entries.get(server)) is not None:
         for own in entry.offer.barred:

@@ -36,8 +36,7 @@ _kind = msgspec.json.Decoder(_Kind)
 def holds(text: bytes, marks: tuple[bytes, ...]) -> bool:
     """Say whether a text has one of some marks; each begins with a quote.
 
-    What makes a text large is mostly one string, an image or a page. There are few quotes then, and to go from one to
-    the next is several times as fast as to look for each mark.
+    A large text is mostly one string with few quotes: to go from one to the next is faster than to look for each mark.
     """
     place = 0
     if len(text) > LARGE_BYTES:
@@ -50,7 +49,6 @@ def holds(text: bytes, marks: tuple[bytes, ...]) -> bool:
 
 
 def kind_of(block: msgspec.Raw) -> str:
-    """Return the `type` of a block; empty for what has none."""
     return json.read_or(_kind, block, _Kind("")).kind
 
 

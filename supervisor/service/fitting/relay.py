@@ -120,10 +120,7 @@ def without(body: bytes, *names: str) -> bytes:
 
 
 def _without_nulls(body: bytes, *, valued: bool) -> bytes:
-    """Return a result without members that may be absent but not `null`; of structured content it is a value, or none.
-
-    Serialisers that write every field write them, and clients refuse them.
-    """
+    """Return a result without members that are `null` and may not be, which clients refuse; `valued`: one may."""
     if b"null" not in body:
         return body
     if (said := json.read_or(_result, body, None)) is None:  # it is too deep to be looked into
@@ -147,10 +144,7 @@ def _without_modern_members(body: bytes) -> bytes:
 
 
 def travelling_meta(meta: msgspec.Raw) -> bytes:
-    """Return those members of a client's `_meta` that may go to a server, as JSON members without braces.
-
-    What describes the hop between client and daemon (version, capabilities, progress token) stays here.
-    """
+    """Return the members of a client's `_meta` that do not describe the hop to the daemon, as JSON without braces."""
     data = bytes(meta)
     if len(data) <= 2:
         return b""
@@ -160,7 +154,6 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
 
 
 def not_found(era: Era, message: str, uri: str) -> RemoteError:
-    """Return the error for a resource that does not exist, in the codes of the client's era."""
     code = INVALID_PARAMS if era == "modern" else RESOURCE_NOT_FOUND
     data = {"type": "not_found", "outcome": "not_sent", "retryable": False, "uri": uri[:8192]}
     return RemoteError(ErrorObject(code, message, msgspec.Raw(encode(data))))
@@ -185,10 +178,9 @@ def translate_error(
 
 
 def passes(said: ErrorObject, era: Era, written: Era, capabilities: msgspec.Raw) -> bool:
-    """Say whether an error that a server wrote in an era may reach a client of an era as it is.
+    """Say whether an error of a server may reach a client as it is: not if it is about our hop to the server.
 
-    Not what is about the hop between us and the server: that the client lacks a capability is true only if it does, as
-    `capabilities` of it tell; we declare fewer.
+    That the client lacks a capability is true only if it does, as its `capabilities` tell; we declare fewer.
     """
     if era != written:
         return False
@@ -217,7 +209,6 @@ def _says_not_found(said: ErrorObject) -> bool:
 
 
 def has_failed(body: msgspec.Raw) -> bool:
-    """Say whether the result of a tool says itself that it failed."""
     text = bytes(body)
     if b'"isError"' not in text:
         return False

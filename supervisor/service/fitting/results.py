@@ -90,7 +90,6 @@ def _fit_list(members: Members, name: str, known: Known, version: str) -> Member
 
 
 def _known_message(message: msgspec.Raw, version: str) -> msgspec.Raw:
-    """Return a message of a prompt whose content a client knows."""
     if (members := json.read_or(json.MEMBERS, message, None)) is None:
         return message
     content = members.get("content")

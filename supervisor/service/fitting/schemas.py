@@ -39,7 +39,6 @@ def is_of_objects(schema: msgspec.Raw) -> bool:
 
 
 def is_movable(schema: msgspec.Raw) -> bool:
-    """Say whether a schema is one, and can be put into another."""
     return len(schema) <= MAX_BYTES and bytes(schema)[:1] == b"{" and _RECURSIVE not in bytes(schema)
 
 

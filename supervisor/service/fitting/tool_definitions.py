@@ -52,7 +52,6 @@ def _fit_tool(members: Members, version: str) -> Members:
 
 
 def _changes(members: Members, version: str) -> Iterator[tuple[str, msgspec.Raw | None]]:
-    """Yield the members that have to be others, or must not be there."""
     if "execution" in members and version not in EXECUTION_IN:
         yield "execution", None
     if version > LATEST_LEGACY:
