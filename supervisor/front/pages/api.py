@@ -5,6 +5,7 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
@@ -25,7 +26,7 @@ from actors.registry.actor import Happening
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.app import error_response, json_response
 from supervisor.front.pages.metadata import Described, findings
-from supervisor.front.pages.server_rows import Now, Totals, row_of, status_row, token_savings
+from supervisor.front.pages.server_rows import SUMMED, Now, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
@@ -167,13 +168,14 @@ async def _status(view: View) -> bytes:
     tokens = token_savings(catalogue)
     warnings = await view.described.warnings(catalogue)
     rows: list[msgspec.Raw] = []
-    totals = Totals()
+    states, sums = Counter[str](), Counter[str]()
     for number, name in enumerate(view.live.names(view.reports())):
         if number % ROWS_AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
             row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
-            totals.add(row)
+            states[row["state"]] += 1
+            sums.update({name: row.get(name) or 0 for name in SUMMED})
             rows.append(msgspec.Raw(msgspec.json.encode(row)))
     return msgspec.json.encode(
         {
@@ -182,7 +184,7 @@ async def _status(view: View) -> bytes:
             "uptime_s": round(max(0.0, now.elapsed - view.started), 1),
             "catalog_revision": catalogue.revision,
             "servers": rows,
-            "totals": totals.row(),
+            "totals": {"servers": len(rows), "states": states, **{name: sums[name] for name in SUMMED}},
             "tokens": tokens,
             "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
             "degraded": view.degraded(),

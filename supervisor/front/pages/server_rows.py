@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -58,24 +57,6 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
         row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
         row["problems"] = list(offer.problems)
     return row
-
-
-class Totals:
-    """Sums over the rows of all servers."""
-
-    def __init__(self) -> None:
-        self._servers = 0
-        self._states: dict[str, int] = {}
-        self._sums = dict.fromkeys(SUMMED, 0)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        self._servers += 1
-        self._states[row["state"]] = self._states.get(row["state"], 0) + 1
-        for name in SUMMED:
-            self._sums[name] += row.get(name) or 0
-
-    def row(self) -> dict[str, Any]:
-        return {"servers": self._servers, "states": self._states, **self._sums}
 
 
 def token_savings(catalogue: Catalogue) -> dict[str, Any]:

@@ -6,6 +6,7 @@ A client says nothing here that means anything; it is read so that it can leave,
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, unquote
 
@@ -84,11 +85,7 @@ class PageSockets:
         except SupervisorError as error:
             await request.refuse(*error_body(error))
             return
-
-        async def lines(socket: WebSocket) -> None:
-            await _lines(socket, self._view.journals(server), wanted.after)
-
-        await self._tell(request, lines)
+        await self._tell(request, partial(_tell_lines, self._view.journals(server), wanted.after))
 
 
 async def _say(socket: WebSocket, body: Any) -> None:
@@ -106,7 +103,7 @@ async def _end_after(scope: trio.CancelScope, socket: WebSocket) -> None:
     scope.cancel()
 
 
-async def _lines(socket: WebSocket, journal: Journal | None, number: int) -> None:
+async def _tell_lines(journal: Journal | None, number: int, socket: WebSocket) -> None:
     while journal is None:  # nothing was ever tried under that name
         await trio.sleep_forever()
     while True:
