@@ -3,27 +3,41 @@
 Since 2026-07-28 `structuredContent` may be any JSON value; 2025-06-18 and 2025-11-25 have objects only, and before that
 there was none. Nearly all results can be taken as they are: that is seen by a scan of the bytes. Of the others every
 member that is not named here keeps its bytes and its place.
+
+Older parsers refuse the whole result for one content block of a kind that they do not know: their unions are strict.
+Such a block becomes a text that says what it was. A kind that no revision so far has is left as it is: nobody knows who
+understands it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS
+from actors.protocol.agreement.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN_VERSIONS
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.service.fitting import blocks, tool_definitions
+from supervisor.service.fitting import tool_definitions
 from supervisor.service.fitting.tool_definitions import STRUCTURED_SINCE
 
+BLOCKS_SINCE: Final = {"audio": "2025-03-26", "resource_link": "2025-06-18"}
+"""Kinds of blocks, and the first revision that has them (`ContentBlock` in the schema of each)."""
+
+MARKS: Final = {
+    version: tuple(encode(kind) for kind, since in BLOCKS_SINCE.items() if version < since)
+    for version in (*LEGACY_VERSIONS, *MODERN_VERSIONS)
+}
+"""What a text has, by revision, that holds a block which clients of it do not know."""
+LARGE_BYTES: Final = 65_536
+MAX_QUOTES: Final = 4096
 _STRUCTURED: Final = "structuredContent"
 _MARK: Final = encode(_STRUCTURED)
 _NO_OBJECT: Final = re.compile(rb'"structuredContent"\s*:\s*(?![\s{])')
 _PIECE_CHARS: Final = 1024 * 1024
-_CALLED: Final = {version: (_MARK, *blocks.MARKS[version]) for version in LEGACY_VERSIONS}
+_CALLED: Final = {version: (_MARK, *MARKS[version]) for version in LEGACY_VERSIONS}
 """What a result of a tool has, by revision, that clients of it may not take as it is."""
 NO_DEFINITION: Final = msgspec.Raw(b"")
 
@@ -50,11 +64,11 @@ class Shown(msgspec.Struct, frozen=True):
 def may_not_fit(body: bytes, to: Shown) -> bool:
     """Say whether a result may have what its client cannot take; a scan of its bytes."""
     match to.method:
-        case "tools/call" if to.version <= LATEST_LEGACY and blocks.holds(body, _CALLED[to.version]):
+        case "tools/call" if to.version <= LATEST_LEGACY and holds(body, _CALLED[to.version]):
             odd = _MARK in body and (to.version < STRUCTURED_SINCE or to.wrapped or _NO_OBJECT.search(body))
-            return bool(odd) or blocks.mentions_unknown(body, to.version)
+            return bool(odd) or mentions_unknown(body, to.version)
         case "prompts/get":
-            return blocks.mentions_unknown(body, to.version)
+            return mentions_unknown(body, to.version)
     return False
 
 
@@ -73,13 +87,13 @@ def fit_result(body: bytes, to: Shown) -> bytes:
         changed = _fit_list(members, "messages", _known_message, to.version)
     else:
         changed = _fit_value(members, to.version, wrapped=to.wrapped)
-        changed = _fit_list(changed, "content", blocks.fit, to.version)
+        changed = _fit_list(changed, "content", fit_block, to.version)
     return body if changed is members else encode(changed)
 
 
 def _fit_list(members: Members, name: str, known: Known, version: str) -> Members:
     """Return members with what is in the list `name` as a client knows it; the same object if nothing changes."""
-    if name not in members or not blocks.mentions_unknown(bytes(members[name]), version):
+    if name not in members or not mentions_unknown(bytes(members[name]), version):
         return members
     if (listed := json.read_or(json.ELEMENTS, members[name], None)) is None:
         return members
@@ -93,15 +107,15 @@ def _known_message(message: msgspec.Raw, version: str) -> msgspec.Raw:
     if (members := json.read_or(json.MEMBERS, message, None)) is None:
         return message
     content = members.get("content")
-    block = blocks.fit(content, version) if content is not None else content
+    block = fit_block(content, version) if content is not None else content
     return message if block is content else msgspec.Raw(encode({**members, "content": block}))
 
 
 def _fit_value(members: Members, version: str, *, wrapped: bool) -> Members:
     """Return the members of a result with `structuredContent` as legacy clients of a revision take it.
 
-    `wrapped`: the client was told that it is an object with a `result`, see `schemas.wrap`. What such a client would
-    lose, or has to look for in another place than others, it gets as a text, too, if the result has no text.
+    `wrapped`: the client was told that it is an object with a `result`. What such a client would lose, or has to look for
+    in another place than others, it gets as a text, too, if the result has no text.
     """
     value = members.get(_STRUCTURED)
     if value is None:
@@ -117,10 +131,10 @@ def _fit_value(members: Members, version: str, *, wrapped: bool) -> Members:
 
 
 def _with_text(members: Members, value: msgspec.Raw) -> Members:
-    """Return the members of a result with a value as a text, unless it has a text, or no list of blocks."""
+    """Return the members of a result with a value as a text, unless it has a text, or no list of"""
     if (listed := json.read_or(json.ELEMENTS, members.get("content", b"[]"), None)) is None:
         return members
-    if any(blocks.kind_of(block) == "text" for block in listed):
+    if any(kind_of(block) == "text" for block in listed):
         return members
     block = msgspec.Raw(b'{"type":"text","text":"%b"}' % b"".join(_pieces(bytes(value).decode(errors="replace"))))
     return {**members, "content": msgspec.Raw(encode([*listed, block]))}
@@ -130,3 +144,63 @@ def _pieces(text: str) -> Iterator[bytes]:
     """Yield a text as a JSON string without its quotes, in pieces between which other threads run."""
     for start in range(0, len(text), _PIECE_CHARS):
         yield encode(text[start : start + _PIECE_CHARS])[1:-1]
+
+
+class _Kind(msgspec.Struct):
+    kind: str = msgspec.field(name="type")
+
+
+_kind = msgspec.json.Decoder(_Kind)
+
+
+def holds(text: bytes, marks: tuple[bytes, ...]) -> bool:
+    """Say whether a text has one of some marks; each begins with a quote.
+
+    A large text is mostly one string with few quotes: to go from one to the next is faster than to look for each mark.
+    """
+    place = 0
+    if len(text) > LARGE_BYTES:
+        place = -1
+        for _ in range(MAX_QUOTES):
+            place = text.find(b'"', place + 1)
+            if place < 0 or text.startswith(marks, place):
+                return place >= 0
+    return any(text.find(mark, place) >= 0 for mark in marks)
+
+
+def kind_of(block: msgspec.Raw) -> str:
+    return json.read_or(_kind, block, _Kind("")).kind
+
+
+def mentions_unknown(text: bytes, version: str) -> bool:
+    """Say whether a text may hold a block that clients of a revision do not know; a scan of its bytes."""
+    return holds(text, MARKS[version])
+
+
+def fit_block(block: msgspec.Raw, version: str) -> msgspec.Raw:
+    """Return a block that clients of a revision know: the same, or a text in its place."""
+    if not mentions_unknown(bytes(block), version):
+        return block
+    kind = kind_of(block)
+    if kind not in BLOCKS_SINCE or version >= BLOCKS_SINCE[kind]:
+        return block
+    members = json.read(json.MEMBERS, block)
+    said = _audio(members) if kind == "audio" else _link(members)
+    beside = {name: members[name] for name in ("annotations", "_meta") if name in members}
+    return msgspec.Raw(encode({"type": "text", "text": said, **beside}))
+
+
+def _audio(members: dict[str, msgspec.Raw]) -> str:
+    kind = _text(members, "mimeType") or "of an unknown type"
+    return f"[audio, {kind}, {len(_text(members, 'data'))} characters of base64, which this client cannot take]"
+
+
+def _link(members: dict[str, msgspec.Raw]) -> str:
+    title = _text(members, "title") or _text(members, "name")
+    kind, description = _text(members, "mimeType"), _text(members, "description")
+    shown = f"[resource{f' {title!r}' if title else ''}{f', {kind}' if kind else ''}: {_text(members, 'uri')}]"
+    return f"{shown} {description}" if description else shown
+
+
+def _text(members: dict[str, Any], name: str) -> str:
+    return json.read_or(json.STRING, members.get(name, b""), "")

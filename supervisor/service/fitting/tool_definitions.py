@@ -2,12 +2,17 @@
 
 What no revision allows is put right by `well_formed`; here are tools that an older revision has not all words for. One
 that a strict parser refuses costs the client the whole list.
+
+The schema of a tool's results is that of an object for clients of 2025-06-18 and 2025-11-25. Any other is put into one,
+as its property `result`, and so are the results (`results`): that is what the official TypeScript SDK 2.x does for
+clients of these revisions, so that a server behind us looks like one that does it itself.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -16,8 +21,7 @@ from actors.protocol.listing import MEMBERS, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers import well_formed
-from supervisor.service.fitting import schemas
-from supervisor.service.fitting.schemas import without_booleans
+from supervisor.metatools.schemas.keywords import DATA, NAMED
 
 STRUCTURED_SINCE: Final = "2025-06-18"
 """The first revision that has `outputSchema` of tools, and `structuredContent` of their results."""
@@ -29,6 +33,18 @@ _INPUT: Final = "inputSchema"
 _OUTPUT_MARK: Final = encode(_OUTPUT)
 
 Members = dict[str, msgspec.Raw]
+MAX_BYTES: Final = 262_144
+MAX_DEPTH: Final = 32
+"""A schema that is larger, or refers to itself from deeper, is left out: a client can do without it."""
+
+_HERE: Final = "#/properties/result"
+_REFERENCES: Final = ("$ref", "$dynamicRef")
+_NAMED: Final = frozenset({*NAMED, "dependencies"})
+_RECURSIVE: Final = b'"$recursiveRef"'
+_MAY_REFER: Final = re.compile(rb'[Rr]ef"|\\')
+"""What a text has that holds a reference; a key may be spelled with escapes."""
+_MEANT: Final = {b"true": msgspec.Raw(b"{}"), b"false": msgspec.Raw(b'{"not":{}}')}
+_MAY_BE_BOOLEAN: Final = re.compile(rb":\s*(?:true|false)\b")
 
 
 class _Output(msgspec.Struct):
@@ -64,7 +80,7 @@ def _changes(members: Members, version: str) -> Iterator[tuple[str, msgspec.Raw 
     if version < STRUCTURED_SINCE:
         yield _OUTPUT, None
     elif _lacks_object(results, version):
-        yield _OUTPUT, schemas.wrap(results)
+        yield _OUTPUT, wrap(results)
     elif (plain := without_booleans(results)) is not None:
         yield _OUTPUT, plain
 
@@ -74,7 +90,7 @@ def is_projected(definition: msgspec.Raw, version: str) -> bool:
     if _OUTPUT_MARK not in bytes(definition):
         return False
     schema = json.read_or(_output, definition, _Output()).schema
-    return _lacks_object(schema, version) and schemas.is_movable(schema)
+    return _lacks_object(schema, version) and is_movable(schema)
 
 
 def fit_page(body: bytes, kind: Kind, version: str) -> bytes:
@@ -99,4 +115,92 @@ def _era(version: str) -> Era:
 
 def _lacks_object(schema: msgspec.Raw, version: str) -> bool:
     """Say whether clients of a revision refuse a schema of results, because it is not of objects."""
-    return STRUCTURED_SINCE <= version <= LATEST_LEGACY and not schemas.is_of_objects(schema)
+    return STRUCTURED_SINCE <= version <= LATEST_LEGACY and not is_of_objects(schema)
+
+
+class _TooDeepError(Exception):
+    """A reference is nested too deeply to be led elsewhere."""
+
+
+def is_of_objects(schema: msgspec.Raw) -> bool:
+    """Say whether a schema declares at its root that it is of objects; False for what is no schema."""
+    return json.text_at(schema, "type") == "object"
+
+
+def is_movable(schema: msgspec.Raw) -> bool:
+    return len(schema) <= MAX_BYTES and bytes(schema)[:1] == b"{" and _RECURSIVE not in bytes(schema)
+
+
+def wrap(schema: msgspec.Raw) -> msgspec.Raw | None:
+    """Return the schema of an object with one property, `result`, which has this schema; None if there is none.
+
+    Its references to itself are made to lead to the new place, and its dialect is told at the root. What a
+    `$recursiveRef` means cannot be kept in another place (JSON Schema 2019-09, core 8.2.4.2).
+    """
+    if not is_movable(schema):
+        return None
+    try:
+        members = json.read(json.MEMBERS, schema)
+        dialect = {"$schema": members["$schema"]} if _text(members.get("$schema")) else {}
+        if _has_base(members):  # a document of its own, which says its dialect itself, too
+            inner = schema
+        else:
+            rest = {name: value for name, value in members.items() if name not in dialect}
+            inner = _move(msgspec.Raw(encode(rest)) if dialect else schema, MAX_DEPTH)
+    except (_TooDeepError, json.UnreadableJson):
+        return None
+    return msgspec.Raw(encode({**dialect, "type": "object", "properties": {"result": inner}, "required": ["result"]}))
+
+
+def _move(schema: msgspec.Raw, depth: int) -> msgspec.Raw:
+    """Return a schema, or an array of some, with references as they are from the new root. Raises `_TooDeepError`."""
+    text = bytes(schema)
+    if text[:1] not in (b"{", b"[") or not _MAY_REFER.search(text):
+        return schema
+    if not depth:
+        raise _TooDeepError
+    if text[:1] == b"[":
+        return msgspec.Raw(encode([_move(item, depth - 1) for item in json.read(json.ELEMENTS, schema)]))
+    members = json.read(json.MEMBERS, schema)
+    if _has_base(members):
+        return schema
+    return msgspec.Raw(encode({name: _value(name, value, depth - 1) for name, value in members.items()}))
+
+
+def _value(keyword: str, value: msgspec.Raw, depth: int) -> Any:
+    if keyword in DATA:
+        return value
+    if keyword in _REFERENCES:
+        reference = _text(value)
+        return f"{_HERE}{reference[1:]}" if reference == "#" or reference.startswith("#/") else value
+    if keyword in _NAMED and bytes(value)[:1] == b"{":
+        return {name: _move(each, depth) for name, each in json.read(json.MEMBERS, value).items()}
+    return _move(value, depth)
+
+
+def _has_base(members: dict[str, msgspec.Raw]) -> bool:
+    """Say whether references in a schema start from itself: it has an `$id` that is more than a fragment."""
+    return "$id" in members and not _text(members["$id"]).startswith("#")
+
+
+def _text(value: msgspec.Raw | None) -> str:
+    return json.read_or(json.STRING, value, "") if value is not None else ""
+
+
+def without_booleans(schema: msgspec.Raw) -> msgspec.Raw | None:
+    """Return a schema with objects in place of properties that are booleans; None if it has none.
+
+    Parsers of revisions before 2026-07-28 demand objects. In JSON Schema a property may be `true`, and some generators
+    write that for "anything".
+    """
+    if not _MAY_BE_BOOLEAN.search(bytes(schema)):
+        return None
+    try:
+        members = json.read(json.MEMBERS, schema)
+        properties = json.read(json.MEMBERS, members.get("properties", b"{}"))
+    except json.UnreadableJson:
+        return None
+    booleans = {name: _MEANT[bytes(value)] for name, value in properties.items() if bytes(value) in _MEANT}
+    if not booleans:
+        return None
+    return msgspec.Raw(encode({**members, "properties": {**properties, **booleans}}))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from supervisor.service.fitting.blocks import LARGE_BYTES, MAX_QUOTES, SINCE, fit, holds, kind_of
+from supervisor.service.fitting.results import BLOCKS_SINCE, LARGE_BYTES, MAX_QUOTES, fit_block, holds, kind_of
 from tests.fakes.json_texts import OBJECTS, VALUES, members, objects
 
 VERSIONS = (*LEGACY_VERSIONS, *MODERN_VERSIONS)
@@ -20,7 +20,7 @@ LINK = {"type": "resource_link", "uri": "file:///a b", "name": "n"}
 
 
 def shown(block: object, version: str) -> object:
-    return json.loads(bytes(fit(msgspec.Raw(json.dumps(block).encode()), version)))
+    return json.loads(bytes(fit_block(msgspec.Raw(json.dumps(block).encode()), version)))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -28,7 +28,7 @@ def test_a_block_is_a_text_for_clients_of_revisions_before_its_own(version: str)
     for block in (AUDIO, LINK):
         text = shown(block, version)
         assert isinstance(text, dict)
-        assert (text == block) == (version >= SINCE[str(block["type"])])
+        assert (text == block) == (version >= BLOCKS_SINCE[str(block["type"])])
         assert text == block or text["type"] == "text"
 
 
@@ -73,8 +73,8 @@ KINDS = st.sampled_from(["text", "image", "audio", "resource_link", "resource", 
 @given(objects(VALUES, type=KINDS), st.sampled_from(VERSIONS))
 def test_any_block_is_itself_or_a_text_that_an_old_client_takes(text: str, version: str) -> None:
     block = msgspec.Raw(text.encode())
-    result = fit(block, version)
-    if version < SINCE.get(kind_of(block), ""):
+    result = fit_block(block, version)
+    if version < BLOCKS_SINCE.get(kind_of(block), ""):
         told, own = members(bytes(result)), members(text.encode())
         assert told["type"] == "text"
         assert isinstance(told["text"], str)

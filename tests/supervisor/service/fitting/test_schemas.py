@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.service.fitting.schemas import MAX_BYTES, MAX_DEPTH, is_of_objects, wrap
+from supervisor.service.fitting.tool_definitions import MAX_BYTES, MAX_DEPTH, is_of_objects, wrap
 from tests.fakes.published import validator
 
 

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, MODERN_VERSIONS
-from supervisor.service.fitting.schemas import wrap
-from supervisor.service.fitting.tool_definitions import fit, fit_page, is_projected
+from supervisor.service.fitting.tool_definitions import fit, fit_page, is_projected, wrap
 from tests.fakes.json_texts import OBJECTS, VALUES, arrays, members, objects, read
 
 VERSIONS = (*LEGACY_VERSIONS, *MODERN_VERSIONS)
