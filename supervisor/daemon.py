@@ -51,8 +51,7 @@ from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.gateway import Gateway
-from supervisor.service.parts import ServiceParts
+from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.store.usage import Usage

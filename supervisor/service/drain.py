@@ -7,6 +7,8 @@ answer of their own kind, before anything is closed.
 
 from __future__ import annotations
 
+from copy import copy
+
 import trio
 
 from actors.errors import ShuttingDown
@@ -30,8 +32,8 @@ class RequestDrain:
 
     def behind(self, service: Service) -> RequestDrain:
         """Return the same drain for the requests at another service: they end together."""
-        other = RequestDrain(service, self.closing, self._mark)
-        other._in_flight, other._ended, other._performed = self._in_flight, self._ended, self._performed
+        other = copy(self)
+        other.service = service
         return other
 
     async def empty(self) -> None:

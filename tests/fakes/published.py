@@ -34,8 +34,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.calls.counting import Used
 from supervisor.service.client import Client
-from supervisor.service.gateway import Gateway
-from supervisor.service.parts import ServiceParts
+from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.lines import Lines, line

@@ -16,9 +16,8 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools import lenient_json
-from supervisor.metatools.arguments.coercion import coerce_arguments
 from supervisor.metatools.arguments.execution import Execute
-from supervisor.metatools.arguments.names import is_read_only, slip_of, takes_no_others
+from supervisor.metatools.arguments.slips import coerce_arguments, is_read_only, slip_of, takes_no_others
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter

@@ -26,9 +26,8 @@ from supervisor.service.client import Client
 from supervisor.service.doors import task_requests
 from supervisor.service.doors.naming import CurrentNames
 from supervisor.service.doors.task_requests import request_of
-from supervisor.service.gateway import Define, Handler, ManyServers
+from supervisor.service.gateway import Define, Handler, ManyServers, ServiceParts
 from supervisor.service.introduction import SelfDescription
-from supervisor.service.parts import ServiceParts
 from supervisor.service.request import MAX_NAME_CHARS, named_params, parts_from
 from supervisor.service.resources import Reading
 

@@ -27,8 +27,8 @@ from supervisor.service.client import Client
 from supervisor.service.doors.namespaced import SEPARATOR, Namespace, Uris, name_for
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.fitting.tool_definitions import fit
+from supervisor.service.gateway import ServiceParts
 from supervisor.service.lookup.lookup import ambiguous, refuse_barred
-from supervisor.service.parts import ServiceParts
 
 SERVER_KEY: Final = "mcpvisor/server"
 NAME_KEY: Final = "mcpvisor/name"

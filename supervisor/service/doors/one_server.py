@@ -30,8 +30,8 @@ from supervisor.service.doors import greeting, known_lists, task_requests
 from supervisor.service.doors.task_requests import request_of
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
+from supervisor.service.gateway import ServiceParts
 from supervisor.service.lookup.lookup import refuse_barred
-from supervisor.service.parts import ServiceParts
 from supervisor.service.port import Revisions
 from supervisor.service.request import Parts, is_method, parts_of, unknown_method
 

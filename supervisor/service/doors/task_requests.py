@@ -21,7 +21,7 @@ from actors.protocol.wire.jsonrpc import encode
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.labels import label_result
 from supervisor.service.client import Client
-from supervisor.service.parts import ServiceParts
+from supervisor.service.gateway import ServiceParts
 from supervisor.service.request import MAX_NAME_CHARS, NO_META, Parts, ServerRequest, named_params, unknown_method
 from supervisor.service.tasks import HeldTask
 

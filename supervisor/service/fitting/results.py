@@ -114,8 +114,8 @@ def _known_message(message: msgspec.Raw, version: str) -> msgspec.Raw:
 def _fit_value(members: Members, version: str, *, wrapped: bool) -> Members:
     """Return the members of a result with `structuredContent` as legacy clients of a revision take it.
 
-    `wrapped`: the client was told that it is an object with a `result`. What such a client would lose, or has to look for
-    in another place than others, it gets as a text, too, if the result has no text.
+    `wrapped`: the client was told that it is an object with a `result`. What such a client would lose, or has to look
+    for in another place than others, it gets as a text, too, if the result has no text.
     """
     value = members.get(_STRUCTURED)
     if value is None:

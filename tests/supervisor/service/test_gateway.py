@@ -50,8 +50,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
-from supervisor.service.gateway import Gateway
-from supervisor.service.parts import ServiceParts
+from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import answer
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks

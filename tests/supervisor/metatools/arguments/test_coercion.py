@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.offer import Tool
-from supervisor.metatools.arguments.coercion import coerce_arguments
+from supervisor.metatools.arguments.slips import coerce_arguments
 from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.lenient_json import read
 

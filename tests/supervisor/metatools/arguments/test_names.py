@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import NO_RAW, Tool
-from supervisor.metatools.arguments.names import Slip, slip_of, takes_no_others
+from supervisor.metatools.arguments.slips import Slip, slip_of, takes_no_others
 from supervisor.metatools.arguments.synonyms import OTHER, likeness
 from supervisor.metatools.lenient_json import EMPTY, Object, read
 

@@ -18,7 +18,7 @@ from actors.errors import InvalidArguments
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.arguments.execution import Execute
-from supervisor.metatools.arguments.names import slip_of, takes_no_others
+from supervisor.metatools.arguments.slips import slip_of, takes_no_others
 from supervisor.metatools.lenient_json import read
 from supervisor.service.calls.tool_calls import ToolCalls, check_arguments, with_remark
 from supervisor.service.client import Client
