@@ -107,7 +107,6 @@ PURE = (
     "supervisor.front.edge.fairness",
     "supervisor.front.edge.fields",
     "supervisor.front.edge.parser",
-    "supervisor.front.mcp.doors",
     "supervisor.front.mcp.envelope",
     "supervisor.front.mcp.messages",
     "supervisor.front.mcp.params",

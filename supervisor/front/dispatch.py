@@ -9,7 +9,7 @@ from typing import Final
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.guard import Guard
-from supervisor.front.mcp.doors import door_of
+from supervisor.service.doors.addresses import door_of
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.request import ClientGone, HttpRequest
 from supervisor.front.edge.wire import Wire
 from supervisor.front.http.endpoint import McpHttp
-from supervisor.front.mcp.doors import door_of
+from supervisor.service.doors.addresses import door_of
 from tests.fakes.front_server import running
 
 JSON_HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}

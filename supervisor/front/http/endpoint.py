@@ -16,32 +16,28 @@ from typing import Final, NamedTuple
 
 import trio
 
-from actors.codes import INVALID_REQUEST
-from actors.errors import MailboxFull, SupervisorError, UnknownDoor
+from actors.errors import SupervisorError, UnknownDoor
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.config import Settings
-from supervisor.front.edge.budget import RETRY_S
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import BodyLimits, HttpRequest, Lines, TooLate
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.heads.head import Head, scan
-from supervisor.front.http.heads.ladder import is_modern, refusal
-from supervisor.front.http.heads.mirrors import disagreement
-from supervisor.front.http.heads.refusal import ErrorResponse, refuse, refuse_message, refuse_unread
+from supervisor.front.http.heads.ladder import disagreement, is_modern, refusal
+from supervisor.front.http.heads.refusal import HttpRefusal, refusal_for_error, refusal_of, refusal_of_message
 from supervisor.front.http.legacy import LegacyFront
 from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
 from supervisor.front.mcp.listen import StreamLimit
-from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, read
+from supervisor.front.mcp.messages import Invalid, Message, ModernRequest, Notification, read
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors, OneDoor, Service
 
 ALLOW: Final[Lines] = ((b"allow", b"GET, POST, DELETE"),)
-RETRY: Final[Lines] = ((b"retry-after", b"%d" % RETRY_S),)
 ALLOW_POST: Final[Lines] = ((b"allow", b"POST"),)
 
 
@@ -98,26 +94,33 @@ class McpHttp:
             self._redelivery.sweep()
 
     async def serve(self, name: str, request: HttpRequest) -> None:
+        head, method = scan(request.fields), request.method
         try:
             fronts = self._behind(name)
-        except UnknownDoor as error:
-            await _refuse(request, refuse_unread(error))
-            return
-        head, method = scan(request.fields), request.method
-        if method == "POST":
-            await self._post(fronts, head, request)
-        elif method not in {"GET", "DELETE"}:
-            await _refuse(request, refuse(405, NULL, INVALID_REQUEST, "use POST, GET or DELETE"), ALLOW)
-        elif request.has_body:
-            await _refuse(request, refuse(400, NULL, INVALID_REQUEST, f"a {method} has no body here"))
-        elif method == "GET":
-            await self._get(fronts, head, request)
-        else:
-            await self._delete(fronts, head, request)
+            if method == "POST":
+                await self._serve(fronts, await self._read(head, request), head, request)
+            elif method not in {"GET", "DELETE"}:
+                raise refusal_of(405, "use POST, GET or DELETE", lines=ALLOW)
+            elif request.has_body:
+                raise refusal_of(400, f"a {method} has no body here")
+            elif head.session is None:
+                missing = "a stream needs a session" if method == "GET" else "there is no session to end"
+                raise refusal_of(405, missing, lines=ALLOW_POST)
+            elif method == "DELETE":
+                await fronts.legacy.delete(head.session, request)
+            elif not head.accepts.stream:
+                raise refusal_of(406, "accept text/event-stream")
+            else:
+                await fronts.legacy.stream(head.session, head.last_event, request)
+        except HttpRefusal as refused:
+            await request.answer(refused.status, refused.body, refused.lines)
 
     def _behind(self, name: str) -> _Fronts:
-        """Return what serves a door, made when it is used first. Raises `UnknownDoor`."""
-        door = self._doors.find(name)
+        """Return what serves a door, made when it is used first."""
+        try:
+            door = self._doors.find(name)
+        except UnknownDoor as error:
+            raise refusal_for_error(error) from None
         fronts = self._fronts.get(door.name)
         if fronts is None or fronts.service is not door.service:
             drain, settings, alive = self._drain.behind(door.service), self._settings, self._keep_alive
@@ -139,35 +142,27 @@ class McpHttp:
             door=door,
         )
 
-    async def _post(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
+    async def _read(self, head: Head, request: HttpRequest) -> Message:
         if not head.is_json:
-            await _refuse(request, refuse(415, NULL, INVALID_REQUEST, "the body must be application/json"))
-            return
+            raise refusal_of(415, "the body must be application/json")
         if not (head.accepts.json or head.accepts.stream):
-            await _refuse(request, refuse(406, NULL, INVALID_REQUEST, "accept application/json"))
-            return
+            raise refusal_of(406, "accept application/json")
         try:
             body = await request.body(self._body_limits)
-        except MailboxFull as error:
-            await _refuse(request, refuse_unread(error), RETRY)
         except SupervisorError as error:
-            await _refuse(request, refuse_unread(error))
+            raise refusal_for_error(error) from None
         except TooLate as error:
-            await _refuse(request, refuse(408, NULL, INVALID_REQUEST, str(error)))
-        else:
-            message = read(body) if len(body) < LARGE_BYTES else await decode_in_thread(partial(read, body))
-            await self._serve(fronts, message, head, request)
+            raise refusal_of(408, str(error)) from None
+        return read(body) if len(body) < LARGE_BYTES else await decode_in_thread(partial(read, body))
 
     async def _serve(self, fronts: _Fronts, message: Message, head: Head, request: HttpRequest) -> None:
-        wrong = refusal(head, message)
-        if wrong is not None:
-            await _refuse(request, refuse_message(wrong))
-        elif isinstance(message, ModernRequest):
+        if (wrong := refusal(head, message)) is not None:
+            raise refusal_of_message(wrong)
+        if isinstance(message, ModernRequest):
             if message.method == "tools/call" and message.named is not None:
                 mirrors = await fronts.service.mirrors_of(request.principal, message.named)
                 if mirrors and (wrong := await _disagreement(mirrors, message, request.fields)) is not None:
-                    await _refuse(request, refuse_message(wrong))
-                    return
+                    raise refusal_of_message(wrong)
             await fronts.modern.serve(message, head.accepts, request)
         elif isinstance(message, Notification) and is_modern(head, message):
             await request.answer(202)
@@ -175,26 +170,8 @@ class McpHttp:
             assert not isinstance(message, Invalid), "what is invalid has its refusal"
             await fronts.legacy.post(message, head, request)
 
-    async def _get(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
-        if head.session is None:
-            await _refuse(request, refuse(405, NULL, INVALID_REQUEST, "a stream needs a session"), ALLOW_POST)
-        elif not head.accepts.stream:
-            await _refuse(request, refuse(406, NULL, INVALID_REQUEST, "accept text/event-stream"))
-        else:
-            await fronts.legacy.stream(head, request)
-
-    async def _delete(self, fronts: _Fronts, head: Head, request: HttpRequest) -> None:
-        if head.session is None:
-            await _refuse(request, refuse(405, NULL, INVALID_REQUEST, "there is no session to end"), ALLOW_POST)
-        else:
-            await fronts.legacy.delete(head, request)
-
 
 async def _disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, fields: Fields) -> Invalid | None:
     if len(message.params) < LARGE_BYTES:
         return disagreement(mirrors, message, fields)
     return await decode_in_thread(partial(disagreement, mirrors, message, fields))
-
-
-async def _refuse(request: HttpRequest, refusal: ErrorResponse, lines: Lines = ()) -> None:
-    await request.answer(refusal.status, refusal.body, lines)

@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from actors.codes import INVALID_REQUEST, REQUEST_CANCELLED
+from actors.codes import REQUEST_CANCELLED
 from actors.errors import InvalidArguments, UnknownMethod
 from actors.principal import Principal
 from actors.protocol.agreement.versions import BATCH_VERSION, LATEST_LEGACY
@@ -28,7 +28,7 @@ from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream
 from supervisor.front.http.heads.head import SESSION, Accepts, Head
 from supervisor.front.http.heads.ladder import legacy_version
-from supervisor.front.http.heads.refusal import refuse, refuse_message
+from supervisor.front.http.heads.refusal import refusal_of, refusal_of_message
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_streams import SessionStreams
 from supervisor.front.http.sessions import HttpSession, Sessions
@@ -81,18 +81,14 @@ class LegacyFront:
         self._keep_alive = keep_alive
 
     async def post(self, message: LegacyMessage | Batch, head: Head, http: HttpRequest) -> None:
-        accepts, principal = head.accepts, http.principal
+        accepts = head.accepts
         if isinstance(message, Request) and message.method == "initialize":
             await self._open_session(message, accepts, http)
             return
-        session = None
-        if head.session is not None:
-            session = self._find(head.session, principal)
-            if session is None:
-                await _no_session(http, message.id if isinstance(message, Request) else NULL)
-                return
+        id_ = message.id if isinstance(message, Request) else NULL
+        session = None if head.session is None else self._find(head.session, http, id_)
         if isinstance(message, Request):
-            client = _sessionless(principal, head) if session is None else session.client
+            client = _sessionless(http.principal, head) if session is None else session.client
             await self._request(message, client, session, accepts, http)
         elif isinstance(message, Batch):
             await self._batch(message, session, accepts, http)
@@ -101,25 +97,20 @@ class LegacyFront:
                 _take(session, message)
             await http.answer(202)
 
-    async def stream(self, head: Head, http: HttpRequest) -> None:
+    async def stream(self, token: bytes, event: bytes | None, http: HttpRequest) -> None:
         """Serve the GET of a session: its stream of notifications, or the rest of an answer's. A checkpoint."""
-        session = self._find(head.session or b"", http.principal)
-        if session is None:
-            await _no_session(http, NULL)
-            return
-        await self._streams.serve(session, head.last_event, http)
+        await self._streams.serve(self._find(token, http), event, http)
 
-    async def delete(self, head: Head, http: HttpRequest) -> None:
-        session = self._find(head.session or b"", http.principal)
-        if session is None:
-            await _no_session(http, NULL)
-            return
-        self._sessions.end(session)
+    async def delete(self, token: bytes, http: HttpRequest) -> None:
+        self._sessions.end(self._find(token, http))
         await self._kept()  # who is told that it is over must not find it alive again, whatever ends us
         await http.answer(204)
 
-    def _find(self, token: bytes, principal: Principal) -> HttpSession | None:
-        return self._sessions.find(token, principal, self._door)
+    def _find(self, token: bytes, http: HttpRequest, id_: bytes = NULL) -> HttpSession:
+        session = self._sessions.find(token, http.principal, self._door)
+        if session is None:
+            raise refusal_of(404, "Session not found", id_)
+        return session
 
     async def _open_session(self, request: Request, accepts: Accepts, http: HttpRequest) -> None:
         """Answer `initialize`; a session begins only with a result."""
@@ -186,9 +177,7 @@ class LegacyFront:
 
     async def _batch(self, batch: Batch, session: HttpSession | None, accepts: Accepts, http: HttpRequest) -> None:
         if session is None or session.client.version != BATCH_VERSION:
-            refused = refuse_message(NO_BATCHES)
-            await http.answer(refused.status, refused.body)
-            return
+            raise refusal_of_message(NO_BATCHES)
         answers = [b""] * len(batch.messages)
         async with trio.open_nursery() as nursery:
             for place, message in enumerate(batch.messages):
@@ -252,11 +241,6 @@ def _take(session: HttpSession, message: Notification | Response) -> None:
     key = read_cancelled(message.params)
     if key is not None and not session.cancel(key):
         session.questions.on_cancelled(key)
-
-
-async def _no_session(http: HttpRequest, id_: bytes) -> None:
-    refused = refuse(404, id_, INVALID_REQUEST, "Session not found")
-    await http.answer(refused.status, refused.body)
 
 
 async def _respond(http: HttpRequest, accepts: Accepts, body: bytes, lines: Lines = ()) -> None:

@@ -12,14 +12,13 @@ from typing import Final
 
 import trio
 
-from actors.codes import INVALID_REQUEST
 from actors.errors import SupervisorError
 from supervisor.config import Settings
 from supervisor.front.edge.request import ClientGone, HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
 from supervisor.front.http.event_stream import EventStream, cancel_when_set
 from supervisor.front.http.heads.head import Accepts
-from supervisor.front.http.heads.refusal import refuse
+from supervisor.front.http.heads.refusal import refusal_of
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, StreamLimit, Subscription, Watch, read_subscription, subscribe_all
 from supervisor.front.mcp.messages import ModernRequest
@@ -77,9 +76,7 @@ class ModernFront:
 
     async def _listen(self, message: ModernRequest, accepts: Accepts, request: HttpRequest) -> None:
         if not accepts.stream:
-            refused = refuse(406, message.id, INVALID_REQUEST, f"{LISTEN} needs Accept: text/event-stream")
-            await request.answer(refused.status, refused.body)
-            return
+            raise refusal_of(406, f"{LISTEN} needs Accept: text/event-stream", message.id)
         try:
             subscription = read_subscription(message.id, message.params)
             with self._limit.place():

@@ -11,18 +11,16 @@ from typing import Final
 
 import trio
 
-from actors.codes import INVALID_REQUEST
 from supervisor.config import Settings
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.answer_stream import PACE_S
 from supervisor.front.http.event_stream import EventStream
-from supervisor.front.http.heads.refusal import refuse
+from supervisor.front.http.heads.refusal import refusal_of
 from supervisor.front.http.redelivery import Redelivery, Track
 from supervisor.front.http.sessions import HttpSession, Sessions
 from supervisor.front.http.streams import notify
 from supervisor.front.mcp.listen import ChangePace, Watch, told_of
-from supervisor.front.mcp.messages import NULL
 from supervisor.service.drain import RequestDrain
 
 FIRST_PRIMED: Final = "2025-11-25"
@@ -51,8 +49,7 @@ class SessionStreams:
             go_on, pause_s = partial(self._sessions.touch, session), self._settings.sse_keepalive_s
             await go_on_with(*told, EventStream(request), request.leaving, go_on=go_on, keepalive_s=pause_s)
         else:
-            refused = refuse(400, NULL, INVALID_REQUEST, _NOT_KEPT)
-            await request.answer(refused.status, refused.body)
+            raise refusal_of(400, _NOT_KEPT)
 
     async def _follow(self, session: HttpSession, stream: EventStream, leaving: Leaving) -> None:
         """Tell a client what changes until it is gone or its session over; an older stream of it ends."""

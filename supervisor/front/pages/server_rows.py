@@ -8,7 +8,7 @@ import msgspec
 
 from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
-from supervisor.front.mcp.doors import path_of
+from supervisor.service.doors.addresses import path_of
 from supervisor.tokens.counting import savings
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")

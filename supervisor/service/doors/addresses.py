@@ -1,8 +1,9 @@
-"""Which doors there are, and which one an address parts."""
+"""Which doors there are, and where: the first one at `/mcp`, the others below it."""
 
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import quote
 
 from actors.errors import UnknownDoor
 from supervisor.metatools.texts import clean
@@ -11,6 +12,7 @@ from supervisor.service.doors.one_server import OneServer
 from supervisor.service.gateway import Gateway
 from supervisor.service.port import Door
 
+MCP_PATH: Final = "/mcp"
 ALL: Final = "all"
 SERVERS: Final = "servers/"
 MAX_SERVERS_NAMED: Final = 20
@@ -51,3 +53,15 @@ class DoorTable:
         if door is None:
             door = self._servers[server] = Door(f"{SERVERS}{server}", OneServer(server, self._parts))
         return door
+
+
+def door_of(path: str) -> str | None:
+    """Return the name of the door that a path means, empty for the first one; None if it is no path of MCP."""
+    if path == MCP_PATH:
+        return ""
+    below = path.removeprefix(f"{MCP_PATH}/")
+    return below if below not in ("", path) else None
+
+
+def path_of(server: str) -> str:
+    return f"{MCP_PATH}/{SERVERS}{quote(server, safe='')}"

@@ -13,8 +13,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from actors.codes import HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, NAMED_BY
 from actors.protocol.agreement.versions import LEGACY_VERSIONS, META_CAPABILITIES, META_VERSION, MODERN_VERSIONS
+from actors.protocol.wire.mirrors import Mirror, agree, arguments_in
+from supervisor.front.edge.fields import Fields
 from supervisor.front.http.heads.head import METHOD, NAME, SESSION, VERSION, Head, header_text
 from supervisor.front.mcp.messages import (
     NO_BATCHES,
@@ -128,3 +132,31 @@ def _mismatch(id_: bytes, header: str, value: bytes | None, expected: str) -> In
 
 def _disagrees(id_: bytes, message: str) -> Invalid:
     return Invalid(id=id_, code=HEADER_MISMATCH, message=message)
+
+
+def disagreement(mirrors: tuple[Mirror, ...], message: ModernRequest, fields: Fields) -> Invalid | None:
+    """Say what the head of a call repeats otherwise than its arguments are (`x-mcp-header`), before anybody acts on it.
+
+    (MCP 2026-07-28, basic/transports/streamable-http "Custom Headers from Tool Parameters".)
+    """
+    arguments = arguments_in(mirrors, message.params)
+    for mirror in mirrors:
+        name = mirror.field.encode("latin-1")
+        if name in fields.doubled:
+            problem = "may be there only once, for"
+        else:
+            problem = _problem(fields.lines.get(name), arguments.get(mirror.field))
+        if problem:
+            where = ".".join(mirror.path)[:200]
+            text = f"the header {mirror.field} {problem} the argument {where!r}"
+            return Invalid(id=message.id, code=HEADER_MISMATCH, message=text)
+    return None
+
+
+def _problem(value: bytes | None, argument: msgspec.Raw | None) -> str:
+    text = None if value is None else header_text(value)
+    if agree(argument, text) and (text is not None or value is None):
+        return ""
+    if argument is None or bytes(argument) == b"null":
+        return "is there without"
+    return "is missing, which repeats" if value is None else "does not equal"

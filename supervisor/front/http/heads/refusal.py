@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from actors.codes import (
     HEADER_MISMATCH,
     INVALID_PARAMS,
@@ -15,9 +13,12 @@ from actors.codes import (
 )
 from actors.errors import CallTooLarge, MailboxFull, SupervisorError
 from actors.protocol.wire import jsonrpc
+from supervisor.front.edge.budget import RETRY_S
+from supervisor.front.edge.request import Lines
 from supervisor.front.mcp.messages import NULL, Invalid, InvalidRequest
 from supervisor.service.port import failure
 
+RETRY: Final[Lines] = ((b"retry-after", b"%d" % RETRY_S),)
 _STATUSES: Final = {
     PARSE_ERROR: 400,
     INVALID_REQUEST: 400,
@@ -28,29 +29,32 @@ _STATUSES: Final = {
 }
 
 
-class ErrorResponse(msgspec.Struct, frozen=True):
-    """The answer is known already: an HTTP status and a JSON body."""
+class HttpRefusal(Exception):
+    """A request is answered with a status, a JSON-RPC error and header lines, and nothing else comes of it."""
 
-    status: int
-    body: bytes
+    def __init__(self, status: int, body: bytes, lines: Lines = ()) -> None:
+        super().__init__(status, body)
+        self.status = status
+        self.body = body
+        self.lines = lines
 
 
-def refuse(status: int, id_: bytes, code: int, message: str) -> ErrorResponse:
+def refusal_of(status: int, message: str, id_: bytes = NULL, lines: Lines = ()) -> HttpRefusal:
     """Return a refusal that only HTTP knows; `id_` is JSON text."""
-    return ErrorResponse(status, jsonrpc.failure(id_, code, message))
+    return HttpRefusal(status, jsonrpc.failure(id_, INVALID_REQUEST, message), lines)
 
 
-def refuse_unread(error: SupervisorError) -> ErrorResponse:
+def refusal_for_error(error: SupervisorError) -> HttpRefusal:
     """Return the refusal of a request whose era and id are not known."""
-    status = 503 if isinstance(error, MailboxFull) else error.http_status
-    return ErrorResponse(status, failure(NULL, error).body)
+    body = failure(NULL, error).body
+    return HttpRefusal(503, body, RETRY) if isinstance(error, MailboxFull) else HttpRefusal(error.http_status, body)
 
 
-def refuse_message(invalid: Invalid) -> ErrorResponse:
+def refusal_of_message(invalid: Invalid) -> HttpRefusal:
     """Return the answer to a message that is refused.
 
     For a legacy client a request with an id is valid, and its error stands in an answer with 200: most of them lose the
     code with any other status.
     """
     legacy = isinstance(invalid, InvalidRequest) and invalid.era == "legacy"
-    return ErrorResponse(200 if legacy else _STATUSES[invalid.code], invalid.answer())
+    return HttpRefusal(200 if legacy else _STATUSES[invalid.code], invalid.answer())

@@ -11,7 +11,7 @@ from actors.errors import ServerStarting, UnknownDoor
 from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
-from supervisor.front.mcp.doors import door_of, path_of
+from supervisor.service.doors.addresses import door_of, path_of
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door
 from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, modern, modern_headers, opened
@@ -60,7 +60,6 @@ def test_a_path_names_a_door() -> None:
     assert door_of("/mcp") == ""
     assert door_of("/mcp/servers/a b") == "servers/a b"
     assert [door_of(path) for path in ("/", "/mcp/", "/mcpx", "/ws", "")] == [None] * 5
-    assert door_of("/x/all", "/x") == "all"
 
 
 def test_a_server_has_a_path() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from supervisor.front.edge.fields import fields_of
 from supervisor.front.http.heads.head import Head, scan
 from supervisor.front.http.heads.ladder import is_modern, refusal
-from supervisor.front.http.heads.refusal import ErrorResponse, refuse_message
+from supervisor.front.http.heads.refusal import HttpRefusal, refusal_of_message
 from supervisor.front.mcp.envelope import MAX_BATCH
 from supervisor.front.mcp.messages import Batch, Message, ModernRequest, Notification, Request, Response, read
 
@@ -36,16 +36,16 @@ def head(version: str | None = MODERN, method: str | None = "tools/list", name: 
 NO_HEADERS = scan(fields_of([]))
 
 
-def classify(sent_head: Head, body: bytes) -> Message | ErrorResponse:
+def classify(sent_head: Head, body: bytes) -> Message | HttpRefusal:
     """What a POST is, or the answer that it gets."""
     message = read(body)
     refused = refusal(sent_head, message)
-    return message if refused is None else refuse_message(refused)
+    return message if refused is None else refusal_of_message(refused)
 
 
 def error(verdict: object) -> tuple[int, Any, int]:
     """Status, echoed id and code of a refusal."""
-    assert isinstance(verdict, ErrorResponse), verdict
+    assert isinstance(verdict, HttpRefusal), verdict
     answer = msgspec.json.decode(verdict.body)
     return verdict.status, answer["id"], answer["error"]["code"]
 
@@ -197,13 +197,13 @@ def test_the_ladder_refuses_with_the_requests_id(found: Head, body: bytes, code:
 
 def test_the_version_that_is_not_served_is_echoed_beside_those_that_are() -> None:
     refused = classify(head("v999"), enveloped(protocolVersion="v999"))
-    assert isinstance(refused, ErrorResponse)
+    assert isinstance(refused, HttpRefusal)
     assert msgspec.json.decode(refused.body)["error"]["data"] == {"supported": [MODERN], "requested": "v999"}
 
 
 def test_the_missing_keys_of_the_metadata_are_named() -> None:
     refused = classify(head(), LEGACY_REQUEST)
-    assert isinstance(refused, ErrorResponse)
+    assert isinstance(refused, HttpRefusal)
     assert b"protocolVersion" in refused.body
     assert b"clientCapabilities" in refused.body
 
@@ -337,7 +337,7 @@ def test_any_envelope_of_any_values_gets_a_verdict(id_: Any, params: Any, meta: 
     params = {**params, "_meta": meta} if isinstance(params, dict) else params
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": params})
     found = classify(head(version), body)
-    if isinstance(found, ErrorResponse) and found.body:
+    if isinstance(found, HttpRefusal) and found.body:
         answered = msgspec.json.decode(found.body)["id"]
         assert answered is None or answered == id_
 
