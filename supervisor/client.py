@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
@@ -92,14 +92,15 @@ class DaemonClient:
     async def status(self) -> dict[str, Any]:
         return await self.page("/api/status", needs="servers")
 
-    async def page(self, path: str, parameters: Iterable[tuple[str, str]] = (), *, needs: str) -> dict[str, Any]:
+    async def page(self, path: str, parameters: Mapping[str, Any] | None = None, *, needs: str) -> dict[str, Any]:
         """Return the object of a page, which has the member `needs`. Raises `RequestRefused`, `DaemonUnreachable`."""
-        return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=list(parameters)), needs)
+        given = {name: value for name, value in (parameters or {}).items() if value is not None}
+        return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=given), needs)
 
     async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/{order}"
-        more = {"params": [("deadline_s", f"{deadline_s:g}")]}
-        return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, **more), "message")
+        timeout_s = deadline_s + PAGE_TIMEOUT_S
+        return self._object(await self._ask("POST", path, timeout_s, params={"deadline_s": deadline_s}), "message")
 
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"

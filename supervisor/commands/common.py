@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -95,7 +95,7 @@ def ask(
         raise CommandFailed(explain(error)) from None
 
 
-def page(url: str, path: str, parameters: Sequence[tuple[str, str]], *, needs: str) -> dict[str, Any]:
+def page(url: str, path: str, parameters: Mapping[str, Any] | None = None, *, needs: str) -> dict[str, Any]:
     """Return one of the daemon's pages, which has the member `needs`. Raises as `ask` does."""
     return ask(url, lambda daemon: daemon.page(path, parameters, needs=needs))
 

@@ -46,7 +46,7 @@ async def _login(daemon: DaemonClient, server: str, deadline_s: float, show: Cal
     show(answer)
     with trio.move_on_after(deadline_s):
         while True:
-            now = await daemon.page(f"/api/logins/{answer['login']}", [("wait_s", f"{WAIT_S:g}")], needs="state")
+            now = await daemon.page(f"/api/logins/{answer['login']}", {"wait_s": WAIT_S}, needs="state")
             if now["state"] != "pending":
                 return now
     return {**answer, "state": "failed", "message": f"{server}: nobody said yes within {deadline_s:g} s"}

@@ -46,7 +46,7 @@ def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -
             else:
                 out.print(line(logged))
 
-    log = page(url, path, [("lines", str(count))], needs="lines")
+    log = page(url, path, {"lines": count}, needs="lines")
     show(log["lines"])
     if following:
         _follow(url, path, log["newest"], show)

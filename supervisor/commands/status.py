@@ -49,7 +49,7 @@ Row = dict[str, Any]
 @daemon_options
 def status(*, as_json: bool, url: str) -> None:
     """Show all servers of the running daemon, and the tokens saved."""
-    overview = page(url, PATH, (), needs="servers")
+    overview = page(url, PATH, needs="servers")
     if as_json:
         print_json(overview)
         return

@@ -30,8 +30,7 @@ MAX_ROWS = 1000
 @daemon_options
 def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:
     """Show the tokens of the tools, of each server, and those saved; the most expensive first."""
-    pairs = [("limit", str(limit)), *(("servers", server) for server in servers)]
-    counts = page(url, PATH, pairs, needs="tools")
+    counts = page(url, PATH, {"limit": limit, "servers": servers}, needs="tools")
     if as_json:
         print_json(counts)
         return

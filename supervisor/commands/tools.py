@@ -66,8 +66,7 @@ WIDE = 168
 @daemon_options
 def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
     """List the tools that fit all criteria, with what is known of them."""
-    pairs = parameters({**criteria, "sort_by": sort_by.replace("-", "_")})
-    listing = page(url, PATH, pairs, needs="tools")
+    listing = page(url, PATH, {**criteria, "sort_by": sort_by.replace("-", "_")}, needs="tools")
     if as_json:
         print_json(listing)
         return
@@ -76,17 +75,6 @@ def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
         print_table(out, rows_of(listing["tools"]) if out.width >= WIDE else cards_of(listing["tools"]))
     levels = ", ".join(f"{count} {level}" for level, count in listing["by_safety"].items())
     out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
-
-
-def parameters(criteria: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return criteria as query parameters; what is not given is left out."""
-    pairs: list[tuple[str, str]] = []
-    for name, value in criteria.items():
-        if isinstance(value, tuple):
-            pairs += [(name, str(one)) for one in value]
-        elif value is not None:
-            pairs.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    return pairs
 
 
 def rows_of(listed: list[dict[str, Any]]) -> RenderableType:

@@ -261,6 +261,19 @@ async def test_a_daemon_that_does_not_answer_is_given_up(autojump_clock: trio.te
     assert trio.current_time() >= 10
 
 
+async def test_parameters_that_are_not_given_are_not_asked_for() -> None:
+    asked: list[str] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request.url.query.decode())
+        return httpx2.Response(200, json={"tools": []})
+
+    client = DaemonClient(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), "http://daemon")
+    given = {"name": None, "servers": ("a", "b"), "read_only": False, "limit": 5, "tags": ()}
+    await client.page("/api/tools", given, needs="tools")
+    assert asked == ["servers=a&servers=b&read_only=false&limit=5"]
+
+
 async def test_a_json_rpc_error_keeps_code_message_and_data() -> None:
     error = {"code": -31502, "message": "it is down", "data": {"outcome": "unknown"}}
     answer = httpx2.Response(400, json={"jsonrpc": "2.0", "id": 1, "error": error})

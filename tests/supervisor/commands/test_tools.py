@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from functools import partial
-from typing import Any
 
 import pytest
 import trio
@@ -19,7 +18,7 @@ from supervisor.cli import cli
 from supervisor.client import RequestRefused, connect
 from supervisor.commands.common import json_text
 from supervisor.commands.tokens import MAX_ROWS
-from supervisor.commands.tools import COLUMNS, parameters, tools
+from supervisor.commands.tools import COLUMNS, tools
 from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.tools import MAX_TOKEN_ROWS, add_tool_routes
 from tests.fakes.front_server import dispatch, running
@@ -82,11 +81,6 @@ def test_every_criterion_has_an_option() -> None:
     assert options == set(Criteria.__struct_fields__)
 
 
-def test_what_is_not_given_is_not_asked() -> None:
-    given: dict[str, Any] = {"name": None, "servers": ("a", "b"), "read_only": False, "limit": 5, "tags": ()}
-    assert parameters(given) == [("servers", "a"), ("servers", "b"), ("read_only", "false"), ("limit", "5")]
-
-
 async def test_nothing_found_is_said_without_a_table() -> None:
     result = await invoke("tools --name no-such-tool")
     assert result.stdout == "0 of 0 tools (0 safe, 0 moderate, 0 dangerous)\n"
@@ -141,7 +135,7 @@ async def test_a_page_that_is_an_error_is_raised_with_its_data() -> None:
         connect(f"http://127.0.0.1:{server.port}") as daemon,
     ):
         with trio.fail_after(30), pytest.raises(RequestRefused) as caught:
-            await daemon.page("/api/tools", [("limit", "none")], needs="tools")
+            await daemon.page("/api/tools", {"limit": "none"}, needs="tools")
     assert (caught.value.code, caught.value.data["parameter"]) == (400, "limit")
 
 
