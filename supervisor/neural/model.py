@@ -28,7 +28,7 @@ class SentenceModel:
         self.dimensions = transformer.width
         self._transformer = transformer
         self._pieces = pieces
-        self._remembered = lru_cache(_REMEMBERED_QUERIES)(self._query)
+        self.embed_query = lru_cache(_REMEMBERED_QUERIES)(self._query)
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """Return a row for each text, not normalised; zeros for a text without words. Some 20 ms a text."""
@@ -37,11 +37,8 @@ class SentenceModel:
             out[row] = self._vector(text, MAX_PIECES)
         return out
 
-    def embed_query(self, text: str) -> Floats:
-        """Return the vector of a query, which nobody may change: it is remembered. Some 10 ms."""
-        return self._remembered(text)
-
     def _query(self, text: str) -> Floats:
+        """Return the vector of a query, which nobody may change: it is remembered. Some 10 ms."""
         out = self._vector(self._last_sentences(text), MAX_QUERY_PIECES)
         out.flags.writeable = False
         return out
