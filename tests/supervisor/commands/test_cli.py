@@ -219,7 +219,7 @@ def test_an_event_is_one_line(event: dict[str, Any], text: str) -> None:
 
 
 def test_estimated_savings_are_called_so() -> None:
-    tokens = {"exposed_tokens": 1000, "meta_tokens": 250, "saved_tokens": 750, "saved_percent": 75.0}
+    tokens = {"exposed_tokens": 1000, "meta_tokens": 250, "summary": "750 saved (75 %)"}
     said = status.savings_line({"tools": 9, "servers": 2}, {**tokens, "exact": False, "counted": True})
     assert said == (
         "9 tools of 2 servers would cost a model about 1,000 tokens; the four meta-tools cost 250: 750 saved (75 %)"
