@@ -97,6 +97,8 @@ def parse(
     settings = _settings(by_default(top.get("supervisor"), "call_timeout_s", timeout_s), path.parent, environ, findings)
     if listen is not None:
         settings = replace(settings, listen=listen)
+    if not is_loopback(settings.address[0]):
+        findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
     from_ours = inherit(settings.pass_env, environ, findings)
     around = Surroundings(
         findings=findings,
@@ -231,9 +233,7 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         findings.problem(("supervisor", *below), message, hint)
     _raise_together(findings.problems[known:])
     with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
-        host, _ = split_address(own.get("listen", Settings().listen))
-    if not is_loopback(host):
-        findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
+        split_address(own.get("listen", Settings().listen))
     for key, read, what, example in _NAMES:
         for number, entry in enumerate(own.get(key, ())):
             if read(entry) is None:

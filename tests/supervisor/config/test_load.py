@@ -353,3 +353,12 @@ def test_an_entry_that_leads_elsewhere_is_not_taken_for_the_daemon_itself(
 ) -> None:
     configuration = parse(json.dumps({"mcpServers": {"other": entry}}), FILE, {}, listen=listen)
     assert configuration.problems == ()
+
+
+@pytest.mark.parametrize(("written", "given", "notes"), [("127.0.0.1:0", "0.0.0.0:0", 1), ("0.0.0.0:0", "[::1]:0", 0)])
+def test_the_address_that_is_listened_on_decides_whether_others_can_reach_it(
+    written: str, given: str, notes: int
+) -> None:
+    text = json.dumps({"mcpServers": {"a": {"command": "c"}}, "supervisor": {"listen": written}})
+    configuration = parse(text, FILE, {}, listen=given)
+    assert sum("other machines" in note.message for note in configuration.notes) == notes
