@@ -113,9 +113,7 @@ class ShimContainment:
         descriptors: int = 0,
         conditions: Conditions | None = None,
     ) -> None:
-        """`descriptors` is the soft limit (RLIMIT_NOFILE) that servers get, 0 leaves them ours. `conditions` is told
-        while no server can be started for want of something.
-        """
+        """`descriptors`: the soft limit (RLIMIT_NOFILE) that servers get, 0 for ours; `conditions` see `StartShare`."""
         self._python = python
         self._start_s = start_s
         self._descriptors = descriptors
@@ -130,10 +128,7 @@ class ShimContainment:
             raise explain_exec(argv[0], error) from error
 
     async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
-        try:
-            ours, theirs = socket.socketpair()
-        except OSError as error:
-            raise explain_exec(argv[0], error) from error
+        ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
             shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), str(self._descriptors), "--", *argv]
