@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import trio
 from msgspec.structs import replace
@@ -42,10 +41,10 @@ class HttpConnection(Session):
         self._share = site.share
         self._nursery = nursery
         self._learn = learn
-        streamable = StreamableHttp(site, self.hand_on, self.fail, nursery)
-        sse = HttpSse(site, self.hand_on, nursery, partial(self.lose, "the stream of its messages ended"))
-        self._channel: Channel = sse if kind == "sse" else streamable
-        self._other: Channel | None = streamable if kind == "sse" else sse
+        self._channel: Channel = StreamableHttp(site, self, nursery)
+        self._other: Channel | None = HttpSse(site, self, nursery)
+        if kind == "sse":
+            self._channel, self._other = self._other, self._channel
         self._open: dict[bytes, trio.CancelScope] = {}
         self._expired = False
         self._settled = trio.lowlevel.ParkingLot()

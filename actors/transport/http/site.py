@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import httpx2
@@ -20,9 +20,6 @@ from actors.transport.http.authorization import denial_of
 from actors.transport.http.client.verdict import UnforeseenAnswer, of_error, of_status
 from actors.transport.http.head import retry_after_s
 from actors.transport.http.remote import HttpLimits, server_of
-
-HandOn = Callable[[bytes, bytes], Awaitable[None]]
-"""Takes a message that came in, and the id of the request on whose stream; empty where all share one."""
 
 MAX_REDIRECTS = 3
 _REDIRECTS = {"POST": (307, 308), "GET": (301, 302, 303, 307, 308), "DELETE": (307, 308)}

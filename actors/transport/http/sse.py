@@ -6,7 +6,6 @@ The session is the stream. (MCP 2024-11-05, basic/transports "HTTP with SSE".)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Literal
 
 import httpx2
@@ -18,7 +17,8 @@ from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.http.client.pieces import events
 from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import EVENTS, head_of, media_type
-from actors.transport.http.site import HandOn, Site
+from actors.transport.http.site import Site
+from actors.transport.session import Session
 
 ENDPOINT_S = 5.0
 """How long after its head a stream may take to name the address for messages: that comes first."""
@@ -27,16 +27,15 @@ _OF_OTHERS = (400, 404, 405, 406)
 
 
 class HttpSse:
-    """One session; see `StreamableHttp`. `lost` is called when its stream has ended."""
+    """One session, which is lost when its stream has ended; see `StreamableHttp`."""
 
     kind: Literal["sse"] = "sse"
 
-    def __init__(self, site: Site, hand_on: HandOn, nursery: trio.Nursery, lost: Callable[[], None]) -> None:
+    def __init__(self, site: Site, incoming: Session, nursery: trio.Nursery) -> None:
         self.missing = ""
         self._site = site
-        self._hand_on = hand_on
+        self._incoming = incoming
         self._nursery = nursery
-        self._lost = lost
         self._endpoint: httpx2.URL | None = None
         self._scope = trio.CancelScope()
 
@@ -83,7 +82,7 @@ class HttpSse:
         if self._endpoint is None:
             task_status.started(refused)
         else:
-            self._lost()
+            self._incoming.lose("the stream of its messages ended")
 
     def _refusal(self, id_: bytes, response: httpx2.Response) -> Failure | None:
         status, kind = response.status_code, media_type(response.headers.get("content-type", ""))
@@ -106,7 +105,7 @@ class HttpSse:
                 async for event in told:
                     if self._endpoint is not None:
                         if event.data and event.event == "message":
-                            await self._hand_on(event.data.encode(errors="replace"), b"")
+                            await self._incoming.hand_on(event.data.encode(errors="replace"), b"")
                         continue
                     located = self._endpoint_in(id_, event)
                     if isinstance(located, Failure):

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Literal, TypeVar
@@ -39,7 +39,8 @@ from actors.transport.http.head import (
     pause_s,
     session_of,
 )
-from actors.transport.http.site import HandOn, Site
+from actors.transport.http.site import Site
+from actors.transport.session import Session
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of the body of an answer that is no success, where a JSON-RPC error may be."""
@@ -79,20 +80,17 @@ class _Place:
 
 
 class StreamableHttp:
-    """One session. `HttpSse` has the same methods, for the other transport.
+    """One session, whose messages go to `incoming`. `HttpSse` has the same methods, for the other transport.
 
     `missing` is how what is at the address shows that it does not speak this one; empty if it does, or is not known to.
     """
 
     kind: Literal["http"] = "http"
 
-    def __init__(
-        self, site: Site, hand_on: HandOn, fail: Callable[[Failure], Awaitable[None]], nursery: trio.Nursery
-    ) -> None:
+    def __init__(self, site: Site, incoming: Session, nursery: trio.Nursery) -> None:
         self.missing = ""
         self._site = site
-        self._hand_on = hand_on
-        self._fail = fail
+        self._incoming = incoming
         self._nursery = nursery
         self._session = ""
         self._version = ""
@@ -156,7 +154,7 @@ class StreamableHttp:
             return Failure(id=message.id, cause="too_large", reason=reason)
         if not may_be_message(body):
             return Failure(id=message.id, cause="protocol", reason="its answer is no JSON-RPC message")
-        await self._hand_on(body, message.id)
+        await self._incoming.hand_on(body, message.id)
         return None
 
     async def _read_refusal(self, message: Outgoing, response: httpx2.Response, kind: str) -> Failure:
@@ -170,7 +168,7 @@ class StreamableHttp:
             return expiry(message.id)
         told = body and b'"error"' in body and may_be_message(body)
         if body and told:
-            await self._hand_on(body, message.id)
+            await self._incoming.hand_on(body, message.id)
         elif message.method == "initialize":
             self.missing = f"HTTP {status}" if status in _OF_OTHERS else ""
         return self._site.refusal(message.id, response)
@@ -186,7 +184,7 @@ class StreamableHttp:
                     place.advance(event)
                     if event.data and event.event == "message":
                         text = event.data.encode(errors="replace")
-                        await self._hand_on(text, stream)
+                        await self._incoming.hand_on(text, stream)
                         if stream != b"" and await _beside(partial(answers, text, stream), len(text)):
                             answered = True
                             reading.deadline = trio.current_time() + _LINGER_S
@@ -222,7 +220,7 @@ class StreamableHttp:
                 if response.status_code != 200:
                     return response.status_code < 500
                 if place.opened and not place.id:
-                    await self._fail(_UNHEARD)
+                    await self._incoming.fail(_UNHEARD)
                 place.opened = True
                 return await self._events(response, stream, place) is None
         return False
