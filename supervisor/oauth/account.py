@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from actors.protocol.agreement.versions import LATEST_LEGACY
+from actors.protocol.wire.jsonrpc import encode, request
 from actors.transport.http.remote import Remote
 from supervisor.config import OAuthConfig
 from supervisor.oauth.issuers.discovery import Located, locate, wanted_scope
@@ -20,16 +20,9 @@ from supervisor.oauth.issuers.registration import known_client
 from supervisor.oauth.issuers.targets import check_scheme
 from supervisor.oauth.keeper import Keeper
 
-_HELLO: Final = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": LATEST_LEGACY,
-        "capabilities": {},
-        "clientInfo": {"name": "mcpvisor", "version": "0"},
-    },
-}
+_CLIENT: Final = {"name": "mcpvisor", "version": "0"}
+_PARAMS: Final = {"protocolVersion": LATEST_LEGACY, "capabilities": {}, "clientInfo": _CLIENT}
+_HELLO: Final = request(b"0", "initialize", encode(_PARAMS))
 _HEAD: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 
@@ -90,7 +83,7 @@ class Account(Keeper):
     async def _ask_challenge(self) -> tuple[Challenge, bool]:
         """Ask the server without a token, to be told what it wants, and whether it wants a login at all."""
         head = {**self.server.headers, **_HEAD}
-        refused = await self._fetcher.post(self.server.url, head, msgspec.json.encode(_HELLO), limit=0)
+        refused = await self._fetcher.post(self.server.url, head, _HELLO, limit=0)
         return challenge_of(refused.challenges), refused.status == 401
 
     async def _grant(self, located: Located, redirect_uri: str, kept: Grant | None) -> Grant:

@@ -16,7 +16,7 @@ from actors.protocol.agreement.versions import Era
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedGrant, ToolUsage
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S, WriteBehind
-from supervisor.store.writes import MAX_KEYS, Payload, add_usage
+from supervisor.store.writes import MAX_KEYS, Payload
 
 _FORGET_VECTORS = (
     "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
@@ -97,7 +97,7 @@ class Store(WriteBehind):
 
     def add_usage(self, used: Iterable[ToolUsage]) -> None:
         for usage in used:
-            self._put_write(add_usage(usage))
+            self._put(("usage", usage.principal, usage.server, usage.tool), usage=usage)
 
     async def load_usage(self) -> list[ToolUsage]:
         columns = ", ".join(ToolUsage.__struct_fields__)

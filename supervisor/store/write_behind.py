@@ -17,7 +17,7 @@ import trio
 
 from actors.kit import Conditions, Pauses
 from supervisor.store.database import MAX_PAUSE_S, Database, Disk, Outage
-from supervisor.store.records import StoreStatus
+from supervisor.store.records import StoreStatus, ToolUsage
 from supervisor.store.writes import Key, Statement, Write, WriteQueue
 
 R = TypeVar("R")
@@ -92,12 +92,9 @@ class WriteBehind:
         """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
         return self.state == "ok" and await self.flush(KEEP_S)
 
-    def _put(self, key: Key, *statements: Statement) -> None:
-        """Save by some statements, in the place of what waits under the same key."""
-        self._put_write(Write(key, statements))
-
-    def _put_write(self, write: Write) -> None:
-        if self._closed or not self._queue.put(write):
+    def _put(self, key: Key, *statements: Statement, usage: ToolUsage | None = None) -> None:
+        """Save by some statements, in the place of what waits under the same key, or by adding to it; see `Write`."""
+        if self._closed or not self._queue.put(Write(key, statements, usage)):
             self._lost_writes += 1
             self._disk.fail("the store is closed" if self._closed else "too many writes wait for the disk")
             return

@@ -6,11 +6,11 @@ number of servers, principals and tools, launches, vectors and ended sessions, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from supervisor.store.records import ToolUsage
 
@@ -32,19 +32,19 @@ _ADD_USAGE = (
 
 
 class Write(msgspec.Struct, frozen=True):
-    """What is to be saved together, in the place of an older write of the same key; `usage` is added to it instead."""
+    """What is to be saved together, in the place of an older write of the same key; `usage` is added to it instead.
+
+    `tried`: it has failed before.
+    """
 
     key: Key
     _statements: tuple[Statement, ...] = ()
     usage: ToolUsage | None = None
+    tried: bool = False
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         return self._statements if self.usage is None else ((_ADD_USAGE, astuple(self.usage)),)
-
-
-def add_usage(usage: ToolUsage) -> Write:
-    return Write(("usage", usage.principal, usage.server, usage.tool), usage=usage)
 
 
 class WriteQueue:
@@ -53,8 +53,6 @@ class WriteQueue:
     def __init__(self, *, max_keys: int = MAX_KEYS) -> None:
         self._max_keys = max_keys
         self._waiting: dict[Key, Write] = {}
-        self._failed: set[Key] = set()  # waiting writes that were tried before
-        self._failed_taken: set[Key] = set()  # the same of the batch that was taken
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -65,28 +63,24 @@ class WriteQueue:
         if older is None and len(self._waiting) >= self._max_keys:
             return False
         self._waiting[write.key] = _merge(older, write)
-        self._failed.discard(write.key)
         return True
 
     def take(self) -> list[Write]:
-        batch = list(self._waiting.values())
-        self._waiting = {}
-        self._failed, self._failed_taken = set(), self._failed
+        batch, self._waiting = list(self._waiting.values()), {}
         return batch
 
-    def put_back(self, batch: Iterable[Write]) -> int:
+    def put_back(self, batch: Collection[Write]) -> int:
         """Return the batch taken last, which failed; the number of its writes that had not failed before.
 
         What was queued meanwhile is newer and wins. The queue may pass `max_keys` here, by one batch at most.
         """
-        returned = {write.key: write for write in batch}
-        newer = self._waiting
-        self._failed |= returned.keys() - newer.keys()
-        self._waiting = returned | {key: _merge(returned.get(key), write) for key, write in newer.items()}
-        return len(returned.keys() - self._failed_taken)
+        returned = {write.key: replace(write, tried=True) for write in batch}
+        newer = {key: _merge(returned.get(key), write) for key, write in self._waiting.items()}
+        self._waiting = returned | newer
+        return sum(not write.tried for write in batch)
 
 
 def _merge(older: Write | None, newer: Write) -> Write:
     if older is None or older.usage is None or newer.usage is None:
         return newer
-    return add_usage(older.usage.plus(newer.usage))
+    return Write(newer.key, usage=older.usage.plus(newer.usage))

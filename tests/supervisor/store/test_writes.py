@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from actors.principal import LOCAL
 from supervisor.store.records import ToolUsage
-from supervisor.store.writes import Write, WriteQueue, add_usage
+from supervisor.store.writes import Write, WriteQueue
 
 
 def save(name: str, payload: bytes = b"x") -> Write:
@@ -19,7 +20,8 @@ def forget(name: str) -> Write:
 
 
 def use(calls: int) -> Write:
-    return add_usage(ToolUsage(principal=LOCAL, server="s", tool="t", calls=calls, failures=0, total_ms=0.0))
+    usage = ToolUsage(principal=LOCAL, server="s", tool="t", calls=calls, failures=0, total_ms=0.0)
+    return Write(("usage", "s", "t"), usage=usage)
 
 
 def test_the_newest_write_of_a_key_wins() -> None:
@@ -37,7 +39,7 @@ def test_a_batch_that_failed_does_not_overwrite_what_came_later() -> None:
     batch = queue.take()
     queue.put(save("a", b"new"))
     assert queue.put_back(batch) == 2
-    assert queue.take() == [save("a", b"new"), save("b", b"old")]
+    assert queue.take() == [save("a", b"new"), replace(save("b", b"old"), tried=True)]
 
 
 def test_a_write_that_fails_again_is_not_counted_again_but_a_newer_one_is() -> None:
