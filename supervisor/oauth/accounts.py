@@ -44,7 +44,7 @@ class OAuthAccounts:
         self._clock = clock
         self._callback_uri = callback_uri
         self._woken = woken
-        self._logins = Logins(trio.current_time)
+        self._logins = Logins()
         self._saved: dict[str, SavedGrant] = {}
         self._accounts: dict[str, Account] = {}
         self._nursery: trio.Nursery | None = None
@@ -116,7 +116,7 @@ class OAuthAccounts:
         login = self._logins.begin(server, grant)
         login.message = f"{server}: waiting for you to say yes"
         login.url = authorization_url(endpoint, grant, state=login.state, verifier=login.verifier)
-        return login.status(trio.current_time())
+        return login.status()
 
     async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
         known = self._logins.find(login)
@@ -125,7 +125,7 @@ class OAuthAccounts:
             with trio.CancelScope(deadline=until):
                 await known.over.wait()
             self._logins.find(login)  # what is over by now is said to be
-            return known.status(trio.current_time())
+            return known.status()
         await trio.lowlevel.checkpoint()
         return None
 
@@ -136,7 +136,7 @@ class OAuthAccounts:
             return None
         self._start_soon(partial(self._finish, login, query))  # the browser may go away meanwhile
         await login.over.wait()
-        return login.status(trio.current_time())
+        return login.status()
 
     async def _finish(self, login: Login, query: CallbackQuery) -> None:
         try:

@@ -5,9 +5,8 @@ Each is found by its `state` once and never again (RFC 6749 10.12), or by its nu
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import secrets
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -22,18 +21,20 @@ from supervisor.oauth.port import CallbackQuery, LoginState, LoginStatus
 EXPIRY_S: Final = 600.0
 MAX_OPEN: Final = 32
 MAX_KEPT: Final = 64
-_BYTES: Final = 32
 
 
 class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
-    """A login that leads to `grant`, yet without tokens. `verifier` is for PKCE, `expires_at` of the trio clock."""
+    """A login that leads to `grant`, yet without tokens. `verifier` is for PKCE, `expires_at` of the trio clock.
+
+    `state` is empty once nobody can come back with it.
+    """
 
     server: str
     grant: Grant
-    number: str
-    state: str
-    verifier: str
-    expires_at: float
+    number: str = msgspec.field(default_factory=secrets.token_urlsafe)
+    state: str = msgspec.field(default_factory=secrets.token_urlsafe)
+    verifier: str = msgspec.field(default_factory=secrets.token_urlsafe)
+    expires_at: float = msgspec.field(default_factory=lambda: trio.current_time() + EXPIRY_S)
     url: str = ""
     outcome: LoginState = "pending"
     message: str = ""
@@ -44,8 +45,8 @@ class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
             self.outcome, self.message, self.url, self.verifier = outcome, message, "", ""
             self.over.set()
 
-    def status(self, now: float) -> LoginStatus:
-        left = max(0.0, self.expires_at - now)
+    def status(self) -> LoginStatus:
+        left = max(0.0, self.expires_at - trio.current_time())
         pending = self.outcome == "pending"
         return LoginStatus(
             server=self.server,
@@ -58,53 +59,51 @@ class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
 
 
 class Logins:
-    """All logins. `now` gives seconds of the trio clock."""
+    """All logins, by number."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._by_number: dict[str, Login] = {}
-        self._by_state: dict[bytes, Login] = {}
+    def __init__(self) -> None:
+        self._logins: dict[str, Login] = {}
 
     def begin(self, server: str, grant: Grant) -> Login:
         """Make a login; one of the same server that is under way ends. Raises `OAuthTrouble` if there are too many."""
-        self._expire()
-        for other in self._by_state.copy().values():
+        for other in self._open():
             if other.server == server:
                 self.fail(other, "another login was begun")
-        if len(self._by_state) >= MAX_OPEN:
+        if len(self._open()) >= MAX_OPEN:
             raise OAuthTrouble("too many logins are under way: finish one, or wait ten minutes")
-        number, state, verifier = (secrets.token_urlsafe(_BYTES) for _ in range(3))
-        expires_at = self._now() + EXPIRY_S
-        login = Login(server=server, grant=grant, number=number, state=state, verifier=verifier, expires_at=expires_at)
-        self._by_number[number] = self._by_state[_key(state)] = login
-        while len(self._by_number) > MAX_KEPT:
-            oldest = next(iter(self._by_number.values()))
+        login = Login(server=server, grant=grant)
+        self._logins[login.number] = login
+        while len(self._logins) > MAX_KEPT:
+            oldest = next(iter(self._logins.values()))
             self.fail(oldest, "it was begun too long ago")
-            del self._by_number[oldest.number]
+            del self._logins[oldest.number]
         return login
 
     def find(self, number: str) -> Login | None:
         self._expire()
-        return self._by_number.get(number)
+        return self._logins.get(number)
 
     def take(self, state: str) -> Login | None:
         """Return the login that a browser comes back for, once; None if there is none."""
-        self._expire()
-        return self._by_state.pop(_key(state), None)
+        given = state.encode(errors="surrogatepass")
+        for login in self._open():
+            if hmac.compare_digest(login.state.encode(), given):
+                login.state = ""
+                return login
+        return None
 
     def fail(self, login: Login, why: str) -> None:
-        self._by_state.pop(_key(login.state), None)
+        login.state = ""
         login.end("failed", f"{login.server}: the login failed: {why}")
 
+    def _open(self) -> list[Login]:
+        self._expire()
+        return [login for login in self._logins.values() if login.state]
+
     def _expire(self) -> None:
-        for login in self._by_number.copy().values():
-            if login.expires_at <= self._now():
+        for login in self._logins.values():
+            if login.expires_at <= trio.current_time():
                 self.fail(login, "nobody finished it in ten minutes")
-
-
-def _key(state: str) -> bytes:
-    """Return what a login is looked up by: how long that takes tells nothing of its secret."""
-    return hashlib.sha256(state.encode(errors="surrogatepass")).digest()
 
 
 def check_answer(login: Login, query: CallbackQuery) -> str:
