@@ -30,11 +30,7 @@ _PREFIXED: dict[str, str] = {
     "sk-": r"\bsk-[A-Za-z0-9_-]{16}",  # OpenAI, Anthropic and others
     "k_live_": r"(?<=[rs])k_live_[A-Za-z0-9]{10}",  # Stripe
     "k_test_": r"(?<=[rs])k_test_[A-Za-z0-9]{10}",
-    "ghp_": r"\bghp_[A-Za-z0-9]{20}",  # GitHub
-    "gho_": r"\bgho_[A-Za-z0-9]{20}",
-    "ghu_": r"\bghu_[A-Za-z0-9]{20}",
-    "ghs_": r"\bghs_[A-Za-z0-9]{20}",
-    "ghr_": r"\bghr_[A-Za-z0-9]{20}",
+    **{f"gh{kind}_": rf"\bgh{kind}_[A-Za-z0-9]{{20}}" for kind in "pousr"},  # GitHub
     "github_pat_": r"\bgithub_pat_[A-Za-z0-9_]{20}",
     "glpat-": r"\bglpat-[A-Za-z0-9_-]{16}",  # GitLab
     "xox": r"\bxox[a-z]-[A-Za-z0-9-]{10}",  # Slack

@@ -39,8 +39,7 @@ class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
     """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
 
     `launch` and `limits` are those of a server that is a process, `remote` and its limits those of one with an address.
-    `mask` hides what is secret in its environment, its headers and its arguments; `unset` names the variables whose
-    values are placeholders.
+    `mask` hides what is secret in its environment, its headers and its arguments.
     """
 
     name: str
@@ -52,7 +51,6 @@ class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
     settings: ServerSettings
     policy: RestartPolicy
     mask: Mask
-    unset: tuple[str, ...]
     digest: str
 
     @property
@@ -134,8 +132,9 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         return deployed.mask if deployed is not None else str
 
     def unset(self, server: str) -> tuple[str, ...]:
+        """Return the variables of a server's environment whose values are placeholders."""
         deployed = self.servers.get(server)
-        return deployed.unset if deployed is not None else ()
+        return placeholders(deployed.config.env) if deployed is not None else ()
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,7 +210,6 @@ def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
         mask=Mask({**{name: value for name, value in given.items() if value}, **config.env}, config.args),
-        unset=placeholders(config.env),
         digest=launch_digest(config, {}, key=key),
     )
 

@@ -45,10 +45,7 @@ class StoreMemory:
             self._store.save_era(digest, fact.era)
 
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
-        """Return what is known of the configured servers whose launch has not changed: offers and eras.
-
-        Nothing if the store cannot be opened now: servers are discovered again, and that is what is kept then.
-        """
+        """Return offers and eras of servers whose launch is the same; nothing while the store cannot be opened."""
         if not self._store.ready.is_set():
             return {}, {}
         saved = await self._store.load_servers()

@@ -89,9 +89,7 @@ class Store(WriteBehind):
         self._put(("sessions",), (_EXPIRE_SESSIONS, (moment,)), (_END_SESSION, (ALL_UNTIL, moment)))
 
     async def load_ended_sessions(self, now: float) -> dict[str, float]:
-        """Return the expiry (unix s) of each session ended and not expired at `now`, by digest; the moment of
-        `end_sessions_until` is under `ALL_UNTIL`. Expired ones are removed.
-        """
+        """Return when ended sessions expire (unix s), by digest or `ALL_UNTIL`; what has expired is removed."""
         query = "SELECT id, expires_at FROM ended_sessions WHERE expires_at > ?"
         return dict(await self._load(tuple[str, float], query, (now,), tidy=_EXPIRE_SESSIONS))
 

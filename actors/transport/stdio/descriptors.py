@@ -73,10 +73,7 @@ class StartShare:
         self._conditions.end(WHAT)
 
     async def _room(self) -> None:
-        """Wait until there is enough; others may give theirs up meanwhile.
-
-        At most for half of what is left of the caller's time: at the deadline it would look like the server's failure.
-        """
+        """Wait for enough, for half of the caller's time at most: at its end it would look like the server's fault."""
         pauses, want = Pauses(max_s=ROOM_PAUSE_S), OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         left = trio.current_effective_deadline() - trio.current_time()
         with trio.move_on_after(max(0.0, min(ROOM_S, left / 2))):

@@ -153,10 +153,7 @@ def reap(server: int) -> tuple[bool, int | None]:
 
 
 def sweep(server: int) -> int | None:
-    """Kill and reap until no child is left: orphans come to us, so that means nothing is. Return the server's status.
-
-    Bounded (5 s): a process in the middle of a system call that never returns cannot be killed.
-    """
+    """Kill and reap until no child is left, for 5 s at most: some cannot be killed. Return the server's status."""
     status = None
     _signal.pthread_sigmask(_signal.SIG_BLOCK, (SIGCHLD,))  # so that it ends the pause below at once
     for _ in range(SWEEP_ROUNDS):
