@@ -63,7 +63,7 @@ def _compare(before: Sequence[Item], after: Sequence[Item]) -> Change:
     differing = {
         name: _fields(old[name], entry)
         for name, entry in new.items()
-        if name in old and bytes(old[name].definition) != bytes(entry.definition)
+        if name in old and old[name].definition != entry.definition
     }
     return Change(
         added=tuple(sorted(new.keys() - old.keys())),
@@ -74,13 +74,5 @@ def _compare(before: Sequence[Item], after: Sequence[Item]) -> Change:
 
 
 def _fields(before: Item, after: Item) -> tuple[str, ...]:
-    changed = [
-        field
-        for field in FIELDS
-        if hasattr(after, field) and _plain(getattr(before, field)) != _plain(getattr(after, field))
-    ]
+    changed = [field for field in FIELDS if hasattr(after, field) and getattr(before, field) != getattr(after, field)]
     return tuple(changed) or ("definition",)
-
-
-def _plain(value: str | msgspec.Raw) -> str | bytes:
-    return bytes(value) if isinstance(value, msgspec.Raw) else value

@@ -153,7 +153,6 @@ def _schema(tool: Tool) -> Any:
 
 
 def _hints(tool: Tool, declared: _Declared, suggested: Effects) -> tuple[Hints, tuple[str, ...]]:
-    """Return the effective hints and the names of those that were not declared."""
     said = {name: declared[name] for name in HINTS if isinstance(declared.get(name), bool)}
     guessed: dict[str, bool | None] = {
         "readOnlyHint": suggested.read_only,
@@ -184,7 +183,6 @@ def _title(tool: Tool, declared: _Declared) -> tuple[str, bool]:
 
 
 def _text(value: object, limit: int) -> str:
-    """Return a short printable text, or nothing."""
     return value.strip() if isinstance(value, str) and value.isprintable() and len(value) <= limit else ""
 
 

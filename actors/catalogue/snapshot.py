@@ -220,7 +220,6 @@ def document_of(server: str, item: Item, instructions: str = "") -> Document:
 
 
 def _names(server: str, item: Item) -> tuple[str, Kind, str]:
-    """Return the path of an item, its kind, and what it is called."""
     match item:
         case Tool(name=name):
             return tool_path(server, name), "tool", name

@@ -194,7 +194,7 @@ def _alone(tool: Resolved) -> Found:
 
 def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
     """Return where a query looks; `meaning` is what it means as a path."""
-    named, unknown = _find_servers(seen, wanted.servers) if wanted.servers else (wanted.servers, "")
+    named, unknown = find_servers(seen, wanted.servers) if wanted.servers else (wanted.servers, "")
     within = seen.visible & named if wanted.servers else seen.visible
     query = wanted.query.strip() or (EVERYTHING if wanted.servers or wanted.after is not None else "")
     if query.replace(" ", "") in _EVERYTHING and "server" not in seen.names:
@@ -223,7 +223,8 @@ def _scope(seen: Catalogue, wanted: Discover, meaning: Resolution) -> Scope:
     return Scope(query=wanted.query, servers=within, named=named, unknown=unknown)
 
 
-def _find_servers(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
+def find_servers(seen: Catalogue, names: frozenset[str]) -> tuple[frozenset[str], str]:
+    """Return the servers that are meant by the names beside a query, and one of those that mean none."""
     given = {name: find_server_named(name, seen) for name in sorted(names)}
     unknown = next((name for name, server in given.items() if not server), "")
     return frozenset(given.values()) - {""}, clean(unknown)[:64]

@@ -155,8 +155,6 @@ def _good_for_s(outline: Outline, span: Span | None) -> float:
 
 
 class _Reader:
-    """Reads the entries of one page."""
-
     def __init__(self, kind: Kind, room: ListRoom, known: Known) -> None:
         self.cut = ""
         self._kind = kind

@@ -120,7 +120,6 @@ class ServerNames:
         return sorted({self._names[name] for name in alike}) if alike else alike
 
     def meant(self, text: str) -> str | None:
-        """Return the only server that fits a name."""
         fits = self.matches(text.strip())
         return fits[0] if len(fits) == 1 else None
 
@@ -220,7 +219,6 @@ def _splits(path: str, servers: ServerNames) -> list[Meaning]:
 
 
 def _texts(path: str) -> list[str]:
-    """Return a path as it is, and without what a client may have put in front."""
     return [path, path.removeprefix(_CLIENT_PREFIX)] if path.startswith(_CLIENT_PREFIX) else [path]
 
 

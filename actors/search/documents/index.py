@@ -82,7 +82,6 @@ class Index:
         return _replace_segments(nothing, ordered, (), ordered, 0)
 
     def replace(self, segment: Segment) -> Index:
-        """Return the index with this segment in place of that of its server, if there was one."""
         return self._with_segment(segment.server, (segment,))
 
     def remove(self, server: str) -> Index:

@@ -102,8 +102,6 @@ def _numbers_by(documents: Iterable[Document], text: Callable[[Document], str]) 
 
 
 class _Rows:
-    """Postings while they are collected."""
-
     def __init__(self) -> None:
         # Arrays, because making one of a million of Python's numbers takes 30 ms in one go.
         self.terms = array("i")

@@ -41,7 +41,6 @@ class World:
         return World.of(np.zeros((0, dimensions), np.int8))
 
     def replace(self, gone: Iterable[str], new: Mapping[str, Levels]) -> World:
-        """Return the world with these servers left out and then those with these vectors put in."""
         if not len(self.elsewhere):
             return self
         out = {*gone, *new}
@@ -63,7 +62,6 @@ class World:
         return float(np.partition(cosines, -_NEAREST)[-_NEAREST:].mean()), float(cosines.mean())
 
     def _done_by(self, rows: Levels) -> Bools:
-        """Return to which lines one of these documents comes near."""
         out = np.zeros(len(self.elsewhere), np.bool_)
         if rows.shape[1] != self.lines.rows.shape[1]:
             return out

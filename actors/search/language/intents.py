@@ -114,8 +114,6 @@ def _rule(number: int, cue: Sequence[str], needs: tuple[tuple[str, ...], ...]) -
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of a sentence, and what rules may call it: its stem and its classes."""
-
     text: str
     names: frozenset[str]
 

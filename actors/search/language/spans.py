@@ -121,7 +121,6 @@ def weighted_words(query: str, known: Container[str]) -> list[Weighted]:
 
 
 def _span_words(span: re.Match[str], known: Container[str]) -> tuple[list[Weighted], list[Weighted]]:
-    """Return the words inside a span and the hints it gives."""
     text = span.group(0)
     if span.lastgroup in ("blob", "content"):
         return [], []

@@ -95,7 +95,6 @@ def query_vector(index: Index, embedder: Embedder, query: str) -> Floats:
 
 
 def _nearest(index: Index, cosines: Floats, mask: Bools | None) -> Bools:
-    """Return the documents nearest in meaning, of those in the mask."""
     visible = cosines if mask is None else np.where(mask, cosines, np.float32(0))
     most = tuning.SEMANTIC_NEAREST
     least = np.partition(visible, -most)[-most] if most < len(visible) else np.float32(0)

@@ -88,10 +88,12 @@ def careful(seen: Catalogue, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]
     Where the best has to give way, or there is no other, no hit fits: what is meant is none of what there is, or it is
     what must not come first.
     """
-    if not hits or hits[0].exact or not _destroys(seen, hits[0]):
+    tools = [_tool(seen, hit) for hit in hits]
+    if not hits or hits[0].exact or not _destroys(tools[0]):
         return tuple(hits)
     need = Need(query)
-    place = next((at for at, hit in enumerate(hits) if not _destroys(seen, hit) or _names(seen, need, hit)), None)
+    harmless = (at for at, tool in enumerate(tools) if tool is None or not _destroys(tool) or need.names(tool))
+    place = next(harmless, None)
     if place == 0:
         return tuple(hits)
     ordered = hits if place is None else (hits[place], *hits[:place], *hits[place + 1 :])
@@ -102,14 +104,8 @@ def _tool(seen: Catalogue, hit: Hit) -> Tool | None:
     return seen.entries[hit.document.server].tools.get(hit.document.name) if hit.document.kind == "tool" else None
 
 
-def _names(seen: Catalogue, need: Need, hit: Hit) -> bool:
-    tool = _tool(seen, hit)
-    return tool is not None and need.names(tool)
-
-
-def _destroys(seen: Catalogue, hit: Hit) -> bool:
+def _destroys(tool: Tool | None) -> bool:
     """Say whether a tool is declared to destroy, or seems to; what is declared to read only does not."""
-    tool = _tool(seen, hit)
     if tool is None:
         return False
     hints = declared_hints(tool)

@@ -248,10 +248,7 @@ def _long_schema(hits: Sequence[Hit], rows: Sequence[Row]) -> str:
 
 def _drop(rows: list[Row], left: int) -> int:
     """Make lines terse, the last first, and drop them if need be, until no token is missing; return what is left."""
-    for row in reversed(rows[1:]):
-        if left >= 0:
-            break
-        left += row.shrink()
+    left = _shrink_last(rows, left)
     while left < 0 and len(rows) > 1:
         left += rows.pop().tokens
     return left
@@ -264,7 +261,10 @@ def _complete_first(rows: Sequence[Row], left: int) -> int:
         return left - cost
     possible = left + sum(max(0, row.spare) for row in rows[1:])
     cost = rows[0].complete_within(possible)
-    left -= cost
+    return _shrink_last(rows, left - cost)
+
+
+def _shrink_last(rows: Sequence[Row], left: int) -> int:
     for row in reversed(rows[1:]):
         if left >= 0:
             break

@@ -37,7 +37,6 @@ _form = msgspec.json.Decoder(_Form)
 
 
 def question_result(server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> bytes:
-    """Return the result of a tool that has questions instead of an answer."""
     shown = {key: _show(question) for key, question in questions.items()}
     asked = "\n".join(f"- {key}: {_in_words(form)}" for key, form in shown.items())
     text = (

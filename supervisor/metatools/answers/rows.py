@@ -46,7 +46,6 @@ class Row:
 
     @property
     def is_signature(self) -> bool:
-        """Whether it is a tool that is shown with its signature alone."""
         return "signature" in self.value
 
     def complete(self) -> None:
@@ -115,7 +114,6 @@ class Row:
 
 
 def row_tokens(value: dict[str, Any]) -> int:
-    """Return about how many tokens a row has, of a search or of a list."""
     return estimate_tokens(encode(value).decode())
 
 

@@ -82,8 +82,6 @@ def _refusal(server: str, why: str) -> InvalidArguments:
 
 
 class _Text:
-    """One try to write it."""
-
     def __init__(self, limits: _Limits) -> None:
         self._limits = limits
         self._parts: list[str] = []

@@ -164,7 +164,6 @@ class _Inliner:
             raise _Endless
 
     def _target(self, ref: str) -> Any:
-        """Return what a reference points to; it is looked for once."""
         if ref not in self._targets:
             self._targets[ref] = self._follow(ref)
         return self._targets[ref]

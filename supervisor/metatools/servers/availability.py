@@ -74,7 +74,6 @@ def newcomers(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozense
 
 
 def status_words(server: str, status: ServerStatus | None) -> str:
-    """Return in a few words how a server without known tools is doing."""
     if is_coming(status):
         return f"{clean(server)} is being discovered"
     assert status is not None
@@ -116,7 +115,6 @@ def unlisted_sentences(seen: Catalogue, servers: Iterable[str]) -> str:
 
 
 def without(seen: Catalogue, server: str, tool: str) -> str:
-    """Say that a server has no such tool, as far as is known."""
     return f"Server {server!r} has no tool {clean(tool[:100])!r}. {unlisted_sentences(seen, [server])}".rstrip()
 
 

@@ -33,13 +33,12 @@ from supervisor.metatools.discovery import (
     Searched,
     build_answer,
     cut,
-    find_server_named,
+    find_servers,
     search,
     weight,
 )
 from supervisor.metatools.lenient_json import EMPTY
 from supervisor.metatools.servers.availability import standings
-from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import AskedByResult
@@ -176,11 +175,9 @@ class MetaCalls:
         return await self._bench.run(heavy, self._resources, seen, self._visible.statuses(client.principal), asked)
 
     def _resources(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], asked: tools.ResourceQuery) -> bytes:
-        meant = {name: find_server_named(name, seen) for name in sorted(asked.servers)}
-        named = frozenset(meant.values()) - {""}
-        unknown = [clean(name)[:64] for name, server in meant.items() if not server]
+        named, unknown = find_servers(seen, asked.servers)
         told = standings(named - seen.visible, statuses)
-        remark = f"There is no server {unknown[0]!r}." if unknown else f"{told}; tell the user." if told else ""
+        remark = f"There is no server {unknown!r}." if unknown else f"{told}; tell the user." if told else ""
         servers = seen.visible & named if asked.servers else seen.visible
         budget = self._deployment.value.settings.discover_token_budget
         context = Context(seen=seen, statuses=statuses, budget=budget, now=trio.current_time())

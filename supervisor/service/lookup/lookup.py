@@ -140,7 +140,6 @@ class Lookup:
 
 
 def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str], str]) -> AmbiguousName:
-    """Return the error for a name that can mean more than one thing, with a path for each that means only that."""
     paths = [clean(path(*reading)) for reading in readings[:_MAX_READINGS_SHOWN]]
     text = f"{clean(name[:100])!r} can mean {' or '.join(map(repr, paths))}; nothing was called: use one of these"
     return AmbiguousName(text, details={"readings": paths})
