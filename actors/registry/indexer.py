@@ -43,7 +43,7 @@ UNSEARCHABLE = "it cannot be searched, only called by name: a bug of this daemon
 class Indexed(msgspec.Struct, frozen=True):
     """The index covers these entries now; `removed` are gone from it. `changes`: what differs from those before.
 
-    `tools_only`: those of which only the tools are in the index. `told`: see `Publication`.
+    `tools_only`: those of which only the tools are in the index. `versions`: see `Publication`.
     """
 
     index: Index

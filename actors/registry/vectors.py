@@ -52,10 +52,7 @@ Text = tuple[bytes, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedded:
-    """By server the vectors of its documents, a row each, for exactly these documents; and what made them.
-
-    `world`: those of `WORLD`, once they are made.
-    """
+    """By server the vectors of exactly these documents, a row each; those of `WORLD`, once they are made."""
 
     embedder: Embedder
     servers: Mapping[str, tuple[Documents, Levels]]
@@ -85,10 +82,7 @@ class Embedding:
         return self._embedder is not None
 
     async def step(self, index: Index) -> Embedded | None:
-        """Return vectors of servers that have none in this index; None if there is nothing left to do.
-
-        Raises only what `is_want` tells.
-        """
+        """Return vectors of servers without any in this index; None if all have. Raises only what `is_want` tells."""
         embedder = self._embedder
         if embedder is None:
             return None

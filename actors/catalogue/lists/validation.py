@@ -164,8 +164,9 @@ def _schema(raw: msgspec.Raw, schema: Any) -> tuple[msgspec.Raw, tuple[tuple[str
     if len(plain) < len(bytes(raw)):
         raw = msgspec.Raw(plain)  # otherwise it stays a part of the definition, and costs no memory of its own
     required = schema.get("required")
-    names = (name for name in required if isinstance(name, str)) if isinstance(required, list) else ()
-    return raw, tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)), tuple(_short(names, MAX_REQUIRED))
+    named = required if isinstance(required, list) else []
+    names = (name for name in named if isinstance(name, str) and len(name) <= MAX_NAME)
+    return raw, tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)), tuple(islice(names, MAX_REQUIRED))
 
 
 def _needs_task(execution: Any) -> bool:
@@ -177,10 +178,6 @@ def _mirrors(schema: Any) -> tuple[tuple[Mirror, ...], str]:
         return mirrors_in(schema), ""
     except MisplacedMirror as reason:
         return (), str(reason)
-
-
-def _short(names: Iterable[str], most: int) -> Iterable[str]:
-    return islice((name for name in names if len(name) <= MAX_NAME), most)
 
 
 def _parameters(schema: dict[str, Any], depth: int) -> Iterable[tuple[str, str]]:

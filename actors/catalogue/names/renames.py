@@ -40,10 +40,7 @@ def find_renames(before: Iterable[Tool], after: Iterable[Tool]) -> dict[str, str
 
 
 def merge_renames(known: Mapping[str, str], fresh: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """Return old names with the present ones: those `known`, those that are `fresh`; `names` are those of all tools.
-
-    Who has its old name back, or is gone under its new one, is forgotten.
-    """
+    """Return present names by old ones; who has its old name back, or is not among all `names`, is forgotten."""
     present = frozenset(names)
     all_ = {**{old: fresh.get(new, new) for old, new in known.items()}, **fresh}
     valid = [(old, new) for old, new in all_.items() if new in present and old not in present]

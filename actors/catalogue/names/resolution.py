@@ -142,18 +142,17 @@ def resolve(path: str, servers: ServerNames, listed: NamesOf, *, server: str = "
         return _apart(server.strip(), path, servers, listed)
     if not _SEPARATOR.search(path):  # most of what is searched for
         return Unknown()
-    return _literally(path, servers, listed) or _read(unwrap(path), servers, listed)
-
-
-def _read(plain: str, servers: ServerNames, listed: NamesOf) -> Resolution:
-    return _literally(plain, servers, listed) or _Reader(servers, listed).read(plain)
+    plain = unwrap(path)
+    return (
+        _literally(path, servers, listed) or _literally(plain, servers, listed) or _Reader(servers, listed).read(plain)
+    )
 
 
 def _literally(path: str, servers: ServerNames, listed: NamesOf) -> Resolution | None:
     """Return what a path means that begins with a configured name and a `:`; None for any other."""
     head, colon, name = path.partition(":")
     server = servers.literal(head) if colon and name else None
-    return _named_on(server, name, listed) if server is not None else None
+    return _on_server(server, [name], listed) if server is not None else None
 
 
 def clip(path: str) -> str:
@@ -166,13 +165,6 @@ def unwrap(path: str) -> str:
     path = path.strip().strip("`'\"").removesuffix("()").strip()
     head, colon, name = path.partition(":")
     return f"{head.rstrip()}:{name.lstrip()}" if colon else path
-
-
-def _named_on(server: str, name: str, listed: NamesOf) -> Resolution:
-    alike = _alike(server, name, listed)
-    if alike is not None and len(alike) == 1:
-        return Resolved(server, alike[0])
-    return _on_server(server, [name], listed)
 
 
 def _on_server(server: str, names: Iterable[str], listed: NamesOf) -> Resolution:

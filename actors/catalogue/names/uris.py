@@ -27,10 +27,7 @@ _OPERATORS = ("+", "#", ".", "/", ";", "?", "&")
 
 
 def resolve_named(uri: str, servers: ServerNames, offers: Container[str]) -> Resolution | None:
-    """Return whose resource a URI is that names a server, None if it names none. `offers`: the discovered servers.
-
-    The name in what is returned is the server's own URI.
-    """
+    """Return whose resource a URI is that names a server, with its own URI; None if it names none."""
     head, own = split_resource(uri) or ("", "")
     fits = servers.matches(head.strip()) if head else []
     if len(fits) > 1:

@@ -98,10 +98,7 @@ def chances(values: Floats, evidence: Evidence) -> Floats:
 
 
 def with_meanings(values: Floats, readings: Sequence[Evidence], nearness: Nearness | None) -> Floats:
-    """Return the same where meanings were compared, too; of several readings of the query the surest counts.
-
-    As long as nothing of the world is known (None), words alone say it.
-    """
+    """Return the same by words and meanings, for the surest reading of the query; by words if no world is known."""
     first = int(values.argmax())
     curve = WORDS if nearness is None else MEANINGS
     sure = max(_logit(curve, evidence.of(first, nearness or NO_NEARNESS)) for evidence in readings)

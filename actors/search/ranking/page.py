@@ -110,10 +110,7 @@ def _is_long_and_familiar(index: Index, query: str) -> bool:
 
 
 def _order(scores: Scores, values: Floats, segment_of: Ints, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
-    """Return matching documents in order, as far down as another server's could still fit the page.
-
-    Who fits is decided by `values`, the scores by words alone.
-    """
+    """Return matching documents in order, as far down as one of another server could fit the page by its `values`."""
     matching_values = values[matching]
     ranks = np.zeros(len(scores.values))
     ranks[list(exact)] = np.negative(list(exact.values()))

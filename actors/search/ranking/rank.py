@@ -21,10 +21,7 @@ _MAX_SENTENCES = 12
 
 
 def score(index: Index, query: str, mask: Bools | None) -> Scores | None:
-    """Return the scores of all documents; those outside the mask get 0.
-
-    Return None if no document has any word of the query.
-    """
+    """Return the scores of all documents, 0 outside the mask; None if no document has any word of the query."""
     reader = Reader(index)
     terms = reader.terms(query)
     if not _asks(terms):

@@ -36,10 +36,7 @@ def tools_page(
     about: frozenset[str] = frozenset(),
     remark: str = "",
 ) -> dict[str, Any]:
-    """Return one page of a list as `discover_mcp_tools` answers it.
-
-    `about`: servers to say something of; `remark` is said of what was asked for.
-    """
+    """Return a page as `discover_mcp_tools` answers it. `about`: servers to tell of; `remark` is said of the query."""
     seen = context.seen
     count = listing.total(seen)
     there = "" if count or about else _what_there_is(context, remark)

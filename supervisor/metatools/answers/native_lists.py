@@ -50,10 +50,7 @@ _paged = msgspec.json.Decoder(_Paged)
 
 
 def cursor_of(params: msgspec.Raw) -> str | None:
-    """Return the cursor of a list's params; an empty string is one, too (2025-11-25 server/utilities/pagination).
-
-    Raises `InvalidArguments`.
-    """
+    """Return the cursor, also an empty one (2025-11-25 server/utilities/pagination). Raises `InvalidArguments`."""
     try:
         return json.read(_paged, params).cursor if bytes(params) else None
     except json.UnreadableJson:

@@ -53,10 +53,7 @@ class Row:
             self._become(self._with_schema(complete(self._tool)))
 
     def complete_within(self, tokens: int) -> int:
-        """Make the row complete if that costs at most so many tokens more; return what it cost.
-
-        Where the server's own texts in the schema are too long they are shortened.
-        """
+        """Make the row complete, with shortened texts if need be, for at most so many tokens more; return the cost."""
         if self._tool is None or tokens <= 0:
             return 0
         size = len(self._tool.input_schema)

@@ -96,10 +96,7 @@ def _in_short(schema: dict[str, Any], _: str) -> dict[str, Any]:
 
 
 def inline_references(raw: msgspec.Raw) -> Any:
-    """Return a schema whose local references are replaced by what they point to, where that ends.
-
-    What is returned has at most four times the bytes, and a few thousand.
-    """
+    """Return a schema with what its local references point to, where that ends; the bytes of it have a bound."""
     data = bytes(raw)
     if b"$ref" not in data:
         return raw
@@ -118,10 +115,7 @@ class _Endless(Exception):
 
 
 class _Inliner:
-    """Inlines one schema. Counts what it makes: nested references may double with each level.
-
-    `most` are the bytes of JSON that it may become.
-    """
+    """Inlines one schema into at most `most` bytes of JSON; counts, as nested references may double with each level."""
 
     def __init__(self, root: Any, most: int) -> None:
         self._root = root

@@ -103,10 +103,7 @@ def _parameter(name: str, kind: str, mark: str = "") -> str:
 
 
 def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
-    """Return the type of a parameter in a few characters; empty where it is not plain.
-
-    `written`: of an object, what it needs.
-    """
+    """Return the type of a parameter in a few characters, empty if it is not plain; `written`: what an object needs."""
     if (typed := json.read_or(_typed, schema, None)) is None:
         return ""
     if 2 < len(typed.enum) <= MAX_ENUM_BYTES and (choice := _choice(typed.enum)):

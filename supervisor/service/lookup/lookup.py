@@ -74,10 +74,7 @@ class Lookup:
         raise await beside(partial(unknown_tool, seen, f"{server}:{path}" if server else path))
 
     async def prompt(self, client: Client, name: str, since: float) -> tuple[str, str]:
-        """Return the server and the own name of the prompt that a name means.
-
-        Raises `UnknownPrompt`, `AmbiguousName`, and what `Arrival.of` raises.
-        """
+        """Return server and own name of a prompt. Raises `UnknownPrompt`, `AmbiguousName`, what `Arrival.of` raises."""
         _, resolution = await self._resolve(client, lambda seen: seen.prompt(name), since)
         match resolution:
             case Resolved(server=server, name=own):
@@ -108,10 +105,7 @@ class Lookup:
         raise not_found(client.era, text, uri)
 
     async def _look_again(self, client: Client, absent: Absent, since: float) -> tuple[Catalogue, Resolved | Absent]:
-        """Return what a name means once a server that sleeps was looked at again: exactly that name, or nothing.
-
-        Raises what `Looks.find` raises.
-        """
+        """Look at a server again that sleeps: it has exactly that name, or nothing. Raises what `Looks.find` raises."""
         server, name = absent.server, absent.name
         await self._looks.find(server, name, client.principal, since + self._forward.timeout_s(server))
         seen = self._visible.now(client.principal)
@@ -167,10 +161,7 @@ def _new_path(seen: Catalogue, absent: Absent) -> str:
 
 
 def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool:
-    """Return the error for a path that means nothing, with the nearest paths of what this client may see.
-
-    `absent`: a server is named; then only tools of that server are suggested.
-    """
+    """Return the error for a path that means nothing, with the nearest paths; if `absent`, of the server named."""
     last = _PATH_PARTS.split(path.strip())[-1]
     if last in SCHEMAS:
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
