@@ -186,7 +186,7 @@ def main() -> None:
     options = parser.parse_args()
     pairs = zip(options.files[::2], options.files[1::2], strict=True)
     given = [case for catalog, queries in pairs for case in cases(catalog, queries, options)]
-    start = np.array(msgspec.structs.astuple(WORDS if options.rerank == "off" else MEANINGS))
+    start = np.array(WORDS if options.rerank == "off" else MEANINGS)
     print("The curve in use:")
     report(given, [chance(case, start) for case in given])
     parts = [fitted([case for case in given if case.fold != fold], start) for fold in range(FOLDS)]
@@ -194,7 +194,7 @@ def main() -> None:
     print("\nFitted, each query by a curve that did not see its server:")
     report(given, held_out)
     table(given, held_out)
-    values = zip(WORDS.__struct_fields__, fitted(given, start), strict=True)
+    values = zip(WORDS._fields, fitted(given, start), strict=True)
     print(", ".join(f"{name}={value:.2f}" for name, value in values if value))
 
 

@@ -149,11 +149,9 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return nearest(path, tools, limit, named=server is not None)
 
     def with_entries(
-        self, changed: Mapping[str, Entry], index: Index, changes: Mapping[str, OfferChange] | None = None
+        self, changed: Mapping[str, Entry], index: Index, changes: Mapping[str, OfferChange]
     ) -> tuple[Catalogue, dict[str, OfferChange]]:
-        """Return the next catalogue and what changed in it, by server; `changes` if somebody has compared already."""
-        if changes is None:
-            changes = compare_entries(self.entries, changed)
+        """Return the next catalogue and what changed in it, by server; `changes` are those of `compare_entries`."""
         following = self._next(changes.values(), index)
         revised = {
             name: entry.after(self.entries.get(name)).with_revisions(

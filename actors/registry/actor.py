@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, unchanged
-from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
 from actors.life.states import State
 from actors.messages import AwaitShown, EraLearned, Memory, ServerChanged, ServerListed, ServerRemoved, ServerStatus
@@ -93,7 +93,9 @@ class Registry(Actor[Message]):
         super().__init__(4096)
         self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
         first = Catalogue(index=Index.empty(), indexed=not known, names=names or ServerNames({}))
-        self.catalogue: Latest[Catalogue] = Latest(first.with_entries(self._entries, first.index)[0])
+        self.catalogue: Latest[Catalogue] = Latest(
+            first.with_entries(self._entries, first.index, compare_entries({}, self._entries))[0]
+        )
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
         self._memory = memory
@@ -179,7 +181,8 @@ class Registry(Actor[Message]):
         available = status is None or status.state is not State.FAILED
         self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
         if before is not None and before.available == available and unchanged(before.offer, offer):
-            self._save_again(server, offer)
+            if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new
+                self._save(server, offer)
             return
         self._entries[server] = Entry.make(server, kind, offer, available=available)
         self._save(server, offer)
@@ -189,11 +192,6 @@ class Registry(Actor[Message]):
         if offer.tools or not offer.partial:
             self._saved_at[server] = self._clock()
             self._memory.save_offer(server, offer)
-
-    def _save_again(self, server: str, offer: Offer) -> None:
-        """Nothing but the time of its reading is new: that is worth a write of the whole only now and then."""
-        if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:
-            self._save(server, offer)
 
     def _mark(self, server: str) -> None:
         self._dirty.add(server)

@@ -49,7 +49,7 @@ class Indexed(msgspec.Struct, frozen=True):
     index: Index
     entries: dict[str, Entry]
     removed: frozenset[str]
-    changes: dict[str, OfferChange] | None = None
+    changes: dict[str, OfferChange]
     tools_only: frozenset[str] = frozenset()
     versions: dict[str, int] = {}
 

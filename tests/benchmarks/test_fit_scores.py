@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
 
 from actors.search.ranking.certainty import MEANINGS, WORDS, Evidence
 from benchmarks.fit_scores import AWAY, Case, chance, costs, fitted
 
-START = np.array(msgspec.structs.astuple(WORDS))
+START = np.array(WORDS)
 
 
 def case(share: float, *, served: bool, kind: str = "a") -> Case:
@@ -19,7 +18,7 @@ def case(share: float, *, served: bool, kind: str = "a") -> Case:
 
 def test_evidence_has_a_value_for_each_weight_of_a_curve() -> None:
     values = case(0.5, served=True).readings[0]
-    assert len(values) == len(WORDS.__struct_fields__) == len(MEANINGS.__struct_fields__)
+    assert len(values) == len(WORDS._fields) == len(MEANINGS._fields)
 
 
 def test_what_matches_better_is_surer_after_the_fit() -> None:

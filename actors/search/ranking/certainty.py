@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from actors.search.documents.postings import Floats
@@ -18,7 +17,7 @@ from actors.search.documents.postings import Floats
 _TINY = 1e-6
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
+class Curve(NamedTuple):
     """The weights of a logistic function of the evidence."""
 
     at_zero: float
@@ -83,7 +82,7 @@ class Evidence:
         """Return what a curve weighs for one document, in the order of its weights."""
         terms = math.log(max(self.terms, 1))
         words = (1.0, math.sqrt(self.share), terms, self.unknown, float(self.elsewhere[number]))
-        return (*words, nearness.nearest, nearness.world, nearness.common)
+        return (*words, *nearness)
 
 
 def chances(values: Floats, evidence: Evidence) -> Floats:
@@ -106,8 +105,7 @@ def with_meanings(values: Floats, readings: Sequence[Evidence], nearness: Nearne
 
 
 def _logit(curve: Curve, evidence: tuple[float, ...]) -> float:
-    weights: tuple[float, ...] = msgspec.structs.astuple(curve)
-    return sum(weight * value for weight, value in zip(weights, evidence, strict=True))
+    return sum(weight * value for weight, value in zip(curve, evidence, strict=True))
 
 
 def decay(values: Floats) -> Floats:

@@ -17,7 +17,7 @@ from actors.catalogue.names.naming import resource_path, resource_uri, split_res
 from actors.catalogue.names.renames import MAX_COMPARED_BYTES, MAX_REMEMBERED, merge_renames
 from actors.catalogue.names.resolution import Resolved, Unknown
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
-from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.catalogue.snapshot import Catalogue, Entry, compare_entries, documents
 from actors.search.documents.index import Index
 from tests.fakes.pages import offer_of
 
@@ -247,7 +247,8 @@ def entry(server: str, *tools: str, available: bool = True, **lists: Any) -> Ent
 
 
 def with_(catalogue: Catalogue, *entries: Entry) -> Catalogue:
-    return catalogue.with_entries({one.server: one for one in entries}, catalogue.index)[0]
+    changed = {one.server: one for one in entries}
+    return catalogue.with_entries(changed, catalogue.index, compare_entries(catalogue.entries, changed))[0]
 
 
 def revisions(catalogue: Catalogue) -> tuple[int, int, int, int]:

@@ -379,7 +379,7 @@ async def test_an_index_of_an_entry_without_counts_does_not_lose_those_that_came
         await rig.tell(listed("s", offering("a")))
         catalogue = await rig.until(lambda seen: "s" in seen.entries and seen.entries["s"].offer.tokens_exact)
         uncounted = Entry.make("s", "stdio", offering("a", problems=("late",)))
-        await rig.tell(Indexed(catalogue.index, {"s": uncounted}, frozenset()))
+        await rig.tell(Indexed(catalogue.index, {"s": uncounted}, frozenset(), {}))
         seen = await rig.until(lambda seen: seen.entries["s"].offer.problems)
         assert seen.entries["s"].offer.token_counts == {"a": 5}
 
