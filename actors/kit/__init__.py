@@ -10,7 +10,6 @@ from actors.kit.fairness.quota import Quota as Quota
 from actors.kit.fairness.starts import Starts as Starts
 from actors.kit.mailbox import Address as Address
 from actors.kit.mailbox import Ask as Ask
-from actors.kit.mailbox import Envelope as Envelope
 from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
 from actors.kit.outbox import Mark as Mark

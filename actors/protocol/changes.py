@@ -37,11 +37,7 @@ UNSUBSCRIBE: Final = "resources/unsubscribe"
 OF_RESOURCES: Final = frozenset({SUBSCRIBE, UNSUBSCRIBE})
 """Requests of the legacy era; in the modern one `subscriptions/listen` is in their place."""
 CHANGES: Final = frozenset(
-    {
-        "notifications/tools/list_changed",
-        "notifications/resources/list_changed",
-        "notifications/prompts/list_changed",
-    }
+    {"notifications/tools/list_changed", "notifications/resources/list_changed", "notifications/prompts/list_changed"}
 )
 MAX_URI_CHARS: Final = 8192
 """Of a resource that clients are told of."""

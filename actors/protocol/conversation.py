@@ -96,8 +96,9 @@ class Conversation:
         """Begin a walk over all lists; `now` is in seconds of the clock that `on_page` is told, too."""
         capabilities = self.agreement.capabilities if self.agreement else msgspec.Raw(b"{}")
         self._listing = ListWalk(capabilities, self._limits, now)
-        for kind, params in self._listing.first():
-            self._ask_page(self._listing, kind, params)
+        for kind in METHODS:
+            if self._listing.waits_for(kind):
+                self._ask_page(self._listing, kind, None)
 
     def _ask_page(self, listing: ListWalk, kind: Kind, params: bytes | None) -> None:
         listing.expect(kind, self._out.ask(kind, METHODS[kind], params))

@@ -102,10 +102,6 @@ class ListWalk:
     def done(self) -> bool:
         return not self._open
 
-    def first(self) -> list[tuple[Kind, bytes | None]]:
-        """Return the first requests as (kind, params); all may be sent at once."""
-        return [(kind, None) for kind in METHODS if kind in self._open]
-
     def expect(self, kind: Kind, id_: bytes) -> None:
         """Note the id, as JSON text, under which the next page of a list was asked for."""
         self._ids[kind] = id_

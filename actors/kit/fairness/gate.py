@@ -12,6 +12,7 @@ from bisect import insort
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
+from operator import attrgetter
 
 import trio
 
@@ -88,7 +89,7 @@ class Gate:
 
     async def _queue(self, turn: Turn) -> None:
         turn.wait_at(self)
-        insort(self.waiting, turn, key=_number)
+        insort(self.waiting, turn, key=attrgetter("number"))
         self.grant()
         try:
             await turn.granted.wait()
@@ -111,7 +112,3 @@ class Gate:
         """Give one place to the first urgent waiter, or the first one, or back."""
         self.free += 1
         self.grant()
-
-
-def _number(turn: Turn) -> int:
-    return turn.number

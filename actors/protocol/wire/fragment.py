@@ -134,9 +134,7 @@ class _Outermost:
 class DecodedLine(msgspec.Struct, frozen=True):
     """A large line, decoded in a thread, so that it holds up nobody: its `envelope`, or the `members` of a batch.
 
-    `trouble`: why it cannot be used.
-
-    `too_heavy`: that is why. Then `fragment` is what is certain of it all the same.
+    `trouble`: why it cannot be used. `too_heavy`: that is why. Then `fragment` is what is certain of it all the same.
     """
 
     text: bytes

@@ -39,11 +39,7 @@ class Lists:
     """
 
     def __init__(
-        self,
-        server: str,
-        settings: ServerSettings,
-        known: Offer | None,
-        over_http: Callable[[], bool] = lambda: False,
+        self, server: str, settings: ServerSettings, known: Offer | None, over_http: Callable[[], bool]
     ) -> None:
         self._over_http = over_http
         self._know(known)

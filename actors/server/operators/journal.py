@@ -15,6 +15,7 @@ import heapq
 import re
 from collections import deque
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -181,7 +182,7 @@ class Journal:
 
     def last(self, count: int) -> list[KeptLine]:
         self.end_quiet_line()
-        return list(heapq.merge(self._output, self._notes, key=_number))[-count:] if count > 0 else []
+        return list(heapq.merge(self._output, self._notes, key=attrgetter("number")))[-count:] if count > 0 else []
 
     def after(self, number: int, limit: int) -> tuple[int, int, list[KeptLine]]:
         """Return (number to go on from, how many lines were missed, lines): what came after `number`, the newest first.
@@ -214,7 +215,3 @@ class Journal:
         if cut:  # it may end with the beginning of a secret
             text = text[: max(0, len(text) - self._mask.longest)]
         return visible(text[:limit] + "…" if cut or len(text) > limit else text)
-
-
-def _number(line: KeptLine) -> int:
-    return line.number
