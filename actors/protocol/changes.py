@@ -157,7 +157,7 @@ class ServerSubscription:
     def on_acknowledged(self, params: msgspec.Raw) -> Listening | None:
         """Take an acknowledgement; None if it is not about the subscription that is being opened."""
         said, tag = acknowledgement(params), self._opening
-        if tag is None or (said is not None and said.id not in (b"", self._out.id_of(tag))):
+        if tag is None or (said is not None and said.id not in (b"", self._out.peer.id_of(tag))):
             return None
         if self._open is not None:
             self._out.take_back(self._open, "another subscription has taken its place")
@@ -186,7 +186,7 @@ class ServerSubscription:
 
     def tag_of(self, id_: bytes) -> ListenTag | None:
         """Return which of the two requests has this id, as JSON text; None if neither has."""
-        return next((tag for tag in LISTENS if id_ and self._out.id_of(tag) == id_), None)
+        return next((tag for tag in LISTENS if id_ and self._out.peer.id_of(tag) == id_), None)
 
     def _ask(self) -> None:
         self._opening = LISTENS[1] if self._open == LISTENS[0] else LISTENS[0]

@@ -130,7 +130,7 @@ class Conversation:
 
     def ask_for_life(self, *, again: bool = True) -> bool:
         """Ask for any answer at all; not `again`: unless one is awaited. Return whether it was asked for."""
-        if asked := again or not self._out.is_open("life"):
+        if asked := again or not self._out.peer.id_of("life"):
             self._out.ask("life", "server/discover" if self.era == "modern" else "ping")
         return asked
 

@@ -60,7 +60,6 @@ class Outbound:
     def __init__(self, prefix: str, mirrors_of: MirrorsOf) -> None:
         self._mirrors_of = mirrors_of
         self.peer: Peer[Tag] = Peer(prefix)
-        self._ids: dict[Tag, bytes] = {}
         self.messages: list[Outgoing] = []
         self._modern = False
         self._version = ""
@@ -80,19 +79,18 @@ class Outbound:
         version = self._version
         self.messages.append(Outgoing(parts=(message,), method=method, id=id_, version=version, cancels=cancels))
 
-    def request(self, tag: Tag, method: str, params: bytes | None, version: str) -> None:
-        """Ask something as it is, in a revision that was not agreed on yet, or was."""
+    def request(self, tag: Tag, method: str, params: bytes | None, version: str) -> bytes:
+        """Ask something as it is, in a revision that was not agreed on yet, or was. Return the id."""
         id_, message = self.peer.request(tag, method, params)
-        self._ids[tag] = id_
         self.messages.append(Outgoing(parts=(message,), method=method, id=id_, version=version))
+        return id_
 
     def ask(self, tag: Tag, method: str, params: bytes | None = None) -> bytes:
         """Ask something of our own; `params` is a JSON object without `_meta`. Return the id."""
         members = params[1:-1] if params else b""
         meta = b'"_meta":{' + self._meta + b"}" if self._meta else b""
         body = b",".join(part for part in (members, meta) if part)
-        self.request(tag, method, b"{" + body + b"}" if body else None, self._version)
-        return self._ids[tag]
+        return self.request(tag, method, b"{" + body + b"}" if body else None, self._version)
 
     def call(self, call: int | Literal["task"], asked: ClientRequest) -> bytes:
         """Send a request of a client, or one about a task. Return the id."""
@@ -148,7 +146,7 @@ class Outbound:
         self._send_cancelled(id_, reason)
 
     def take_back(self, tag: Tag, reason: str) -> None:
-        id_ = self._ids.pop(tag)
+        id_ = self.peer.id_of(tag)
         self.peer.settle(id_)
         self._send_cancelled(id_, reason)
 
@@ -156,13 +154,5 @@ class Outbound:
         params = b'{"requestId":' + id_ + b',"reason":' + jsonrpc.encode(reason) + b"}"
         self.write(jsonrpc.notification(CANCELLED, params), method=CANCELLED, cancels=id_)
 
-    def id_of(self, tag: Tag) -> bytes:
-        return self._ids.get(tag, b"")
-
-    def is_open(self, tag: Tag) -> bool:
-        return self.peer.expects(self.id_of(tag))
-
     def forget(self, tag: Tag) -> None:
-        id_ = self._ids.pop(tag, None)
-        if id_ is not None:
-            self.peer.settle(id_)
+        self.peer.settle(self.peer.id_of(tag))

@@ -97,8 +97,9 @@ class Peer(Generic[T]):
         id_ = self.expect(tag)
         return id_, jsonrpc.request(id_, method, params)
 
-    def expects(self, id_: bytes) -> bool:
-        return id_ in self._pending
+    def id_of(self, tag: T) -> bytes:
+        """Return the id of the request that was made first of those with this tag, and is pending; empty if none is."""
+        return next((id_ for id_, each in self._pending.items() if each == tag), b"")
 
     def leave(self, id_: bytes) -> None:
         """Drop a request, but take its answer, which is a stray, with its tag all the same."""
