@@ -21,17 +21,9 @@ LIST_LIMITS = ListLimits()
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Deadlines in seconds and bounds of one server. `idle_timeout_s` 0 means never.
+    """Deadlines in seconds and bounds of one server, each as `docs/configuration.md` has it.
 
-    `unresponsive_s`: a server that said nothing during a whole call is asked for a sign of life, and replaced if none
-    comes within this time. `probe_interval_s`: lists that look wrong are left alone for so long.
-    `catalogue_max_age_s`: how old lists may grow; 0 means that age does not matter. A server that says for how long its
-    lists are good is believed down to `catalogue_min_age_s`. `refresh_asleep`: it is woken when its lists are old.
-    `call_max_s`: the longest that a call may take whose server tells of progress, or asks its client something, which
-    may take `question_timeout_s`; then the server gets `question_fallback`. `terms`: what it is told of clients.
-    `installer`: what starts the server may install it first. Such a start may take up to `install_timeout_s`, if it is
-    never quiet (does nothing that can be seen) for `install_quiet_s`; when it is ended all the same, it has
-    `install_grace_s` after SIGTERM.
+    `installer`: what starts the server may install it first. `terms`: what it is told of clients.
     """
 
     installer: Installer | None = None
