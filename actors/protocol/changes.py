@@ -167,7 +167,9 @@ class ServerSubscription:
             if not wish.wanted or (said is not None and wish.uri in said.uris):
                 answers.append(Answered(call, _DONE))
             else:
-                answers.append(self._refuse(call, wish, _UNREADABLE if said is None else _NOT_HONOURED))
+                self._forget(wish)
+                why = _UNREADABLE if said is None else _NOT_HONOURED
+                answers.append(Refused(call, jsonrpc.ErrorObject(codes.INVALID_PARAMS, why)))
         self._go_on()
         return Listening(said is None or said.lists or bool(said.uris), tuple(answers))
 
@@ -198,10 +200,6 @@ class ServerSubscription:
         self._waiting, self._later = self._later, {}
         if self._waiting:
             self._ask()
-
-    def _refuse(self, call: int, wish: Wish, why: str) -> Refused[int]:
-        self._forget(wish)
-        return Refused(call, jsonrpc.ErrorObject(codes.INVALID_PARAMS, why))
 
     def _fail(self, call: int, wish: Wish, end: End | None) -> CallLost | Refused[int]:
         self._forget(wish)

@@ -140,7 +140,9 @@ class ListWalk:
             self._circular.add(kind)
         late = more and now - self._begun > self._limits.max_s
         if page.cut or late:
-            self._cut(kind, page.cut or f"{self._limits.max_s:g} s")
+            self._missing.add(kind)
+            reached = page.cut or f"{self._limits.max_s:g} s"
+            self._problems.append(f"{METHODS[kind]}: cut at {reached}; the server has more")
         elif more:
             return kind, jsonrpc.encode({"cursor": page.cursor})
         self._open.discard(kind)
@@ -167,10 +169,6 @@ class ListWalk:
         return Listed(
             missing=frozenset(self._missing), circular=frozenset(self._circular), problems=tuple(self._problems)
         )
-
-    def _cut(self, kind: Kind, reached: str) -> None:
-        self._missing.add(kind)
-        self._problems.append(f"{METHODS[kind]}: cut at {reached}; the server has more")
 
 
 def capability_names(capabilities: msgspec.Raw) -> frozenset[str]:

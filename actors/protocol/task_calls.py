@@ -112,7 +112,9 @@ class TaskCalls:
         if drives:
             begun.driven = DrivenTask(call, self._era, partial(self._send, call))
         elif asked.method == RESULT:
-            self._wait(call, asked.name)
+            self._waiting[asked.name] = call
+            if (known := self._open.get(asked.name)) is not None and known.token:
+                self._exchanges.also(call, known.id, known.token)
 
     def _send(self, call: int, method: str, more: bytes) -> None:
         about = self._calls[call]
@@ -123,11 +125,6 @@ class TaskCalls:
         members = b'"taskId":' + encode(task) + (b"," if more else b"") + more
         asking = Interest(capabilities=interest.capabilities)
         return ClientRequest(method=method, members=members, interest=asking, name=task)
-
-    def _wait(self, call: int, task: str) -> None:
-        self._waiting[task] = call
-        if (known := self._open.get(task)) is not None and known.token:
-            self._exchanges.also(call, known.id, known.token)
 
     # Answers --------------------------------------------------------------------------------------------------------
 

@@ -148,7 +148,9 @@ class Negotiation:
         return self._on_initialize_result(result) if initializing else self._on_discover_result(result)
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
-        supported = _versions_in(error) if error.code == UNSUPPORTED_VERSION else None
+        supported = None
+        if error.code == UNSUPPORTED_VERSION:
+            supported = json.read_or(_versions, json.at(error.data, "supported"), [])
         if self._phase is _Phase.INITIALIZING:
             return self._on_initialize_error(error, supported)
         if supported is None:
@@ -239,7 +241,3 @@ def _own(part: msgspec.Raw) -> msgspec.Raw:
 
 def _newest(ours: tuple[str, ...], theirs: list[str]) -> str | None:
     return next((version for version in reversed(ours) if version in theirs), None)
-
-
-def _versions_in(error: jsonrpc.ErrorObject) -> list[str]:
-    return json.read_or(_versions, json.at(error.data, "supported"), [])

@@ -175,15 +175,11 @@ def _field(name: str, raw: msgspec.Raw, required: bool) -> FormField:
         description=given.description[:MAX_MESSAGE_CHARS],
         format=given.format,
         required=required,
-        default=_default(given),
+        default=json.read(json.VALUE, given.default) if len(given.default) <= MAX_DEFAULT_BYTES else None,
         choices=_choices(given),
         least=least,
         most=most,
     )
-
-
-def _default(given: _Property) -> Any:
-    return json.read(json.VALUE, given.default) if len(given.default) <= MAX_DEFAULT_BYTES else None
 
 
 def _is_secret(name: str, given: _Property) -> bool:

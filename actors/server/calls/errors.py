@@ -66,16 +66,11 @@ def too_large_error(server: str, size: int, limit: int) -> CallTooLarge:
     return CallTooLarge(text, server=server)
 
 
-def _unresumable(server: str) -> MalformedRequest:
-    """Return the error for a request that goes on with one that its server, a legacy one, cannot have begun."""
-    text = f"requestState: not one that was given here for server {server!r}; make the request anew"
-    return MalformedRequest(text, server=server)
-
-
 def wrong_run_error(message: CallServer, era: Era, run: str) -> SupervisorError | None:
     """Return why an incarnation cannot know what a request is about; None if it can."""
-    if message.resumes and era == "legacy":
-        return _unresumable(message.server)
+    if message.resumes and era == "legacy":  # it cannot have begun what this goes on with
+        text = f"requestState: not one that was given here for server {message.server!r}; make the request anew"
+        return MalformedRequest(text, server=message.server)
     return lost_task_error(message.server) if message.run and message.run != run else None
 
 

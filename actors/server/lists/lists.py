@@ -113,9 +113,9 @@ class Lists:
             self._empty_since = None
         elif self._empty_since is None:
             self._empty_since = now
-        if self.known is not None and self._empty_since is not None and not self._believed(now):
-            patience = f"{self._settings.probe_interval_s:g} s"
-            kept = f"its list of tools was empty; those known before stay until it was empty for {patience}"
+        patience_s = self._settings.probe_interval_s
+        if self.known is not None and self._empty_since is not None and now - self._empty_since < patience_s:
+            kept = f"its list of tools was empty; those known before stay until it was empty for {patience_s:g} s"
             offer = replace(offer, tools=self.known.tools, problems=(*offer.problems, kept))
         else:
             self._empty_since = None
@@ -141,9 +141,6 @@ class Lists:
         if not good_for_s or not self._settings.catalogue_max_age_s:
             return math.inf
         return now + max(good_for_s, self._settings.catalogue_min_age_s) * self._jitter
-
-    def _believed(self, now: float) -> bool:
-        return self._empty_since is not None and now - self._empty_since >= self._settings.probe_interval_s
 
 
 def _without(offer: Offer, left_out: Mapping[str, str]) -> Offer:
