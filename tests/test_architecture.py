@@ -181,7 +181,7 @@ TRANSITIVE = {
         "werkzeug",
     ): "Quart raises werkzeug's HTTPException and has no name of its own for it",
     ("supervisor.front.pages.requests", "werkzeug"): "what Quart reads forms with, in a thread here",
-    ("supervisor.front.pages.question_html", "jinja2"): "the engine of templates that Quart stands on",
+    ("supervisor.front.pages.questions", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.oauth.issuers.issuer", "joserfc"): "authlib takes keys of the library for JOSE that it stands on",
     ("actors.transport.http.client.client", "h11"): "the events that its connections count",
     (

@@ -3,15 +3,20 @@
 - A question is found by its id, which nobody can guess, and answered once.
 - A page of a foreign origin cannot answer: a browser sends `Origin` with every POST, and the guard refuses it.
 - What is typed goes to the server that asked. It is neither logged nor kept.
+- What a server wrote is text here, never markup: the templates escape all of it, and the pages load and run nothing.
+- What was typed is shown again only if something in the form was wrong, and never a secret.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from importlib.resources import files
 from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
+import jinja2
 import msgspec
 import trio
 from quart import Response, abort, request
@@ -20,15 +25,34 @@ from quart_trio import QuartTrio
 from actors.errors import InvalidArguments
 from actors.protocol.asking.forms import Form, FormField
 from actors.protocol.wire import json
-from supervisor.front.pages import question_html
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.requests import Unreadable, read_form
 from supervisor.host.loop.workbench import beside
+from supervisor.metatools.texts import clean
 from supervisor.service.asking.elicitations import PAGES, Action, Elicitation
 
 API: Final = "/api/questions"
 GONE: Final = "Nobody waits for this answer any more: it was given, its time is over, or its call has ended."
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    # With `no-referrer` a browser says `Origin: null` of a form, even to the page's own origin (Fetch standard, "append
+    # a request Origin header"), and the guard would refuse it.
+    "Referrer-Policy": "same-origin",
+}
+_PREFIX: Final = "field."
+"""Of the names of inputs, so that none is that of a button."""
+_FORMATS: Final = {"email": "email", "uri": "url", "date": "date"}
+"""The type of an input for a format of JSON Schema. There is none for `date-time`: a `datetime-local` has no zone."""
+
+_TEMPLATES: Final = {
+    name: files(__package__).joinpath(f"{name}.html").read_text(encoding="utf-8")
+    for name in ("page", "word", "overview", "question")
+}
+"""Read at the start: later there may be no descriptor for it."""
 
 
 class PersonsAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,13 +103,13 @@ class QuestionPages:
 
     async def overview(self) -> Response:
         waiting = [(each, f"{PAGES}/{each.id}") for each in self._elicitations.of(self._view.principal)]
-        return _html(question_html.overview(waiting, trio.current_time()))
+        return _html(_overview_page(waiting, trio.current_time()))
 
     async def question(self, question: str) -> Response:
         elicitation = self._find(question)
         if elicitation is None:
             return _word("No question", GONE, 404)
-        return _html(question_html.question(elicitation, _left_s(elicitation), {}, {}))
+        return _html(_question_page(elicitation, _left_s(elicitation), {}, {}))
 
     async def answer_form(self, question: str) -> Response:
         body = await request.body
@@ -104,7 +128,7 @@ class QuestionPages:
             self._elicitations.answer(elicitation, action, content)
         except InvalidArguments as error:
             wrong: dict[str, str] = dict(error.details or {}).get("fields", {})
-            return _html(question_html.question(elicitation, _left_s(elicitation), content, wrong), 400)
+            return _html(_question_page(elicitation, _left_s(elicitation), content, wrong), 400)
         text = "The server has your answer" if action == "accept" else "The server was told that you said no"
         return _word("Thank you", f"{text}. You can close this window.")
 
@@ -139,7 +163,7 @@ def _read(body: str | bytes) -> PersonsAnswer:
 def _content(form: Form, typed: Mapping[str, list[str]], files: Mapping[str, str]) -> dict[str, Any]:
     content: dict[str, Any] = {}
     for field in form.fields:
-        name = question_html.PREFIX + _as_sent(field.name)
+        name = _PREFIX + _as_sent(field.name)
         if field.kind == "file":
             if files.get(name):
                 content[field.name] = files[name]
@@ -165,8 +189,64 @@ def _left_s(elicitation: Elicitation) -> float:
 
 
 def _word(title: str, text: str, status: int = 200) -> Response:
-    return _html(question_html.word(title, text), status)
+    return _html(_word_page(title, text), status)
 
 
 def _html(body: str, status: int = 200) -> Response:
-    return Response(body, status=status, content_type="text/html; charset=utf-8", headers=question_html.HEADERS)
+    return Response(body, status=status, content_type="text/html; charset=utf-8", headers=_HEADERS)
+
+
+def _word_page(title: str, text: str) -> str:
+    return _templates().get_template("word").render(title=title, text=text)
+
+
+def _overview_page(waiting: Sequence[tuple[Elicitation, str]], now: float) -> str:
+    return _templates().get_template("overview").render(title="Questions", waiting=waiting, now=now)
+
+
+def _question_page(asked: Elicitation, left_s: float, content: Mapping[str, Any], wrong: Mapping[str, str]) -> str:
+    about = {"asked": asked, "left_s": left_s, "content": content, "wrong": wrong, "prefix": _PREFIX}
+    return _templates().get_template("question").render(title="A question", **about)
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    made = jinja2.Environment(autoescape=True, loader=jinja2.DictLoader(_TEMPLATES), undefined=jinja2.StrictUndefined)
+    made.filters |= {
+        "clean": clean,
+        "choices": _choices,
+        "chosen": _selection,
+        "host": _host,
+        "input": _input,
+        "text": _text,
+    }
+    return made
+
+
+def _choices(field: FormField) -> list[tuple[str, str]]:
+    if field.kind == "boolean":
+        return [("true", "yes"), ("false", "no")]
+    return [(choice.const, clean(choice.title or choice.const)) for choice in field.choices]
+
+
+def _selection(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _host(url: str) -> str:
+    """Return where an address leads, in letters that cannot be taken for others."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return quote(host)
+
+
+def _input(field: FormField) -> str:
+    return "number" if field.kind in ("number", "integer") else _FORMATS.get(field.format, "text")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else encode(value).decode()
