@@ -25,6 +25,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers import shown_call
+from supervisor.servers.deployment import CallRules
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, Parked, Parking
 from supervisor.service.asking.rounds import Rounds
@@ -59,37 +60,30 @@ class Confirmations:
         if len(self._passed) < MAX_PASSED:
             self._passed[_key(exchange, digest, state)] = now + for_s
 
-    def knows(self, exchange: Exchange, digest: bytes, state: msgspec.Raw) -> bool:
-        """Say whether a request is one of those; then it is none of them any more: one yes runs a tool once."""
-        return self._passed.pop(_key(exchange, digest, state), 0.0) > trio.current_time()
-
     async def ask(
-        self,
-        exchange: Exchange,
-        message: CallServer,
-        digest: bytes,
-        timeout_s: float,
-        *,
-        by_result: bool,
-        everyone: bool,
+        self, exchange: Exchange, message: CallServer, digest: bytes, rules: CallRules, *, by_result: bool
     ) -> None:
         """Return once the user of a client says yes. `by_result`: it may be told what to do by a result.
 
-        Unless `everyone` may be asked so, a yes of its model is none: a person has to say it, on a page. Raises
-        `Declined` for anything else, `CannotAsk` for a client that cannot be asked, `InvalidArguments` for a call that
-        cannot be shown, and `InputNeeded` or `AskedByResult` for a client that is to make its request again.
+        A confirmed call that is made again is known once: one yes runs a tool once. Unless the server may ask everyone,
+        a yes of a model is none: a person has to say it, on a page. Raises `Declined` for anything else, `CannotAsk`
+        for a client that cannot be asked, `InvalidArguments` for a call that cannot be shown, and `InputNeeded` or
+        `AskedByResult` for a client that is to make its request again.
         """
+        retry = exchange.retry
+        if retry is not None and self._passed.pop(_key(exchange, digest, retry.state), 0.0) > trio.current_time():
+            return
         question = await self._bench.run(len(message.members) // _SHOWN_COST, _question, message)
         lacks = exchange.lacks(question)
         if lacks and not by_result and not exchange.reaches_people(question):
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
             raise CannotAsk(text, server=message.server)
         if not by_result if lacks else exchange.client.era == "legacy":
-            check(await _ask_client(exchange, question, timeout_s), message)
+            check(await _ask_client(exchange, question, rules.question_timeout_s), message)
             return
         rounds = Rounds(exchange, by_result=bool(lacks))
-        rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not everyone)
-        expires = trio.current_time() + timeout_s + GRACE_S
+        rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not rules.asks_everyone)
+        expires = trio.current_time() + rules.question_timeout_s + GRACE_S
         parked = Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True)
         raise self._parking.park_and_ask(parked, message.server, by_result=rounds.by_result)
 

@@ -28,7 +28,7 @@ from actors.protocol.asking.visits import requests_in
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
-from supervisor.servers.deployment import CallRules, Deployment
+from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.allowance import Allowances, CallAllowance
 from supervisor.service.asking.confirmations import Confirmations
 from supervisor.service.asking.exchange import OVER, Exchange
@@ -80,7 +80,8 @@ class RoundTrips:
             self._confirmations.go_on(exchange, message, parked, answers)
         rules = self._deployment.value.rules_of(message.server)
         if parked is None and message.method == "tools/call" and rules.confirms(message.name):
-            await self._confirm(exchange, message, rules, by_result=by_result)
+            digest = await self._digest(message)
+            await self._confirmations.ask(exchange, message, digest, rules, by_result=by_result)
         exchange.allowance = CallAllowance(self._allowances, message.server)
         by_result = by_result and rules.asks_everyone
         if by_result or exchange.client.era == "modern":
@@ -90,14 +91,6 @@ class RoundTrips:
             return await self._begin(exchange, message, by_result=by_result)
         result = await self._router.ask(message)
         return await self._complete_by_requests(exchange, message, result) if result.era == "modern" else result
-
-    async def _confirm(self, exchange: Exchange, message: CallServer, rules: CallRules, *, by_result: bool) -> None:
-        retry, digest = exchange.retry, await self._digest(message)
-        if retry is not None and self._confirmations.knows(exchange, digest, retry.state):
-            return
-        timeout_s, everyone = rules.question_timeout_s, rules.asks_everyone
-        ask = self._confirmations.ask
-        await ask(exchange, message, digest, timeout_s, by_result=by_result, everyone=everyone)
 
     async def _take_parked(
         self, exchange: Exchange, message: CallServer, retry: Retry, *, by_result: bool

@@ -33,17 +33,15 @@ from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.gateway import ServiceParts
 from supervisor.service.lookup.lookup import refuse_barred
 from supervisor.service.port import Revisions
-from supervisor.service.request import Parts, is_method, parts_of, unknown_method
+from supervisor.service.request import PARAMS_COST, Parts, is_method, parts_of, unknown_method
 
 CACHED: Final = frozenset({*LISTED_BY, "resources/read"})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
 NOT_PASSED: Final = frozenset({"logging/setLevel", "tasks/list", *OF_RESOURCES})
 """What needs more than one request and its answer: a session of the client, with which the server has none. Tasks of
 all clients would be among those that are listed."""
-_PARTS_COST: Final = 64
-"""So many bytes of params cost as much as one that a model wrote."""
 _LIST_COST: Final = 16
-"""So many bytes of a list do."""
+"""So many bytes of a list cost as much as one that a model wrote."""
 
 
 class OneServer:
@@ -120,7 +118,7 @@ class OneServer:
 
     async def _passed_on(self, exchange: Exchange) -> bytes:
         since, params, method = trio.current_time(), exchange.params, exchange.method
-        parts = await self._parts.bench.run(len(params) // _PARTS_COST, parts_of, method, params, exchange.retry)
+        parts = await self._parts.bench.run(len(params) // PARAMS_COST, parts_of, method, params, exchange.retry)
         if method != "tools/call":
             return await self._ask(exchange, parts, since)
         return await run_shown(self._parts.deployment.value, exchange, partial(self._call, exchange, parts, since))
