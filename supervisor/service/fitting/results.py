@@ -131,7 +131,7 @@ def _fit_value(members: Members, version: str, *, wrapped: bool) -> Members:
 
 
 def _with_text(members: Members, value: msgspec.Raw) -> Members:
-    """Return the members of a result with a value as a text, unless it has a text, or no list of"""
+    """Return the members of a result with a value as a text, unless it has a text, or no list of blocks."""
     if (listed := json.read_or(json.ELEMENTS, members.get("content", b"[]"), None)) is None:
         return members
     if any(kind_of(block) == "text" for block in listed):
