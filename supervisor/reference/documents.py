@@ -1,8 +1,7 @@
 """The parts of the documentation that are made from the code: configuration, commands, lifecycle, errors.
 
-`python -m supervisor.reference.documents` says which files differ (exit code 1), `--write` rewrites them; run it in the
-root of a checkout. A test compares. A generated part stands between
-`<!-- generated: NAME -->` and `<!-- end: NAME -->`.
+`python -m supervisor.reference.documents` writes them, in the root of a checkout; a test compares. A generated part
+stands between `<!-- generated: NAME -->` and `<!-- end: NAME -->`.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ from actors import errors
 from actors.life.diagram import mermaid
 from supervisor.cli import cli
 from supervisor.reference.configuration import blocks, table
-
-USAGE = "usage: python -m supervisor.reference.documents [--write]\n"
 
 
 def parts() -> dict[str, dict[str, str]]:
@@ -80,23 +77,16 @@ def error_table() -> str:
     return table(("error", "code", "HTTP status", "`data.type`", "retry", "meaning"), rows)
 
 
-def main(arguments: list[str]) -> int:
-    """Compare or write the files below the working directory; return the exit code."""
-    if arguments not in ([], ["--write"]):
-        sys.stderr.write(USAGE)
-        return 64
-    different = []
+def main() -> None:
+    """Rewrite the files below the working directory, and say which were different."""
     for name, generated in parts().items():
         file = Path(name)
         before = file.read_text(encoding="utf-8")
         after = rewrite(before, generated)
         if after != before:
-            different.append(name)
-            if arguments:
-                file.write_text(after, encoding="utf-8")
-    sys.stdout.writelines(f"{'wrote' if arguments else 'differs'}: {name}\n" for name in different)
-    return 0 if arguments or not different else 1
+            file.write_text(after, encoding="utf-8")
+            sys.stdout.write(f"wrote: {name}\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()
