@@ -140,7 +140,7 @@ class Daemon:
                 await self._open_accounts(core, deployment, store, servers)
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
-                core.start_soon(Capacity(servers.directory, self.conditions, deployment).run)
+                core.start_soon(Capacity(servers.directory, servers.statuses, self.conditions, deployment).run)
                 front = await self._front(core, deployment, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))

@@ -16,11 +16,12 @@ from actors.errors import SupervisorError
 from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
 from actors.life.states import State
-from actors.messages import ReadServer, ServerStatus, SleepServer
+from actors.messages import ServerStatus, SleepServer
 from actors.principal import LOCAL
 from actors.server import ServerMessage
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT, free
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.statuses import Statuses
 
 LOOK_S = 0.05
 """The pause between two looks while there is no room."""
@@ -35,11 +36,13 @@ class Capacity:
     def __init__(
         self,
         directory: Directory[ServerMessage],
+        statuses: Statuses,
         conditions: Conditions,
         deployment: Latest[Deployment],
         free: Callable[[], int] = free,
     ) -> None:
         self._directory = directory
+        self._statuses = statuses
         self._conditions = conditions
         self._deployment = deployment
         self._free = free
@@ -47,27 +50,16 @@ class Capacity:
     async def run(self) -> None:
         while True:
             await self._conditions.present(WHAT)
-            before = await self._calls()
+            before = self._idle()
             await trio.sleep(LOOK_S)
             missing = SPAWN - self._free()
             if missing > 0:
                 await self._put_to_sleep(before, missing // RUNNING + 1 + AHEAD)
 
-    async def _calls(self) -> dict[str, ServerStatus]:
+    def _idle(self) -> dict[str, ServerStatus]:
         """Return the servers that run, do nothing, and may sleep."""
-        idle: dict[str, ServerStatus] = {}
-        with trio.move_on_after(ASK_S):
-            for name in self._directory.names():
-                address = self._directory.find(name)
-                if address is None or self._kept(name):
-                    continue
-                try:
-                    status = await address.ask(ReadServer())
-                except SupervisorError:
-                    continue
-                if status.state is State.READY and not (status.in_flight or status.waiting or status.tasks):
-                    idle[name] = status
-        return idle
+        live = filter(None, (self._statuses.of(name, {}) for name in self._statuses.names({})))
+        return {status.server: status for status in live if _is_idle(status) and not self._kept(status.server)}
 
     def _kept(self, name: str) -> bool:
         server = self._deployment.value.servers.get(name)
@@ -75,8 +67,7 @@ class Capacity:
 
     async def _put_to_sleep(self, before: Mapping[str, ServerStatus], count: int) -> None:
         """Put so many idle servers to sleep, those first that are ready longest, if they had no call since `before`."""
-        now = await self._calls()
-        idle = [s for name, s in now.items() if name in before and before[name].calls == s.calls]
+        idle = [s for name, s in self._idle().items() if name in before and before[name].calls == s.calls]
         async with trio.open_nursery() as nursery:
             for status in sorted(idle, key=lambda status: status.since)[:count]:
                 nursery.start_soon(self._sleep, status.server)
@@ -86,3 +77,7 @@ class Capacity:
         if address is not None:
             with trio.move_on_after(ASK_S), suppress(SupervisorError):
                 await address.ask(SleepServer(server=name, principal=LOCAL))
+
+
+def _is_idle(status: ServerStatus) -> bool:
+    return status.state is State.READY and not (status.in_flight or status.waiting or status.tasks)

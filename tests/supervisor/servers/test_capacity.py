@@ -13,11 +13,12 @@ from trio.testing import MockClock
 from actors.kit import Actor, Conditions, Reply
 from actors.kit.directory import Directory
 from actors.life.states import State
-from actors.messages import ReadServer, ServerStatus, SleepServer
+from actors.messages import ServerStatus, SleepServer
 from actors.server import ServerMessage
 from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT
 from supervisor.config import ServerConfig
 from supervisor.servers.capacity import Capacity
+from supervisor.servers.statuses import Statuses
 from tests.fakes.deployments import deployment
 
 
@@ -28,11 +29,13 @@ class Server(Actor[ServerMessage]):
         super().__init__(8)
         self.status = status
 
+    def read(self, stderr: bool) -> ServerStatus:
+        del stderr
+        return self.status
+
     def handle(self, message: ServerMessage, reply: Reply[Any] | None) -> None:
         assert reply is not None
         match message:
-            case ReadServer():
-                reply.answer(self.status)
             case SleepServer():
                 self.status = msgspec.structs.replace(self.status, state=State.DORMANT)
                 reply.answer(None)
@@ -46,7 +49,7 @@ def server(name: str, since: float = 0.0, **more: Any) -> Server:
 @asynccontextmanager
 async def running(*servers: Server, free: int, kept: tuple[str, ...] = ()) -> AsyncIterator[Conditions]:
     directory: Directory[ServerMessage] = Directory()
-    conditions = Conditions()
+    statuses, conditions = Statuses(), Conditions()
     names = [each.status.server for each in servers]
     entries = deployment(*(ServerConfig(name=name, idle_timeout_s=0.0 if name in kept else 9.0) for name in names))
 
@@ -58,7 +61,8 @@ async def running(*servers: Server, free: int, kept: tuple[str, ...] = ()) -> As
             for each in servers:
                 await nursery.start(each.run)
                 stack.enter_context(directory.register(each.status.server, each.address))
-            nursery.start_soon(Capacity(directory, conditions, entries, free_now).run)
+                stack.enter_context(statuses.register(each.status.server, each.read))
+            nursery.start_soon(Capacity(directory, statuses, conditions, entries, free_now).run)
             yield conditions
             nursery.cancel_scope.cancel()
 
