@@ -268,12 +268,10 @@ class Servers:
     async def stop(self) -> None:
         async with trio.open_nursery() as nursery:
             for name in self.directory.names():
-                nursery.start_soon(self._stop, name)
+                if (address := self.directory.find(name)) is not None:
+                    nursery.start_soon(self._stop, name, address)
 
-    async def _stop(self, name: str) -> None:
-        address = self.directory.find(name)
-        if address is None:
-            return
+    async def _stop(self, name: str, address: Address[ServerMessage]) -> None:
         try:
             await address.ask_in_turn(StopServer())
         except SupervisorError as error:

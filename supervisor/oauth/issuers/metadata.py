@@ -62,11 +62,7 @@ def _challenge(text: str, at: int) -> Challenge:
         value = part["plain"] if quoted is None else _ESCAPED.sub(r"\1", quoted)
         parameters.setdefault(part["name"].lower(), value)
         at = part.end()
-    return Challenge(
-        resource_metadata=parameters.get("resource_metadata", ""),
-        scope=words_of(parameters.get("scope", "")),
-        error=parameters.get("error", ""),
-    )
+    return msgspec.convert({**parameters, "scope": words_of(parameters.get("scope", ""))}, Challenge)
 
 
 def words_of(scope: str) -> tuple[str, ...]:
