@@ -1,16 +1,26 @@
-"""What changed between two discoveries of one server, by name and by field."""
+"""What changed between two discoveries of one server, by name and by field. Pure.
+
+That a tool has another name now is told by its definition alone, as a guess would be worse than nothing: one tool that
+went and one that came have it, and it says something (a description or parameters). More than `MAX_COMPARED_BYTES` of
+definitions that came or went at once are not compared: that takes its time on the loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.names.renames import find_renames
-from actors.catalogue.offer import Item, Offer, key_of
+from actors.catalogue.offer import Item, Offer, Tool, key_of
 
 FIELDS = ("title", "description", "input_schema", "annotations", "meta", "uri", "mime_type")
+MAX_COMPARED_BYTES = 1024 * 1024
+MAX_REMEMBERED = 200
+"""Of one server; the newest stay."""
+
+_Telling = tuple[str, str, bytes]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,3 +86,43 @@ def _compare(before: Sequence[Item], after: Sequence[Item]) -> Change:
 def _fields(before: Item, after: Item) -> tuple[str, ...]:
     changed = [field for field in FIELDS if hasattr(after, field) and getattr(before, field) != getattr(after, field)]
     return tuple(changed) or ("definition",)
+
+
+def find_renames(before: Iterable[Tool], after: Iterable[Tool]) -> dict[str, str]:
+    """Return the new name of each tool of `before` that has another one now, by its old name, in sorted order."""
+    old, new = {tool.name: tool for tool in before}, {tool.name: tool for tool in after}
+    gone = [old[name] for name in old.keys() - new.keys()]
+    came = [new[name] for name in new.keys() - old.keys()]
+    if not gone or not came or sum(len(tool.definition) for tool in (*gone, *came)) > MAX_COMPARED_BYTES:
+        return {}
+    left, arrived = _by_definition(gone), _by_definition(came)
+    pairs = ((left[key], arrived[key]) for key in left.keys() & arrived.keys())
+    return dict(
+        sorted(
+            (was[0].name, now[0].name)
+            for was, now in pairs
+            if len(was) == len(now) == 1 and _without_name(was[0]) == _without_name(now[0])
+        )
+    )
+
+
+def merge_renames(known: Mapping[str, str], fresh: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return present names by old ones; who has its old name back, or is not among all `names`, is forgotten."""
+    present = frozenset(names)
+    all_ = {**{old: fresh.get(new, new) for old, new in known.items()}, **fresh}
+    valid = [(old, new) for old, new in all_.items() if new in present and old not in present]
+    return dict(valid[-MAX_REMEMBERED:])
+
+
+def _by_definition(tools: Iterable[Tool]) -> dict[_Telling, list[Tool]]:
+    alike: dict[_Telling, list[Tool]] = defaultdict(list)
+    for tool in tools:
+        if tool.description or tool.parameters:
+            alike[tool.title, tool.description, bytes(tool.input_schema)].append(tool)
+    return alike
+
+
+def _without_name(tool: Tool) -> dict[str, object]:
+    definition: dict[str, object] = msgspec.json.decode(tool.definition)
+    definition.pop("name", None)
+    return definition

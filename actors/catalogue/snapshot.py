@@ -11,10 +11,9 @@ from functools import cached_property
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from actors.catalogue.diff import OfferChange, Revisions, compare
+from actors.catalogue.diff import OfferChange, Revisions, compare, find_renames, merge_renames
 from actors.catalogue.names.naming import namespaced_name, resource_path, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
-from actors.catalogue.names.renames import find_renames, merge_renames
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool
 from actors.principal import Principal

@@ -82,19 +82,12 @@ class Postings:
         new_keys = _keys(new.terms, new.documents)
         order = np.argsort(new_keys)
         at = np.searchsorted(_keys(terms, documents), new_keys[order])
-        return _pack(
-            np.insert(terms, at, new.terms[order]),
-            np.insert(documents, at, new.documents[order]),
-            np.insert(weights, at, new.weights[order]),
-            term_count,
-        )
+        merged = np.insert(terms, at, new.terms[order])
+        starts = np.zeros(term_count + 1, np.int64)
+        np.cumsum(np.bincount(merged, minlength=term_count), out=starts[1:])
+        documents = np.insert(documents, at, new.documents[order])
+        return Postings(starts, documents, np.insert(weights, at, new.weights[order]))
 
 
 def _keys(terms: Ints, documents: Ints) -> npt.NDArray[np.int64]:
     return (terms.astype(np.int64) << _SHIFT) | documents
-
-
-def _pack(terms: Ints, documents: Ints, weights: Floats, term_count: int) -> Postings:
-    starts = np.zeros(term_count + 1, np.int64)
-    np.cumsum(np.bincount(terms, minlength=term_count), out=starts[1:])
-    return Postings(starts, documents, weights)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -84,18 +84,18 @@ def analyse(server: str, documents: Sequence[Document]) -> Segment:
         names=analysis.names.triples(),
         known=frozenset(map(sys.intern, analysis.known)),
         server_words=frozenset(map(stem, analysis.server_words)),
-        by_name=_numbers_by(ordered, lambda document: document.name),
-        by_path=_numbers_by(ordered, lambda document: server + document.name),
+        by_name=_numbers_by(document.name for document in ordered),
+        by_path=_numbers_by(server + document.name for document in ordered),
         prints=prints_of(ordered),
         meanings=np.zeros((len(ordered), 0), np.int8),
         embedder="",
     )
 
 
-def _numbers_by(documents: Iterable[Document], text: Callable[[Document], str]) -> dict[str, tuple[int, ...]]:
+def _numbers_by(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
     out: dict[str, tuple[int, ...]] = {}
-    for number, document in enumerate(documents):
-        key = squash(text(document)[:_MAX_NAME_CHARS])
+    for number, text in enumerate(texts):
+        key = squash(text[:_MAX_NAME_CHARS])
         if key:
             out[key] = (*out.get(key, ()), number)
     return out

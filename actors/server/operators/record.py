@@ -7,7 +7,7 @@ from collections.abc import Callable
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.names.renames import find_renames
+from actors.catalogue.diff import find_renames
 from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartType

@@ -25,7 +25,7 @@ def refusal(server: str, status: ServerStatus | None) -> ServerError | None:
     if status is None:
         return None
     if status.disabled:
-        text = f"server {server!r} is not available: {_off(status)}; calling it again will not help: tell the user"
+        text = f"server {server!r} is not available: {_reason(status)}; calling it again will not help: tell the user"
         return ServerDisabled(text, server=server)
     if status.state is State.FAILED and status.wanted == "stopped":  # it has no actor that could be asked
         return ServerGaveUp(f"server {server!r} cannot be used: {_reason(status)}", server=server)
@@ -78,7 +78,7 @@ def status_words(server: str, status: ServerStatus | None) -> str:
         return f"{clean(server)} is being discovered"
     assert status is not None
     if status.disabled:
-        return f"{clean(server)} is not available ({_off(status)})"
+        return f"{clean(server)} is not available ({_reason(status)})"
     if status.requires_reauth:
         return f"{clean(server)} wants a login ({_reason(status)})"
     if not status.reason and not status.restarts:
@@ -118,9 +118,7 @@ def without(seen: Catalogue, server: str, tool: str) -> str:
     return f"Server {server!r} has no tool {clean(tool[:100])!r}. {unlisted_sentences(seen, [server])}".rstrip()
 
 
-def _off(status: ServerStatus) -> str:
-    return clean(status.reason or "it is switched off")[:MAX_REASON_CHARS]
-
-
 def _reason(status: ServerStatus) -> str:
-    return clean(status.reason or "its last start failed")[:MAX_REASON_CHARS]
+    return clean(status.reason or ("it is switched off" if status.disabled else "its last start failed"))[
+        :MAX_REASON_CHARS
+    ]
