@@ -30,12 +30,11 @@ class Publication:
         """So much is published; answer those who waited for that."""
         for server, count in told.items():
             self._published[server] = count
-            waiting = [each for each in self._waiting.pop(server, ()) if not each[1].settled]
-            for wanted, reply in waiting:
+            for wanted, reply in self._waiting.pop(server, ()):
                 if wanted <= count:
                     reply.answer(None)
-            if left := [each for each in waiting if each[0] > count]:
-                self._waiting[server] = left
+                elif not reply.settled:
+                    self._waiting.setdefault(server, []).append((wanted, reply))
 
     def wait(self, server: str, reply: Reply[None]) -> None:
         """Answer when all that is told of a server so far is published."""
