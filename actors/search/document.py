@@ -57,7 +57,3 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     hits: tuple[Hit, ...] = ()
     total: int = 0
-
-
-NOTHING = Found()
-"""The answer to a query that asks for nothing or matches nothing."""

@@ -52,7 +52,7 @@ class Index:
     idf: Floats = field(default_factory=_no_floats)  # per term
     postings: Postings = field(default_factory=Postings.empty)
     names: Postings = field(default_factory=Postings.empty)
-    vocabulary: Vocabulary = field(default_factory=Vocabulary.empty)
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     named: dict[str, tuple[str, ...]] = field(default_factory=dict)  # squashed name or path -> its servers, sorted
     segment_of: Ints = field(default_factory=_no_ints)
     sizes: Ints = field(default_factory=_no_ints)  # per segment: its documents

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -36,13 +36,9 @@ Shape = tuple[int, str]
 class Vocabulary:
     """Words with the number of servers that use them; the same words sorted; and by shape, for corrections."""
 
-    holders: Mapping[str, int]
-    ordered: Sequence[str]
-    by_shape: Mapping[Shape, Sequence[str]]
-
-    @staticmethod
-    def empty() -> Vocabulary:
-        return Vocabulary({}, (), {})
+    holders: Mapping[str, int] = field(default_factory=dict)
+    ordered: Sequence[str] = ()
+    by_shape: Mapping[Shape, Sequence[str]] = field(default_factory=dict)
 
     def __contains__(self, word: object) -> bool:
         return word in self.holders

@@ -14,7 +14,7 @@ from itertools import zip_longest
 import numpy as np
 
 from actors.search import tuning
-from actors.search.document import NOTHING, Document, Found, Hit
+from actors.search.document import Document, Found, Hit
 from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools, Floats, Ints
 from actors.search.language.text import squash, stem, words
@@ -90,7 +90,7 @@ def page(index: Index, query: str, scores: Scores | None, exact: Exact, limit: i
     enough[list(exact)] = True
     matching: Ints = np.flatnonzero(enough).astype(np.int32)
     if not len(matching):
-        return NOTHING
+        return Found()
     if limit < 1:
         return Found(total=len(matching))
     # Words alone decide who fits, as nearness in meaning is never far from the next.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from actors.search import tuning
-from actors.search.document import NOTHING, TOOLS, Found, Hit
+from actors.search.document import TOOLS, Found, Hit
 from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools
 from actors.search.language.spans import without_escapes
@@ -38,7 +38,7 @@ def find(
     if text.strip() == EVERYTHING:
         return _listing(index, mask, limit)
     if len("".join(clean(text).split())) < 2:
-        return NOTHING
+        return Found()
     exact = exact_matches(index, text, mask)
     scores = score(index, text, mask)
     if not exact:  # who writes a name or a path means that one, and need not wait for the meaning

@@ -31,8 +31,7 @@ def unmet(query: str, ranking: Found, search: Callable[[str], Found]) -> tuple[s
     """Return the needs, as they were written, for which `search` finds nothing at all; `ranking` is for all of them."""
     if not ranking.hits or ranking.hits[0].distance >= FITS or ranking.hits[0].exact:
         return ()
-    asked = needs(query)
-    return tuple(need for need in asked if _best(search(need)) >= NOTHING) if asked else asked
+    return tuple(need for need in needs(query) if _best(search(need)) >= NOTHING)
 
 
 def unmet_sentence(missing: tuple[str, ...]) -> str:
