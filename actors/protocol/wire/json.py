@@ -69,7 +69,9 @@ def at(text: bytes | msgspec.Raw | None, *path: str) -> msgspec.Raw:
     """Return what stands at the end of a path of names, as it was written; `NOTHING` if nothing does, or `null`."""
     for name in path:
         text = members(text).get(name)
-    return NOTHING if text is None or bytes(text) == b"null" else msgspec.Raw(text)
+    if text is None or (len(text) == len(b"null") and bytes(text) == b"null"):  # to compare more would copy it
+        return NOTHING
+    return msgspec.Raw(text)
 
 
 def text_at(text: bytes | msgspec.Raw | None, *path: str) -> str:

@@ -93,6 +93,16 @@ Arguments = Mapping[str, msgspec.Raw | None]
 """Those that are to be mirrored, as JSON text, by the field of each; None where there is none."""
 
 
+class _Params(msgspec.Struct):
+    arguments: json.Members = {}
+
+
+class _Request(msgspec.Struct):
+    params: _Params
+
+
+_request = msgspec.json.Decoder(_Request)
+_params = msgspec.json.Decoder(_Params)
 _INTEGER: Final = re.compile(r"(-?\d{1,16})(?:\.0{1,16})?")
 _scalar = msgspec.json.Decoder(bool | int | float | str | None)
 
@@ -102,14 +112,15 @@ def header_texts(mirrors: tuple[Mirror, ...], request: bytes) -> Mapping[str, st
 
     What is not there, null, or of another kind has none. Nothing of the arguments is read but what lies on the way.
     """
-    arguments = json.members(json.at(request, "params", "arguments"))
+    # They may be large: in one pass.
+    arguments = json.read_or(_request, request, _Request(_Params())).params.arguments
     texts = {field: _text(argument) for field, argument in _select(mirrors, arguments).items()}
     return {field: text for field, text in texts.items() if text is not None}
 
 
 def arguments_in(mirrors: tuple[Mirror, ...], params: msgspec.Raw) -> Arguments:
-    arguments = json.read_or(json.MEMBERS, json.at(params, "arguments") or b"{}", None)
-    return {} if arguments is None else _select(mirrors, arguments)
+    read = json.read_or(_params, params, None)
+    return {} if read is None else _select(mirrors, read.arguments)
 
 
 def agree(argument: msgspec.Raw | None, text: str | None) -> bool:
