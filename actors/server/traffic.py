@@ -168,7 +168,7 @@ class Traffic:
             case ListsChanged(missed=missed):
                 self._change_stream.on_missed() if missed else self._discovery.on_changed(link)
             case ResourceUpdated(uri=uri):
-                self._change_stream.on_update(uri)
+                self._context.shared.subscribers.tell_update(self._context.server.name, uri)
             case Listening() | ListenEnded():
                 self._on_subscription(fact, link)
 

@@ -74,9 +74,6 @@ class ChangeStream:
         self._discovery.on_missed()
         self._subscribers.tell_missed(self._server, self._subscribers.uris(self._server))
 
-    def on_update(self, uri: str) -> None:
-        self._subscribers.tell_update(self._server, uri)
-
     def on_end(self) -> None:
         if not self._useful or not self._context.course.life.serving:
             return
