@@ -8,7 +8,6 @@ after any answer says nothing about the era: it is an outage.
 
 from __future__ import annotations
 
-import enum
 from typing import Final
 
 import msgspec
@@ -115,28 +114,22 @@ _initialized = msgspec.json.Decoder(_Initialized)
 _versions = msgspec.json.Decoder(list[str])
 
 
-class _Phase(enum.Enum):
-    PROBING = enum.auto()
-    REPROBING = enum.auto()
-    INITIALIZING = enum.auto()
-
-
 class Negotiation:
     """One negotiation on one process. `known` is the era this launch had before, None if never asked."""
 
     def __init__(self, identity: Identity, known: Era | None, terms: Terms = NOBODY_ASKED) -> None:
         self.identity = identity
         self.terms = terms
-        self._phase = _Phase.INITIALIZING if (terms.only or known) == "legacy" else _Phase.PROBING
+        self._initializing = (terms.only or known) == "legacy"
         self._reprobed = False
 
     @property
     def probing(self) -> bool:
         """True while the first probe is unanswered: an exit or silence now says something about the era."""
-        return self._phase is _Phase.PROBING and self.terms.only is None
+        return not self._initializing and not self._reprobed and self.terms.only is None
 
     def start(self) -> Send:
-        return self._probe(MODERN_VERSIONS[-1]) if self._phase is _Phase.PROBING else self._begin()
+        return self._begin() if self._initializing else self._probe(MODERN_VERSIONS[-1])
 
     def on_result(self, result: msgspec.Raw) -> Action:
         # The mark is random, so wherever a proxy on the way has put it, the answer began with us.
@@ -144,21 +137,19 @@ class Negotiation:
             return NoAgreement(ITSELF)
         if (excess := _excess(result)) is not None:
             return excess
-        initializing = self._phase is _Phase.INITIALIZING
-        return self._on_initialize_result(result) if initializing else self._on_discover_result(result)
+        return self._on_initialize_result(result) if self._initializing else self._on_discover_result(result)
 
     def on_error(self, error: jsonrpc.ErrorObject) -> Action:
         supported = None
         if error.code == UNSUPPORTED_VERSION:
             supported = json.read_or(_versions, json.at(error.data, "supported"), [])
-        if self._phase is _Phase.INITIALIZING:
+        if self._initializing:
             return self._on_initialize_error(error, supported)
         if supported is None:
             return self._initialize()
         mutual = _newest(MODERN_VERSIONS, supported)
         if mutual is not None and not self._reprobed:
             self._reprobed = True
-            self._phase = _Phase.REPROBING
             return self._probe(mutual)
         if any(version in LEGACY_VERSIONS for version in supported) or not supported:
             return self._initialize()
@@ -166,15 +157,14 @@ class Negotiation:
 
     def on_failure(self, reason: str) -> Action:
         """Call when the request sent last is not taken at all: whoever does not know `server/discover` is legacy."""
-        if self._phase is _Phase.INITIALIZING:
+        if self._initializing:
             return NoAgreement(reason)
         return self._initialize()
 
     def _on_initialize_error(self, error: jsonrpc.ErrorObject, supported: list[str] | None) -> Action:
         # -32022 to `initialize` is positive evidence of the modern era: a slow start made us think otherwise.
         if supported is not None and not self._reprobed and self.terms.only is None:
-            self._reprobed = True
-            self._phase = _Phase.REPROBING
+            self._reprobed, self._initializing = True, False
             return self._probe(_newest(MODERN_VERSIONS, supported) or MODERN_VERSIONS[-1])
         return NoAgreement(f"the server refused the handshake: {error.message[:200]}")
 
@@ -188,7 +178,7 @@ class Negotiation:
         return self._begin()
 
     def _begin(self) -> Send:
-        self._phase = _Phase.INITIALIZING
+        self._initializing = True
         declared = msgspec.Raw(self.terms.capabilities)
         params = {"protocolVersion": LATEST_LEGACY, "capabilities": declared, "clientInfo": self.identity.info}
         return Send("initialize", jsonrpc.encode(params))
