@@ -29,8 +29,8 @@ OF_CLIENTS: Final = b'{"elicitation":{"form":{},"url":{}},"roots":{},"sampling":
 MAX_BYTES: Final = 16_384
 """Of the capabilities of a client that are passed on."""
 
-_HOP_ONLY: Final = frozenset({"tasks"})
-_HOP_ONLY_EXTENSIONS: Final = frozenset({"io.modelcontextprotocol/tasks"})
+_HOP_ONLY: Final = "tasks"
+_HOP_ONLY_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 """What servers are told of tasks is not up to clients: see `actors/protocol/task_calls.py`."""
 
 
@@ -89,13 +89,12 @@ def mode_of(params: msgspec.Raw) -> str | None:
 @lru_cache(maxsize=128)
 def _forwardable(capabilities: bytes) -> bytes:
     members = json.members(capabilities)
-    kept = {name: value for name, value in members.items() if name not in _HOP_ONLY and bytes(value) != b"null"}
+    kept = {name: value for name, value in members.items() if name != _HOP_ONLY and bytes(value) != b"null"}
     if "roots" in kept:  # nobody tells that they changed: there is no such notification any more
         kept["roots"] = msgspec.Raw(NOBODY)
     extensions = json.members(kept.get("extensions"))
-    if not _HOP_ONLY_EXTENSIONS.isdisjoint(extensions):
-        passed = {name: value for name, value in extensions.items() if name not in _HOP_ONLY_EXTENSIONS}
-        kept["extensions"] = msgspec.Raw(encode(passed))
+    if extensions.pop(_HOP_ONLY_EXTENSION, None) is not None:
+        kept["extensions"] = msgspec.Raw(encode(extensions))
     return encode(kept)
 
 
