@@ -93,30 +93,27 @@ def parts_from(method: str, members: dict[str, msgspec.Raw], retry: Retry | None
         members.pop(RESPONSES, None)
         members.pop(STATE, None)
     task = members.pop("task", NO_META) if method == "tools/call" else NO_META
-    return Parts(encode(members)[1:-1], meta, text_of(members.get(NAMED_BY.get(method, "")))[:MAX_NAME_CHARS], task)
+    return Parts(
+        encode(members)[1:-1], meta, json.text_at(members.get(NAMED_BY.get(method, "")))[:MAX_NAME_CHARS], task
+    )
 
 
 async def named_params(bench: Workbench, exchange: Exchange, member: str) -> tuple[dict[str, msgspec.Raw], str]:
     """Return the params of a request, and what they are about. Raises `InvalidArguments`."""
     params = exchange.params
     members = await bench.run(len(params) // PARAMS_COST, members_of, params)
-    name = text_of(members.get(member))
+    name = json.text_at(members.get(member))
     if not name:
         raise MalformedRequest(f"{exchange.method}: params need a {member!r}")
     return members, name
 
 
-def members_of(params: msgspec.Raw, what: str = "'params'") -> dict[str, msgspec.Raw]:
-    """Return the members of params, or of `what` is in them, each as it was written. Raises `InvalidArguments`."""
+def members_of(params: msgspec.Raw) -> dict[str, msgspec.Raw]:
+    """Return the members of params, each as it was written. Raises `InvalidArguments`."""
     try:
         return json.read(json.MEMBERS, params) if bytes(params) else {}
     except json.UnreadableJson:
-        raise InvalidArguments(f"{what} must be an object") from None
-
-
-def text_of(value: msgspec.Raw | None) -> str:
-    """Return the value of a JSON string; empty for anything else: the server may judge it."""
-    return json.read_or(json.STRING, b"" if value is None else value, "")
+        raise InvalidArguments("'params' must be an object") from None
 
 
 def is_method(method: str) -> bool:

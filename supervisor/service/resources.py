@@ -28,7 +28,7 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible
-from supervisor.service.request import PARAMS_COST, ServerRequest, members_of, named_params, parts_from, text_of
+from supervisor.service.request import PARAMS_COST, ServerRequest, members_of, named_params, parts_from
 
 MAX_COMPLETED_BYTES = 65_536
 _KNOWN = {
@@ -37,10 +37,6 @@ _KNOWN = {
     "completion/complete": {"ref", "argument", "context", "_meta"},
 }
 """What is passed on of the params, at the door of the meta-tools."""
-
-
-class _Contents(msgspec.Struct):
-    contents: list[msgspec.Raw] = []
 
 
 class Naming(Protocol):
@@ -109,8 +105,8 @@ class Reading:
         if len(params) > MAX_COMPLETED_BYTES and not self._transparent:
             raise InvalidArguments(f"completion/complete: params over {MAX_COMPLETED_BYTES} bytes")
         members = members_of(params)
-        ref = json.read_or(json.MEMBERS, members.get("ref", b""), {})
-        kind, name, uri = (text_of(ref.get(member)) for member in ("type", "name", "uri"))
+        ref = json.members(members.get("ref"))
+        kind, name, uri = (json.text_at(ref.get(member)) for member in ("type", "name", "uri"))
         if kind == "ref/prompt" and name:
             server, own = await self._naming.prompt(client, name, since)
             renamed = {**ref, "name": own}
@@ -172,7 +168,8 @@ def _write(value: Any) -> Iterator[bytes]:
 
 def _contents(server: str, body: bytes) -> list[dict[str, msgspec.Raw]]:
     try:
-        return [json.read(json.MEMBERS, item) for item in json.read(msgspec.json.Decoder(_Contents), body).contents]
+        contents = json.read(json.MEMBERS, body).get("contents", b"[]")
+        return [json.read(json.MEMBERS, item) for item in json.read(json.ELEMENTS, contents)]
     except json.UnreadableJson:
         text = f"server {server!r} answered resources/read with something that is no resource"
         raise ProtocolViolation(text, server=server, outcome="completed") from None

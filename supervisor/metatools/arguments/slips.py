@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from actors.catalogue.offer import NO_RAW, Tool
+from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.json import Members
 from actors.protocol.wire.repeated_keys import check_keys
@@ -126,14 +126,6 @@ def _out_of_text(raw: msgspec.Raw, wanted: str) -> msgspec.Raw:
     return msgspec.Raw(data) if right else raw
 
 
-class _Closing(msgspec.Struct):
-    additionalProperties: msgspec.Raw = NO_RAW
-    patternProperties: msgspec.Raw = NO_RAW
-
-
-_closing = msgspec.json.Decoder(_Closing)
-
-
 class Slip(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with the names of some arguments. `meant` has the missing name for an unknown one.
 
@@ -169,9 +161,8 @@ def slip_of(tool: Tool, arguments: Object, missing: Sequence[str] = ()) -> Slip:
 
 def takes_no_others(tool: Tool) -> bool:
     """Say whether a schema says that an object has none but its properties (JSON Schema `additionalProperties`)."""
-    if (closing := json.read_or(_closing, tool.input_schema, None)) is None:
-        return False
-    return bytes(closing.additionalProperties).strip() == b"false" and not bytes(closing.patternProperties)
+    schema = json.members(tool.input_schema)
+    return bytes(json.at(schema.get("additionalProperties"))).strip() == b"false" and "patternProperties" not in schema
 
 
 def _show(name: str) -> str:

@@ -55,17 +55,7 @@ class _Result(msgspec.Struct):
     structured: msgspec.Raw = msgspec.field(name="structuredContent", default=NO_RAW)
 
 
-class _Data(msgspec.Struct):
-    uri: str
-
-
-class _Required(msgspec.Struct):
-    capabilities: dict[str, msgspec.Raw] = msgspec.field(name="requiredCapabilities", default_factory=dict)
-
-
 _result = msgspec.json.Decoder(_Result)
-_required = msgspec.json.Decoder(_Required)
-_data = msgspec.json.Decoder(_Data)
 
 
 def fit(result: Result, era: Era, server: str) -> bytes:
@@ -131,16 +121,7 @@ def _without_nulls(body: bytes, *, valued: bool) -> bytes:
 
 def _without_modern_members(body: bytes) -> bytes:
     plain = without(body, "resultType", "ttlMs", "cacheScope")
-    if encode(META_SERVER_INFO) not in plain:
-        return plain
-    members = json.read(json.MEMBERS, plain)
-    meta = json.read_or(json.MEMBERS, members.get("_meta", b"{}"), None)
-    if meta is None or META_SERVER_INFO not in meta:  # what is no object, whoever reads it may judge
-        return plain
-    del meta[META_SERVER_INFO]
-    if meta:
-        return encode({**members, "_meta": meta})
-    return without(plain, "_meta")
+    return json.with_meta(plain, META_SERVER_INFO, b"")
 
 
 def travelling_meta(meta: msgspec.Raw) -> bytes:
@@ -191,20 +172,14 @@ def passes(said: ErrorObject, era: Era, written: Era, capabilities: msgspec.Raw)
 
 def lacks(capabilities: msgspec.Raw, data: msgspec.Raw) -> bool:
     """Say whether a client does not declare what the data of a -32021 requires; False if that names nothing."""
-    try:
-        required = json.read(_required, data).capabilities
-        return bool(required.keys() - json.read(json.MEMBERS, capabilities).keys())
-    except json.UnreadableJson:
-        return False
+    required = json.members(json.at(data, "requiredCapabilities"))
+    return not required.keys() <= json.read_or(json.MEMBERS, capabilities, required).keys()
 
 
 def _says_not_found(said: ErrorObject) -> bool:
     """Whether a resource is missing: -32002 by older revisions, -32602 with the URI by the newest, 0 by some SDKs."""
     if said.code == INVALID_PARAMS:
-        try:
-            return bool(json.read(_data, said.data).uri)
-        except json.UnreadableJson:
-            return bool(_NOT_FOUND.search(said.message))
+        return bool(json.text_at(said.data, "uri") or _NOT_FOUND.search(said.message))
     return said.code == RESOURCE_NOT_FOUND or (said.code == NO_CODE and bool(_NOT_FOUND.search(said.message)))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -134,7 +134,7 @@ def _with_text(members: Members, value: msgspec.Raw) -> Members:
     """Return the members of a result with a value as a text, unless it has a text, or no list of blocks."""
     if (listed := json.read_or(json.ELEMENTS, members.get("content", b"[]"), None)) is None:
         return members
-    if any(kind_of(block) == "text" for block in listed):
+    if any(json.text_at(block, "type") == "text" for block in listed):
         return members
     block = msgspec.Raw(b'{"type":"text","text":"%b"}' % b"".join(_pieces(bytes(value).decode(errors="replace"))))
     return {**members, "content": msgspec.Raw(encode([*listed, block]))}
@@ -144,13 +144,6 @@ def _pieces(text: str) -> Iterator[bytes]:
     """Yield a text as a JSON string without its quotes, in pieces between which other threads run."""
     for start in range(0, len(text), _PIECE_CHARS):
         yield encode(text[start : start + _PIECE_CHARS])[1:-1]
-
-
-class _Kind(msgspec.Struct):
-    kind: str = msgspec.field(name="type")
-
-
-_kind = msgspec.json.Decoder(_Kind)
 
 
 def holds(text: bytes, marks: tuple[bytes, ...]) -> bool:
@@ -168,10 +161,6 @@ def holds(text: bytes, marks: tuple[bytes, ...]) -> bool:
     return any(text.find(mark, place) >= 0 for mark in marks)
 
 
-def kind_of(block: msgspec.Raw) -> str:
-    return json.read_or(_kind, block, _Kind("")).kind
-
-
 def mentions_unknown(text: bytes, version: str) -> bool:
     """Say whether a text may hold a block that clients of a revision do not know; a scan of its bytes."""
     return holds(text, MARKS[version])
@@ -181,7 +170,7 @@ def fit_block(block: msgspec.Raw, version: str) -> msgspec.Raw:
     """Return a block that clients of a revision know: the same, or a text in its place."""
     if not mentions_unknown(bytes(block), version):
         return block
-    kind = kind_of(block)
+    kind = json.text_at(block, "type")
     if kind not in BLOCKS_SINCE or version >= BLOCKS_SINCE[kind]:
         return block
     members = json.read(json.MEMBERS, block)
@@ -191,16 +180,14 @@ def fit_block(block: msgspec.Raw, version: str) -> msgspec.Raw:
 
 
 def _audio(members: dict[str, msgspec.Raw]) -> str:
-    kind = _text(members, "mimeType") or "of an unknown type"
-    return f"[audio, {kind}, {len(_text(members, 'data'))} characters of base64, which this client cannot take]"
+    kind = json.text_at(members.get("mimeType")) or "of an unknown type"
+    size = len(json.text_at(members.get("data")))
+    return f"[audio, {kind}, {size} characters of base64, which this client cannot take]"
 
 
 def _link(members: dict[str, msgspec.Raw]) -> str:
-    title = _text(members, "title") or _text(members, "name")
-    kind, description = _text(members, "mimeType"), _text(members, "description")
-    shown = f"[resource{f' {title!r}' if title else ''}{f', {kind}' if kind else ''}: {_text(members, 'uri')}]"
+    title = json.text_at(members.get("title")) or json.text_at(members.get("name"))
+    kind, description = json.text_at(members.get("mimeType")), json.text_at(members.get("description"))
+    uri = json.text_at(members.get("uri"))
+    shown = f"[resource{f' {title!r}' if title else ''}{f', {kind}' if kind else ''}: {uri}]"
     return f"{shown} {description}" if description else shown
-
-
-def _text(members: dict[str, Any], name: str) -> str:
-    return json.read_or(json.STRING, members.get(name, b""), "")

@@ -47,13 +47,6 @@ _MEANT: Final = {b"true": msgspec.Raw(b"{}"), b"false": msgspec.Raw(b'{"not":{}}
 _MAY_BE_BOOLEAN: Final = re.compile(rb":\s*(?:true|false)\b")
 
 
-class _Output(msgspec.Struct):
-    schema: msgspec.Raw = msgspec.field(name=_OUTPUT, default=msgspec.Raw(b""))
-
-
-_output = msgspec.json.Decoder(_Output)
-
-
 def fit(members: Members, kind: Kind, version: str) -> Members:
     """Return the members of a definition as clients of a revision can take them; the same object if they can."""
     proper = well_formed.definition(members, kind, _era(version))
@@ -89,7 +82,7 @@ def is_projected(definition: msgspec.Raw, version: str) -> bool:
     """Say whether a client of a revision is told that the results of a tool are objects with a `result`."""
     if _OUTPUT_MARK not in bytes(definition):
         return False
-    schema = json.read_or(_output, definition, _Output()).schema
+    schema = json.at(definition, _OUTPUT)
     return _lacks_object(schema, version) and is_movable(schema)
 
 
@@ -141,7 +134,7 @@ def wrap(schema: msgspec.Raw) -> msgspec.Raw | None:
         return None
     try:
         members = json.read(json.MEMBERS, schema)
-        dialect = {"$schema": members["$schema"]} if _text(members.get("$schema")) else {}
+        dialect = {"$schema": members["$schema"]} if json.text_at(members.get("$schema")) else {}
         if _has_base(members):  # a document of its own, which says its dialect itself, too
             inner = schema
         else:
@@ -171,7 +164,7 @@ def _value(keyword: str, value: msgspec.Raw, depth: int) -> Any:
     if keyword in DATA:
         return value
     if keyword in _REFERENCES:
-        reference = _text(value)
+        reference = json.text_at(value)
         return f"{_HERE}{reference[1:]}" if reference == "#" or reference.startswith("#/") else value
     if keyword in _NAMED and bytes(value)[:1] == b"{":
         return {name: _move(each, depth) for name, each in json.read(json.MEMBERS, value).items()}
@@ -180,11 +173,7 @@ def _value(keyword: str, value: msgspec.Raw, depth: int) -> Any:
 
 def _has_base(members: dict[str, msgspec.Raw]) -> bool:
     """Say whether references in a schema start from itself: it has an `$id` that is more than a fragment."""
-    return "$id" in members and not _text(members["$id"]).startswith("#")
-
-
-def _text(value: msgspec.Raw | None) -> str:
-    return json.read_or(json.STRING, value, "") if value is not None else ""
+    return "$id" in members and not json.text_at(members["$id"]).startswith("#")
 
 
 def without_booleans(schema: msgspec.Raw) -> msgspec.Raw | None:
