@@ -210,8 +210,7 @@ def _mend(
 
 
 def is_read_only(tool: Tool) -> bool:
-    annotations = plain(tool.annotations)
-    return isinstance(annotations, dict) and annotations.get("readOnlyHint") is True
+    return bytes(json.at(tool.annotations, "readOnlyHint")) == b"true"
 
 
 def _fits(raw: msgspec.Raw, schema: Any) -> bool | None:

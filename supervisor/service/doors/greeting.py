@@ -61,8 +61,7 @@ def _own_answer(offer: Offer, era: Era) -> dict[str, Any]:
 
 def _rest(offer: Offer) -> dict[str, Any]:
     """Return what an answer of the other era has to say beside capabilities and names."""
-    said = json.members(offer.answer).get("instructions")
-    instructions = said if said is not None and bytes(said)[:1] == b'"' else offer.instructions
+    instructions = json.text_at(offer.answer, "instructions") or offer.instructions
     return {"instructions": instructions} if instructions else {}
 
 

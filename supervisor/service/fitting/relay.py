@@ -11,7 +11,6 @@ import re
 
 import msgspec
 
-from actors.catalogue.offer import NO_RAW
 from actors.codes import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -44,20 +43,6 @@ _RESERVED_PREFIX = re.compile(r"[^./]+\.(?:modelcontextprotocol|mcp)(?:\.[^/]*)?
 """A prefix whose second label is `modelcontextprotocol` or `mcp` is the protocol's own (basic/index, "_meta")."""
 
 
-class _Result(msgspec.Struct):
-    """What of a result is looked at; empty where it is not there."""
-
-    kind: msgspec.Raw = msgspec.field(name="resultType", default=NO_RAW)
-    ttl: msgspec.Raw = msgspec.field(name="ttlMs", default=NO_RAW)
-    scope: msgspec.Raw = msgspec.field(name="cacheScope", default=NO_RAW)
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_RAW)
-    failed: msgspec.Raw = msgspec.field(name="isError", default=NO_RAW)
-    structured: msgspec.Raw = msgspec.field(name="structuredContent", default=NO_RAW)
-
-
-_result = msgspec.json.Decoder(_Result)
-
-
 def fit(result: Result, era: Era, server: str) -> bytes:
     """Return a server's result for a client of `era`.
 
@@ -70,8 +55,8 @@ def fit(result: Result, era: Era, server: str) -> bytes:
         raise ProtocolViolation(text, server=server, outcome="completed")
     if result.era == "legacy":
         return body if era == "legacy" else with_member(without(body, "resultType"), b'"resultType":"complete"')
-    kind = bytes(json.read_or(_result, body, _Result(msgspec.Raw(b"?"))).kind)
-    if kind not in (b'"complete"', b"null", b""):
+    kind = bytes(json.read_or(json.MEMBERS, body, {"resultType": b"?"}).get("resultType", b"null"))
+    if kind not in (b'"complete"', b"null"):
         shown = kind[:40].decode(errors="replace")
         text = f"server {server!r} answered with a result of type {shown}, which this client cannot take"
         raise ServerError(text, server=server, outcome="unknown")
@@ -91,11 +76,12 @@ def with_lifetime(body: bytes, written: Era) -> bytes:
 
     (2026-07-28 server/utilities/caching: `ttlMs` and `cacheScope` are required.) `written`: the era of the server.
     """
-    if (said := json.read_or(_result, body, None)) is None:  # it is too deep to be looked into
+    if (said := json.read_or(json.MEMBERS, body, None)) is None:  # it is too deep to be looked into
         return with_member(body, _AT_ONCE)
-    if bytes(said.kind) not in (b'"complete"', b""):
+    kind, ttl, scope = (bytes(said.get(name, b"")) for name in ("resultType", "ttlMs", "cacheScope"))
+    if kind not in (b'"complete"', b""):
         return body
-    if written == "modern" and bytes(said.ttl).isdigit() and bytes(said.scope) in (b'"public"', b'"private"'):
+    if written == "modern" and ttl.isdigit() and scope in (b'"public"', b'"private"'):
         return body
     return with_member(without(body, "ttlMs", "cacheScope"), _AT_ONCE)
 
@@ -113,10 +99,8 @@ def _without_nulls(body: bytes, *, valued: bool) -> bytes:
     """Return a result without members that are `null` and may not be, which clients refuse; `valued`: one may."""
     if b"null" not in body:
         return body
-    if (said := json.read_or(_result, body, None)) is None:  # it is too deep to be looked into
-        return body
-    members = {"_meta": said.meta, "isError": said.failed, "structuredContent": b"" if valued else said.structured}
-    return without(body, *(name for name, value in members.items() if bytes(value) == b"null"))
+    said, names = json.members(body), ("_meta", "isError", *(() if valued else ("structuredContent",)))
+    return without(body, *(name for name in names if bytes(said.get(name, b"")) == b"null"))
 
 
 def _without_modern_members(body: bytes) -> bytes:
@@ -187,7 +171,7 @@ def has_failed(body: msgspec.Raw) -> bool:
     text = bytes(body)
     if b'"isError"' not in text:
         return False
-    return bytes(json.read_or(_result, text, _Result()).failed) == b"true"
+    return bytes(json.at(text, "isError")) == b"true"
 
 
 def as_tool_result(error: RemoteError, method: str) -> Result | None:
