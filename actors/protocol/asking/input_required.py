@@ -24,8 +24,6 @@ MAX_BYTES: Final = 4 * 1024 * 1024
 RESPONSES: Final = "inputResponses"
 STATE: Final = "requestState"
 
-NONE: Final = msgspec.Raw(b"")
-
 
 class InputRequest(msgspec.Struct, frozen=True):
     """One question: a request without an id."""
@@ -38,7 +36,7 @@ class InputRequired(msgspec.Struct, frozen=True):
     """What a server wants to know, by keys of its own. `state` is the JSON text of a string; empty if there is none."""
 
     requests: dict[str, InputRequest] = msgspec.field(name="inputRequests", default_factory=dict)
-    state: msgspec.Raw = msgspec.field(name=STATE, default=NONE)
+    state: msgspec.Raw = msgspec.field(name=STATE, default=json.NO_RAW)
 
 
 class Retry(msgspec.Struct, frozen=True):
@@ -47,8 +45,8 @@ class Retry(msgspec.Struct, frozen=True):
     `ours`: the state can be none of the server's.
     """
 
-    responses: msgspec.Raw = msgspec.field(name=RESPONSES, default=NONE)
-    state: msgspec.Raw = msgspec.field(name=STATE, default=NONE)
+    responses: msgspec.Raw = msgspec.field(name=RESPONSES, default=json.NO_RAW)
+    state: msgspec.Raw = msgspec.field(name=STATE, default=json.NO_RAW)
     ours: bool = False
 
     def members(self) -> bytes:

@@ -67,8 +67,8 @@ class Task(msgspec.Struct, frozen=True):
     ttl_ms: float | None = msgspec.field(name="ttlMs", default=None)
     poll: float | None = msgspec.field(name="pollInterval", default=None)
     poll_ms: float | None = msgspec.field(name="pollIntervalMs", default=None)
-    result: msgspec.Raw = msgspec.Raw(b"")
-    error: msgspec.Raw = msgspec.Raw(b"")
+    result: msgspec.Raw = json.NO_RAW
+    error: msgspec.Raw = json.NO_RAW
     requests: dict[str, InputRequest] = msgspec.field(name="inputRequests", default_factory=dict)
 
     @property

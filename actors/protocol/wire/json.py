@@ -17,7 +17,8 @@ D = TypeVar("D")
 Text = bytes | str | msgspec.Raw
 Members = dict[str, msgspec.Raw]
 
-NOTHING: Final = msgspec.Raw(b"")
+NO_RAW: Final = msgspec.Raw(b"")
+"""What stands for a member that is not there."""
 MEMBERS: Final = msgspec.json.Decoder(Members)
 """An object, each of its members as it was written."""
 ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -66,11 +67,11 @@ def members(text: Text | None) -> Members:
 
 
 def at(text: bytes | msgspec.Raw | None, *path: str) -> msgspec.Raw:
-    """Return what stands at the end of a path of names, as it was written; `NOTHING` if nothing does, or `null`."""
+    """Return what stands at the end of a path of names, as it was written; `NO_RAW` if nothing does, or `null`."""
     for name in path:
         text = members(text).get(name)
     if text is None or (len(text) == len(b"null") and bytes(text) == b"null"):  # to compare more would copy it
-        return NOTHING
+        return NO_RAW
     return msgspec.Raw(text)
 
 

@@ -16,9 +16,7 @@ from actors.errors import ProtocolViolation
 from actors.protocol.wire import json
 from actors.protocol.wire.weight import LARGE_BYTES, examine
 
-NO_RAW = msgspec.Raw(b"")
-
-
+NO_RAW = json.NO_RAW
 MAX_BATCH = 64
 """How many messages a batch may have."""
 MAX_CODE = 2**53 - 1
