@@ -15,7 +15,7 @@ import trio
 
 from actors import codes
 from actors.catalogue.diff import Revisions as Revisions
-from actors.errors import Outcome, Starved, SupervisorError, UnknownDoor
+from actors.errors import Outcome, Starved, SupervisorError
 from actors.kit import Latest, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
@@ -76,18 +76,6 @@ class Doors(Protocol):
 
     def find(self, name: str) -> Door:
         """Return the door of an address; its name may be spelled in another way. Raises `UnknownDoor`."""
-
-
-class OneDoor:
-    """Implements `Doors` where there is nothing but the door without a name."""
-
-    def __init__(self, service: Service) -> None:
-        self._door = Door("", service)
-
-    def find(self, name: str) -> Door:
-        if name:
-            raise UnknownDoor(f"there is no door {name[:100]!r} here")
-        return self._door
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.asking.exchange import Exchange as ServiceExchange
 from supervisor.service.drain import RequestDrain
 from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy
-from tests.fakes.service import FakeService
+from tests.fakes.service import FakeService, OneDoor
 
 CLIENT = {"name": "both", "version": "1"}
 
@@ -48,7 +48,9 @@ class HttpDoor:
 
     def __init__(self) -> None:
         self.service = Everything()
-        self._app = McpHttp(RequestDrain(self.service, trio.Event()), sealer=Sealer(b"k" * 32))
+        self._app = McpHttp(
+            RequestDrain(self.service, trio.Event()), sealer=Sealer(b"k" * 32), doors=OneDoor(self.service)
+        )
         self._token = ""
 
     async def open(self, version: str) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import trio
 
-from actors.errors import UnknownMethod
+from actors.errors import UnknownDoor, UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
-from supervisor.service.port import Revisions
+from supervisor.service.port import Door, Revisions, Service
 from supervisor.service.updates import Updates
 
 Behaviour = Callable[[Client, msgspec.Raw], Awaitable[bytes]]
@@ -94,3 +94,15 @@ def raising(error: Exception) -> Behaviour:
 async def forever(client: Client, params: msgspec.Raw) -> bytes:
     """A method that never returns."""
     await trio.sleep_forever()
+
+
+class OneDoor:
+    """Implements `Doors` where there is nothing but the door without a name."""
+
+    def __init__(self, service: Service) -> None:
+        self._door = Door("", service)
+
+    def find(self, name: str) -> Door:
+        if name:
+            raise UnknownDoor(f"there is no door {name[:100]!r} here")
+        return self._door

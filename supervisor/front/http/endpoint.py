@@ -35,7 +35,7 @@ from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import Invalid, Message, ModernRequest, Notification, read
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import Doors, OneDoor, Service
+from supervisor.service.port import Doors, Service
 
 ALLOW: Final[Lines] = ((b"allow", b"GET, POST, DELETE"),)
 ALLOW_POST: Final[Lines] = ((b"allow", b"POST"),)
@@ -57,14 +57,14 @@ class McpHttp:
         drain: RequestDrain,
         *,
         sealer: Sealer,
+        doors: Doors,
         settings: Settings | None = None,
         now: Callable[[], float] = time.time,
         memory: SessionMemory | None = None,
         limit: StreamLimit | None = None,
-        doors: Doors | None = None,
     ) -> None:
         """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
-        for session ids. `doors` are those below the path, too; without it there is only the one of `drain`.
+        for session ids. `doors` are those below the path, too.
 
         `memory` is of sessions that have ended. `limit` counts subscriptions.
         """
@@ -78,7 +78,7 @@ class McpHttp:
         self._drain = drain
         self._kept = memory.kept
         self._limit = limit or StreamLimit()
-        self._doors = doors or OneDoor(drain.service)
+        self._doors = doors
         self._fronts: dict[str, _Fronts] = {}
 
     async def run(self) -> None:

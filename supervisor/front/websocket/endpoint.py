@@ -28,7 +28,7 @@ from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.session import SocketSession
 from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import Doors, OneDoor, failure
+from supervisor.service.port import Doors, failure
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +49,12 @@ def choose_subprotocol(offered: Sequence[str]) -> str | None:
 class McpWebSocket:
     """Serves WebSockets. One per daemon; each connection has its own session."""
 
-    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, doors: Doors | None = None) -> None:
+    def __init__(self, drain: RequestDrain, settings: WebSocketSettings, doors: Doors) -> None:
         """`drain` performs the requests; when it begins, every connection winds up and closes with 1001.
 
         `doors` are those below the path of MCP, too.
         """
-        self._doors = doors or OneDoor(drain.service)
+        self._doors = doors
         self._drain = drain
         self._settings = settings
 

@@ -20,7 +20,7 @@ from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import Running, frame, read_all, running, until
 from tests.fakes.http_client import JSON_HEADERS, legacy, modern, modern_headers
-from tests.fakes.service import FakeService, returning
+from tests.fakes.service import FakeService, OneDoor, returning
 
 MIB = 1024 * 1024
 CLOSE = {"connection": "close"}
@@ -57,8 +57,8 @@ async def front(
     service = service or FakeService(echo=returning(b"{}"))
     budget = budget or Budget()
     drain = RequestDrain(service, trio.Event())
-    http = McpHttp(drain, sealer=Sealer(bytes(32)), settings=Settings(**settings))
-    websocket = McpWebSocket(drain, WebSocketSettings())
+    http = McpHttp(drain, sealer=Sealer(bytes(32)), settings=Settings(**settings), doors=OneDoor(service))
+    websocket = McpWebSocket(drain, WebSocketSettings(), OneDoor(service))
 
     async def handler(request: HttpRequest) -> None:
         await (websocket if request.is_websocket else http).serve("", request)

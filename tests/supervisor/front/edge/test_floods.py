@@ -18,7 +18,7 @@ from supervisor.front.websocket.settings import WebSocketSettings
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import Running, Ticker, dispatch, frame, read_all, running, until
 from tests.fakes.http_client import modern, modern_headers
-from tests.fakes.service import FakeService, forever, returning
+from tests.fakes.service import FakeService, OneDoor, forever, returning
 
 HELD_MS = 60.0
 """What one turn of the loop may take at most, with room for a slow machine; unbounded it was 300 ms and more."""
@@ -37,8 +37,8 @@ NOTICE = frame(b'{"jsonrpc":"2.0","method":"notifications/x"}')
 async def front(service: FakeService | None = None, **settings: Any) -> AsyncIterator[Running]:
     service = service or FakeService(tools__list=returning(b'{"tools":[]}'), hold=forever)
     drain = RequestDrain(service, trio.Event())
-    http = McpHttp(drain, sealer=Sealer(bytes(32)))
-    sockets = McpWebSocket(drain, WebSocketSettings())
+    http = McpHttp(drain, sealer=Sealer(bytes(32)), doors=OneDoor(service))
+    sockets = McpWebSocket(drain, WebSocketSettings(), OneDoor(service))
     handler = dispatch(mcp_http=http.serve, mcp_websocket=sockets.serve)
     async with running(handler, drain.closing, **settings) as server:
         yield server

@@ -23,7 +23,7 @@ from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from tests.fakes.front_server import running
 from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, opened, serving
-from tests.fakes.service import FakeService, forever, raising, returning
+from tests.fakes.service import FakeService, OneDoor, forever, raising, returning
 
 KEY = b"k" * 32
 STREAM = {"accept": "text/event-stream"}
@@ -56,6 +56,7 @@ class Front:
         self.app = McpHttp(
             self.drain,
             sealer=Sealer(KEY),
+            doors=OneDoor(self.drain.service),
             settings=self.settings,
             now=self.wall,
             memory=SessionMemory(ended=self.ended.__setitem__, already_ended=self.ended),

@@ -20,7 +20,7 @@ from supervisor.front.mcp.listen import StreamLimit
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from tests.fakes.http_client import META, MODERN, Exchange, fetch, legacy, modern, modern_headers, opened, serving
-from tests.fakes.service import FakeService, forever, raising, returning
+from tests.fakes.service import FakeService, OneDoor, forever, raising, returning
 
 SUBSCRIPTION = META + "subscriptionId"
 EVERYTHING = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
@@ -30,6 +30,7 @@ def app_of(service: FakeService, *, closing: trio.Event | None = None, limit: in
     return McpHttp(
         RequestDrain(service, trio.Event() if closing is None else closing),
         sealer=Sealer(b"k" * 32),
+        doors=OneDoor(service),
         settings=Settings(**settings),
         limit=StreamLimit(limit),
     )
@@ -385,7 +386,7 @@ async def test_the_daemons_end_is_told_to_every_subscription() -> None:
 
 async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so() -> None:
     drain = RequestDrain(FakeService(slow=forever), trio.Event())
-    app = McpHttp(drain, sealer=Sealer(b"k" * 32))
+    app = McpHttp(drain, sealer=Sealer(b"k" * 32), doors=OneDoor(drain.service))
     async with opened(app, "POST", modern_headers("slow"), modern("slow")) as call:
         await wait_all_tasks_blocked()
         drain.closing.set()

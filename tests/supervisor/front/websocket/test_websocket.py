@@ -27,6 +27,7 @@ from supervisor.service.port import Door, Revisions
 from supervisor.service.updates import Updates
 from tests.fakes.front_server import Running, dispatch, frame, read_all, running
 from tests.fakes.http_client import modern
+from tests.fakes.service import OneDoor
 
 META = {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}
 
@@ -186,7 +187,7 @@ async def front(
     websocket = McpWebSocket(
         drain,
         WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),
-        doors=Doors(service, second) if second is not None else None,
+        doors=Doors(service, second) if second is not None else OneDoor(service),
     )
     async with running(
         dispatch(mcp_websocket=websocket.serve),

@@ -24,7 +24,7 @@ from supervisor.config import Settings
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.doors.one_server import OneServer
-from supervisor.service.port import Answer, OneDoor, Revisions, Service, answer
+from supervisor.service.port import Answer, Revisions, Service, answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import CAPABILITIES, INFO, INSTRUCTIONS, ODD, TOOLS, WholeServer
@@ -351,8 +351,6 @@ async def test_an_address_means_exactly_one_door() -> None:
             assert doors.find(name).name == "servers/whole"
             assert isinstance(doors.find(name).service, OneServer)
         assert doors.find("servers/whole").service is doors.find("servers/whole-key").service
-        with pytest.raises(UnknownDoor):
-            OneDoor(rig.running.gateway).find("servers/whole")
         for name in ("servers/Whole", "servers/", "servers/whole/", "servers", "x", "servers/../whole", "all/"):
             with pytest.raises(UnknownDoor) as caught:
                 doors.find(name)
