@@ -1,7 +1,7 @@
 """The life of one MCP server, as a pure state machine. No I/O, no clock, no trio.
 
 Only `step` changes a state. It returns what must be done as data; the actor does that, and posts what became of it as
-further events. `actors.life.diagram` draws the table from `step` itself.
+further events. `docs/generate.py` draws the table from `step` itself.
 
 The states stand in three groups. Without a process are DORMANT (a call wakes it), RESPAWNING (a back-off runs), FAILED
 (given up: one probe on demand, or a retry by itself) and STOPPED (the end). On the way up are SPAWNING, HANDSHAKING and

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from actors.principal import Principal
+from docs import generate
 from supervisor.cli import cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
@@ -21,7 +22,6 @@ from supervisor.front.pages.app import create_app
 from supervisor.front.pages.sockets import PATHS
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
-from supervisor.reference import documents
 from tests.supervisor.front.pages.test_api import view
 
 ROOT = Path(__file__).parents[2]
@@ -39,15 +39,15 @@ CURL = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
 CURL_LINES = [line for line in shell_lines(CURL) if line.startswith("curl ")]
 
 
-@pytest.mark.parametrize("name", documents.parts())
+@pytest.mark.parametrize("name", generate.parts())
 def test_the_generated_parts_are_the_present_ones(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    assert documents.rewrite(text, documents.parts()[name]) == text, "run: python -m supervisor.reference.documents"
+    assert generate.rewrite(text, generate.parts()[name]) == text, "run: python -m docs.generate"
 
 
 def test_every_error_has_its_row() -> None:
     table = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
-    for error in documents.error_classes():
+    for error in generate.error_classes():
         assert f"| `{error.__name__}` | {error.code} | {error.http_status} | `{error.kind}` |" in table
 
 
@@ -55,20 +55,20 @@ def test_the_command_writes_what_is_different(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in documents.parts():
+    for name in generate.parts():
         copy = tmp_path / name
         copy.parent.mkdir(exist_ok=True)
         copy.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
-    documents.main()
+    generate.main()
     stale = tmp_path / "docs" / "errors.md"
     right = stale.read_text()
     stale.write_text(right.replace("| `ShuttingDown` |", "| `Other` |"))
-    documents.main()
-    documents.main()
+    generate.main()
+    generate.main()
     assert stale.read_text() == right
     assert capsys.readouterr().out == "wrote: docs/errors.md\n"
     with pytest.raises(ValueError, match="0 times instead of once"):
-        documents.rewrite("nothing", {"errors": ""})
+        generate.rewrite("nothing", {"errors": ""})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

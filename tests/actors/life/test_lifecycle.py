@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from actors.life import diagram
 from actors.life import effects as ef
 from actors.life import events as ev
 from actors.life.lifecycle import step
 from actors.life.states import ALIVE, ON_ENTRY, RESTING, TIMERS, Life, State, Timer, Wanted
+from docs import generate
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "lifecycle.md"
 
@@ -58,7 +58,7 @@ def name(event: ev.Event) -> str:
     return " ".join([type(event).__name__, *flags, *timers])
 
 
-EVENTS = {name(event): event for event in diagram.events(1)}
+EVENTS = {name(event): event for event in generate.events(1)}
 
 
 def life_in(state: State) -> Life:
@@ -92,7 +92,7 @@ def test_every_event_in_every_state_does_what_was_decided(row: str) -> None:
 def test_every_event_of_an_older_process_changes_nothing() -> None:
     for state in State:
         before = replace(life_in(state), incarnation=2)
-        for event in diagram.events(1):
+        for event in generate.events(1):
             if isinstance(event, ev.OfProcess):
                 assert step(before, event) == (before, ())
 
@@ -162,7 +162,7 @@ class Lives(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, len(EVENTS) - 1), age=st.sampled_from([0, 0, 0, 0, 1, -1]))
     def anything_at_any_time(self, number: int, age: int) -> None:
-        self.do(diagram.events(self.life.incarnation - age)[number])
+        self.do(generate.events(self.life.incarnation - age)[number])
 
     @rule(known=st.booleans())
     def progress(self, known: bool) -> None:
@@ -332,7 +332,7 @@ def test_every_timer_that_starts_with_a_state_belongs_to_it() -> None:
 
 
 def test_the_document_has_the_diagram_that_the_code_draws() -> None:
-    assert f"```mermaid\n{diagram.mermaid()}\n```" in DOCUMENT.read_text()
+    assert f"```mermaid\n{generate.mermaid()}\n```" in DOCUMENT.read_text()
 
 
 def test_the_document_explains_every_state_and_event() -> None:
@@ -344,5 +344,5 @@ def test_the_document_explains_every_state_and_event() -> None:
 
 
 def test_the_diagram_has_every_state() -> None:
-    drawn = {state for before, _, after in diagram.arrows() for state in (before, after)}
+    drawn = {state for before, _, after in generate.arrows() for state in (before, after)}
     assert drawn == {state.value for state in State}

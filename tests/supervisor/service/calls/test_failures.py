@@ -26,7 +26,7 @@ from actors.errors import (
     UnknownTool,
 )
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from supervisor.reference.documents import error_classes
+from docs.generate import error_classes
 from supervisor.service.calls import failures
 
 
