@@ -113,7 +113,6 @@ class RoundTrips:
     async def _begin(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
         rounds = Rounds(exchange, by_result=by_result)
         reply = self._router.request(msgspec.structs.replace(message, exchange=rounds))
-        reply.on_settled(lambda: rounds.close(OVER))  # also while it is parked: nobody should answer in vain
         try:
             result = await self._round(rounds, reply, exchange, message)
         except RemoteError as error:
@@ -180,8 +179,9 @@ class RoundTrips:
             raise
         except (InputNeeded, AskedByResult):
             rounds.pause()
+            reply.on_settled(lambda: rounds.close(OVER))  # while it is parked nobody should answer in vain
             raise
-        rounds.close()
+        rounds.close(OVER)
         result = reply.result()
         if rounds.lacked and exchange.client.era == "modern" and has_failed(result.body):
             raise CapabilityRequired(message.server, rounds.lacked, result)

@@ -262,8 +262,9 @@ class Rounds:
                 asked.reply.answer(answers[key])
 
     def close(self, why: str = "nobody came back with an answer") -> None:
-        for reply in [*(asked.reply for asked in self._open.values()), *self._on_pages]:
-            reply.fail(CannotAsk(why))
+        if self._open or self._on_pages:  # of most calls nobody asks anything
+            for reply in [*(asked.reply for asked in self._open.values()), *self._on_pages]:
+                reply.fail(CannotAsk(why))
 
     def _forget(self, key: str) -> None:
         self._open.pop(key, None)

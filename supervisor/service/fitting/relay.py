@@ -8,6 +8,7 @@ below the top level is copied byte for byte.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -39,6 +40,8 @@ HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 _AT_ONCE = b'"ttlMs":0,"cacheScope":"private"'
 _HOP_ONLY = ("progressToken",)
 _NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
+_MAX_KNOWN, _MAX_KNOWN_BYTES = 256, 1024
+"""So many texts of that size are kept: a client says the same with each request."""
 _RESERVED_PREFIX = re.compile(r"[^./]+\.(?:modelcontextprotocol|mcp)(?:\.[^/]*)?/")
 """A prefix whose second label is `modelcontextprotocol` or `mcp` is the protocol's own (basic/index, "_meta")."""
 
@@ -88,7 +91,10 @@ def with_lifetime(body: bytes, written: Era) -> bytes:
 
 def without(body: bytes, *names: str) -> bytes:
     """Return a JSON object without some members; the same bytes where it has none of them."""
-    if not any(encode(name) in body for name in names):
+    for name in names:
+        if encode(name) in body:
+            break
+    else:
         return body
     members = json.read(json.MEMBERS, body)
     kept = {name: value for name, value in members.items() if name not in names}
@@ -113,9 +119,16 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
     data = bytes(meta)
     if len(data) <= 2:
         return b""
-    members = json.members(data)
+    return _known_travelling(data) if len(data) <= _MAX_KNOWN_BYTES else _travelling(data)
+
+
+def _travelling(meta: bytes) -> bytes:
+    members = json.members(meta)
     kept = {key: value for key, value in members.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
     return encode(kept)[1:-1] if kept else b""
+
+
+_known_travelling = lru_cache(maxsize=_MAX_KNOWN)(_travelling)
 
 
 def not_found(era: Era, message: str, uri: str) -> RemoteError:
