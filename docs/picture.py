@@ -33,6 +33,7 @@ LEFT_OUT: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 )
 """Patterns of what is measured, and what is shown instead."""
 MEASURED = re.compile(r"\b[\d.]+ ?m?s\b")
+ROW = re.compile(r"[\w-]+ +(?:\x1b\[[\d;]*m)?ready\b")
 SETTINGS = ("after 1.5 s without a call",)
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 FAMILY = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -59,6 +60,10 @@ def settled(lines: list[str]) -> list[str]:
         if MEASURED.search(left):
             raise ValueError(f"this differs from run to run: {line}")
         found.append(line)
+    # Whoever sleeps is shown behind the others: the rows of servers stand by name.
+    rows = [number for number, line in enumerate(found) if ROW.match(line)]
+    for number, line in zip(rows, sorted(found[number] for number in rows), strict=True):
+        found[number] = line
     return found
 
 

@@ -41,6 +41,12 @@ def test_the_picture_shows_no_time_that_was_measured() -> None:
     assert not re.search(r"\b\d[\d.]*\u00a0?m?s\b", "\n".join(shown(PICTURE.read_text())).replace("1.5\u00a0s", ""))
 
 
+def test_a_server_that_sleeps_already_keeps_its_place() -> None:
+    rows = ["notes         \x1b[32mready\x1b[0m  1s  3", "calculator    \x1b[36mdormant\x1b[0m  5s  2", "two servers"]
+    found = [re.sub(r"\x1b\[\d*m", "", line).split()[0] for line in settled(rows)]
+    assert found == ["calculator", "notes", "two"]
+
+
 @pytest.mark.parametrize(
     "row",
     [
