@@ -26,6 +26,20 @@ class SupervisorError(Exception):
     kind: ClassVar[str] = "internal"
     retryable: ClassVar[bool] = False
 
+    def __init_subclass__(
+        cls,
+        code: int | None = None,
+        http_status: int | None = None,
+        kind: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        """Take the row of a class; what it does not say is that of its base."""
+        super().__init_subclass__()
+        row = {"code": code, "http_status": http_status, "kind": kind, "retryable": retryable}
+        for name, value in row.items():
+            if value is not None:
+                setattr(cls, name, value)
+
     def __init__(
         self,
         message: str,
@@ -61,88 +75,51 @@ class SupervisorError(Exception):
 # The client's fault ---------------------------------------------------------------------------------------------------
 
 
-class UnknownMethod(SupervisorError):
+class UnknownMethod(SupervisorError, code=METHOD_NOT_FOUND, http_status=404, kind="not_found"):
     """The method does not exist in the client's protocol revision."""
 
-    code = METHOD_NOT_FOUND
-    http_status = 404
-    kind = "not_found"
 
-
-class UnknownTool(SupervisorError):
+class UnknownTool(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="not_found"):
     """No tool of that path is visible to this client."""
 
-    code = INVALID_PARAMS
-    http_status = 400
-    kind = "not_found"
 
-
-class UnknownServer(SupervisorError):
+class UnknownServer(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="not_found"):
     """No server of that name is configured."""
 
-    code = INVALID_PARAMS
-    http_status = 400
-    kind = "not_found"
 
-
-class UnknownDoor(SupervisorError):
+class UnknownDoor(SupervisorError, code=INVALID_REQUEST, http_status=404, kind="not_found"):
     """There is no endpoint of MCP at this address."""
 
-    code = INVALID_REQUEST
-    http_status = 404
-    kind = "not_found"
 
-
-class UnknownPrompt(SupervisorError):
+class UnknownPrompt(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="not_found"):
     """No prompt of that name is visible to this client."""
 
-    code = INVALID_PARAMS
-    http_status = 400
-    kind = "not_found"
 
-
-class InvalidArguments(SupervisorError):
+class InvalidArguments(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="invalid"):
     """The arguments do not have the shape that was asked for."""
-
-    code = INVALID_PARAMS
-    http_status = 400
-    kind = "invalid"
 
 
 class MalformedRequest(InvalidArguments):
     """The params of the request itself do not have the shape that its method wants: nothing can be performed."""
 
 
-class AmbiguousName(InvalidArguments):
+class AmbiguousName(InvalidArguments, kind="ambiguous"):
     """A name can mean more than one thing. `data.readings` lists them, by names that mean one thing each."""
 
-    kind = "ambiguous"
 
-
-class CallTooLarge(SupervisorError):
+class CallTooLarge(SupervisorError, code=-31413, http_status=413, kind="too_large"):
     """A request or an answer is over a configured limit in bytes."""
 
-    code = -31413
-    http_status = 413
-    kind = "too_large"
 
-
-class CannotAsk(SupervisorError):
+class CannotAsk(SupervisorError, code=METHOD_NOT_FOUND, kind="not_supported"):
     """The client cannot be asked what a server wants to know: it did not declare it, or does not listen now."""
-
-    code = METHOD_NOT_FOUND
-    kind = "not_supported"
 
 
 # Load -----------------------------------------------------------------------------------------------------------------
 
 
-class MailboxFull(SupervisorError):
+class MailboxFull(SupervisorError, code=-31429, kind="overloaded", retryable=True):
     """The actor's mailbox is full; the caller should shed load, not queue."""
-
-    code = -31429
-    kind = "overloaded"
-    retryable = True
 
     def __init__(self, message: str = "busy: too many requests are waiting; retry shortly", **more: Any) -> None:
         super().__init__(message, **{"retry_after_s": 1.0, **more})
@@ -152,32 +129,22 @@ class TooManyCalls(MailboxFull):
     """A limit on calls in flight is reached."""
 
 
-class Starved(SupervisorError):
+class Starved(SupervisorError, code=-31429, kind="overloaded", retryable=True):
     """The daemon lacks descriptors, threads, memory or disk for this request; what has run meanwhile is not known."""
-
-    code = -31429
-    kind = "overloaded"
-    retryable = True
 
     def __init__(self, message: str, **more: Any) -> None:
         super().__init__(message, **{"retry_after_s": 1.0, "outcome": "unknown", **more})
 
 
-class CallTimedOut(SupervisorError):
+class CallTimedOut(SupervisorError, code=-31408, kind="timeout"):
     """The deadline of a call passed. Whether the tool ran is not known once it was sent."""
-
-    code = -31408
-    kind = "timeout"
 
 
 # The server's fault ---------------------------------------------------------------------------------------------------
 
 
-class ServerError(SupervisorError):
+class ServerError(SupervisorError, code=-31502, kind="unavailable"):
     """A server, not the client and not this daemon, is the cause."""
-
-    code = -31502
-    kind = "unavailable"
 
 
 class SpawnFailed(ServerError):
@@ -205,52 +172,39 @@ class SpawnFailed(ServerError):
         self.detail = detail or message
 
 
-class ProtocolViolation(ServerError):
+class ProtocolViolation(ServerError, kind="protocol"):
     """The server answered with bytes that are not MCP; the message says what is wrong with them."""
-
-    kind = "protocol"
 
 
 class TruncatedMessage(ProtocolViolation):
     """The server's output ended in the middle of a message."""
 
 
-class ServerExited(ServerError):
+class ServerExited(ServerError, kind="crashed"):
     """The process died while a call was in flight, or closed a pipe to us, or stopped reading."""
 
-    kind = "crashed"
 
-
-class ServerStarting(ServerError):
+class ServerStarting(ServerError, kind="starting", retryable=True):
     """The server did not become ready within the call's deadline."""
-
-    kind = "starting"
-    retryable = True
 
 
 class ServerGaveUp(ServerError):
     """The server failed too often; it is tried again on demand at most once per probe interval."""
 
 
-class LoginRequired(ServerError):
+class LoginRequired(ServerError, kind="requires_reauth"):
     """The server wants its operator to log in there, once or once more: nothing else helps."""
 
-    kind = "requires_reauth"
 
-
-class ServerDisabled(ServerError):
+class ServerDisabled(ServerError, kind="disabled"):
     """The server is switched off, in the configuration or by an operator; no call starts it."""
-
-    kind = "disabled"
 
 
 # The operator's fault -------------------------------------------------------------------------------------------------
 
 
-class ConfigError(SupervisorError):
+class ConfigError(SupervisorError, kind="config"):
     """The configuration cannot be used. Says file, line, key and what to do."""
-
-    kind = "config"
 
     def __init__(
         self, message: str, *, path: str = "", key: str = "", line: int | None = None, hint: str = "", **more: Any
@@ -268,32 +222,22 @@ class ConfigError(SupervisorError):
         return f"{body} ({self.hint})" if self.hint else body
 
 
-class LoginFailed(SupervisorError):
+class LoginFailed(SupervisorError, kind="login"):
     """No login at a server is possible, or it did not succeed. Says what to do."""
-
-    kind = "login"
 
 
 # Ours -----------------------------------------------------------------------------------------------------------------
 
 
-class ActorStopped(SupervisorError):
+class ActorStopped(SupervisorError, code=-31503, kind="unavailable", retryable=True):
     """The actor that held this request stopped before it answered."""
-
-    code = -31503
-    kind = "unavailable"
-    retryable = True
 
     def __init__(self, message: str = "the part of the daemon that held this request stopped", **more: Any) -> None:
         super().__init__(message, **more)
 
 
-class ShuttingDown(SupervisorError):
+class ShuttingDown(SupervisorError, code=-31503, kind="shutdown", retryable=True):
     """The daemon is about to exit and takes no new work."""
-
-    code = -31503
-    kind = "shutdown"
-    retryable = True
 
     def __init__(self, message: str = "the daemon is shutting down", **more: Any) -> None:
         super().__init__(message, **more)

@@ -38,12 +38,8 @@ MAX_PROGRESS_BYTES: Final = 64 * 1024
 _TOKEN: Final = "progressToken"
 
 
-class TooManyQuestions(CannotAsk):
+class TooManyQuestions(CannotAsk, code=-31429, kind="overloaded", retryable=True):
     """A server asks more than it may: during one call, within a minute, or in bytes that wait for answers."""
-
-    code = -31429
-    kind = "overloaded"
-    retryable = True
 
 
 class _Advance(msgspec.Struct):

@@ -48,10 +48,8 @@ DEFAULT_PACE_S: Final = 1.0
 _Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
 
-class UnknownTask(InvalidArguments):
+class UnknownTask(InvalidArguments, kind="not_found"):
     """This client has no task of that id at this door; or it is gone, and how far it came may not be known."""
-
-    kind = "not_found"
 
 
 class Task(msgspec.Struct, frozen=True):

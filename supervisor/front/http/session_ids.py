@@ -48,12 +48,8 @@ _KNOWN_CAPABILITIES: Final[dict[str, Any]] = {
 }
 
 
-class SealBroken(SupervisorError):
+class SealBroken(SupervisorError, code=INVALID_REQUEST, http_status=404, kind="not_found"):
     """The token is forged, malformed or expired; which of them is not told."""
-
-    code = INVALID_REQUEST
-    http_status = 404
-    kind = "not_found"
 
     def __init__(self, message: str = "unknown or expired session; initialize again", **more: Any) -> None:
         super().__init__(message, **more)

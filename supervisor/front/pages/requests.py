@@ -31,10 +31,8 @@ MAX_HEAD_BYTES: Final = 4096
 """Of one part, with the name of its input; a head is searched with patterns, each of which is one call into C."""
 
 
-class FromElsewhere(SupervisorError):
+class FromElsewhere(SupervisorError, kind="refused"):
     """Orders are taken from this machine only."""
-
-    kind = "refused"
 
 
 class Unreadable(Exception):

@@ -37,11 +37,8 @@ MAX_PASSED: Final = 4096
 """Confirmed calls that go on with a state of their servers'."""
 
 
-class Declined(SupervisorError):
+class Declined(SupervisorError, code=-31401, kind="declined"):
     """The user of a client did not say yes to a call that needs it."""
-
-    code = -31401
-    kind = "declined"
 
 
 class Confirmations:

@@ -53,15 +53,11 @@ class AskedByResult(Exception):
         self.expires_s = expires_s
 
 
-class CapabilityRequired(SupervisorError):
+class CapabilityRequired(SupervisorError, code=MISSING_CAPABILITY, http_status=400, kind="capability"):
     """The call failed because its server asked what the client did not declare (MCP 2026-07-28, -32021).
 
     `result` is what the server answered after it was told so.
     """
-
-    code = MISSING_CAPABILITY
-    http_status = 400
-    kind = "capability"
 
     def __init__(self, server: str, required: Mapping[str, Any], result: Result) -> None:
         text = f"server {server!r} asked for what the client did not declare: {', '.join(required)}"

@@ -29,12 +29,8 @@ _READ_COST: Final = 16
 """So many bytes cost as much as one that a model wrote."""
 
 
-class TasksNotDeclared(SupervisorError):
+class TasksNotDeclared(SupervisorError, code=MISSING_CAPABILITY, http_status=400, kind="capability"):
     """A modern client asks about a task, and did not declare that it speaks them (SEP-2663)."""
-
-    code = MISSING_CAPABILITY
-    http_status = 400
-    kind = "capability"
 
 
 def takes_task(client: Client, offer: Offer, wanted: msgspec.Raw) -> bool:
