@@ -119,16 +119,16 @@ def travelling_meta(meta: msgspec.Raw) -> bytes:
     data = bytes(meta)
     if len(data) <= 2:
         return b""
-    return _known_travelling(data) if len(data) <= _MAX_KNOWN_BYTES else _travelling(data)
+    return _known_members(data) if len(data) <= _MAX_KNOWN_BYTES else _members_beyond_hop(data)
 
 
-def _travelling(meta: bytes) -> bytes:
+def _members_beyond_hop(meta: bytes) -> bytes:
     members = json.members(meta)
     kept = {key: value for key, value in members.items() if not _RESERVED_PREFIX.match(key) and key not in _HOP_ONLY}
     return encode(kept)[1:-1] if kept else b""
 
 
-_known_travelling = lru_cache(maxsize=_MAX_KNOWN)(_travelling)
+_known_members = lru_cache(maxsize=_MAX_KNOWN)(_members_beyond_hop)
 
 
 def not_found(era: Era, message: str, uri: str) -> RemoteError:
