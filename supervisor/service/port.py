@@ -58,7 +58,7 @@ class Service(Protocol):
         """Return which arguments the head of a call repeats, of a tool by its name here. A checkpoint if it waits."""
 
     async def subscribe(self, exchange: Exchange, name: str) -> None:
-        """Tell the client of changes of a resource from now on: by `exchange.updates`, under this name.
+        """Tell the client of changes of a resource from now on: by `exchange.session.updates`, under this name.
 
         Raises as `perform` does, also where nobody would be told. A checkpoint if it waits for anything.
         """

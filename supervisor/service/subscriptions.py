@@ -134,6 +134,6 @@ def _members(uri: str) -> bytes:
 
 
 def _updates_of(exchange: Exchange) -> Updates:
-    if exchange.updates is None:
+    if exchange.session.updates is None:
         raise UnknownMethod(f"{exchange.method} needs a session: without one there is nobody to tell of changes")
-    return exchange.updates
+    return exchange.session.updates

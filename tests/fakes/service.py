@@ -54,11 +54,11 @@ class FakeService:
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Subscribe to whatever is `watched`."""
         await trio.lowlevel.checkpoint()
-        if name not in self.watched or exchange.updates is None:
+        if name not in self.watched or exchange.session.updates is None:
             raise UnknownMethod(f"nothing is told of {name}")
-        exchange.updates.hold(name, lambda: self.left.append(name))
-        exchange.updates.used = True
-        self.subscribers.append(exchange.updates)
+        exchange.session.updates.hold(name, lambda: self.left.append(name))
+        exchange.session.updates.used = True
+        self.subscribers.append(exchange.session.updates)
 
     def initialize(self, version: str) -> bytes:
         return msgspec.json.encode(

@@ -44,7 +44,7 @@ from supervisor.front.mcp.messages import (
     Response,
 )
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
-from supervisor.service.asking.exchange import NO_SESSION, Exchange, Voice
+from supervisor.service.asking.exchange import Exchange, SessionState, Voice
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Answer, failure
@@ -204,7 +204,7 @@ class LegacyFront:
 
 
 def _exchange(request: Request, client: Client, session: HttpSession | None, voice: Voice | None) -> Exchange:
-    state = NO_SESSION if session is None else session.state
+    state = SessionState() if session is None else session.state
     return Exchange(client, request.id, request.method, request.params, voice=voice, session=state)
 
 

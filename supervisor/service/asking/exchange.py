@@ -33,6 +33,7 @@ from actors.protocol.asking.visits import Visitor
 from actors.protocol.exchanges import NOTHING, UNSAID, Interest, LogLevel
 from actors.protocol.listing import METHODS
 from actors.protocol.wire import json, jsonrpc
+from actors.transport.redaction import Confidential
 from supervisor.service.asking.allowance import CallAllowance
 from supervisor.service.asking.elicitations import CallElicitations
 from supervisor.service.asking.labels import label
@@ -45,10 +46,7 @@ _READING: Final = frozenset({*METHODS.values(), "resources/read", "prompts/get",
 _TOKEN_STARTS: Final = frozenset(b'"-0123456789')
 OVER: Final = "the request that this was about is over"
 _UNREAD: Final = "the client does not read what it is sent"
-
-
 _VISIT: Final = msgspec.Raw(b'{"mode":"url"}')
-_NO_QUESTIONS: Final[dict[str, Reply[msgspec.Raw]]] = {}
 
 
 class Voice(Protocol):
@@ -78,10 +76,7 @@ class SessionState(msgspec.Struct):
     """Where changes of resources are noted; None where they could not be told."""
 
 
-NO_SESSION: Final = SessionState()
-
-
-class Exchange:
+class Exchange(Confidential, msgspec.Struct, eq=False):
     """One request; implements `actors.messages.Caller`. `id` is JSON text.
 
     `voice` is None where nothing can be said before the answer; `session` outlasts the request. `asking` are the
@@ -92,54 +87,21 @@ class Exchange:
     `forwarded`: a server may have been asked; `waited_s`: how long that waited, see `Result`.
     """
 
-    __slots__ = (
-        "_questions",
-        "_voice",
-        "allowance",
-        "asked_by",
-        "asking",
-        "client",
-        "elicitations",
-        "forwarded",
-        "id",
-        "log_level",
-        "method",
-        "params",
-        "retry",
-        "tool",
-        "updates",
-        "waited_s",
-        "wish",
-    )
-
-    def __init__(
-        self,
-        client: Client,
-        id_: bytes,
-        method: str,
-        params: msgspec.Raw,
-        *,
-        voice: Voice | None = None,
-        session: SessionState = NO_SESSION,
-        retry: Retry | None = None,
-    ) -> None:
-        self.client = client
-        self.id = id_
-        self.method = method
-        self.params = params
-        self.log_level = session.log_level
-        self.updates = session.updates
-        self.retry = retry
-        self.wish = NOTHING
-        self.asked_by = ""
-        self.tool: Tool | None = None
-        self.forwarded = False
-        self.waited_s = 0.0
-        self.elicitations: CallElicitations | None = None
-        self.allowance: CallAllowance | None = None
-        self._voice = voice
-        self._questions = session.questions
-        self.asking: dict[str, Reply[msgspec.Raw]] = _NO_QUESTIONS
+    client: Client
+    id: bytes
+    method: str
+    params: msgspec.Raw
+    voice: Voice | None = None
+    session: SessionState = msgspec.field(default_factory=SessionState)
+    retry: Retry | None = None
+    wish: Interest = NOTHING
+    asked_by: str = ""
+    tool: Tool | None = None
+    forwarded: bool = False
+    waited_s: float = 0.0
+    elicitations: CallElicitations | None = None
+    allowance: CallAllowance | None = None
+    asking: dict[str, Reply[msgspec.Raw]] = {}
 
     @property
     def idempotent(self) -> bool:
@@ -149,7 +111,7 @@ class Exchange:
     @property
     def capabilities(self) -> bytes:
         """What the client can be asked meanwhile, as a server of the modern era is told: a JSON object."""
-        if self.client.era == "legacy" and (self._voice is None or self._questions is None):
+        if self.client.era == "legacy" and (self.voice is None or self.session.questions is None):
             return NOBODY
         return forwardable(self.client.capabilities)
 
@@ -165,9 +127,9 @@ class Exchange:
         return wish if capabilities == NOBODY else Interest(wish.progress, wish.log_level, capabilities)
 
     def _wish(self, meta: msgspec.Raw) -> Interest:
-        if self._voice is None:
+        if self.voice is None:
             return NOTHING
-        token, level = b"", self.log_level
+        token, level = b"", self.session.log_level
         if len(meta) > 2:
             if (wanted := json.read_or(_meta, meta, None)) is None:
                 return NOTHING
@@ -181,12 +143,12 @@ class Exchange:
         return Interest(token, level)
 
     def note(self, note: Note) -> bool:
-        return self._voice is not None and self._voice.say(jsonrpc.notification(note.method, note.params))
+        return self.voice is not None and self.voice.say(jsonrpc.notification(note.method, note.params))
 
     def lacks(self, question: Question) -> str:
         """Return why the client cannot be asked this; empty if it can."""
         legacy = self.client.era == "legacy"
-        if legacy and (self._voice is None or self._questions is None):
+        if legacy and (self.voice is None or self.session.questions is None):
             return "the client that made this call cannot be asked"
         lacks = missing_capability(self.client.capabilities, question.method, question.params)
         return f"the client that made this call did not declare {lacks}" if lacks else ""
@@ -202,7 +164,7 @@ class Exchange:
             if elicitations is not None and self.reaches_people(question) and not self._takes(question):
                 self.admit(question, reply)
                 page = elicitations.offer(question, reply)
-                self.asking = {**self.asking, page: reply}
+                self.asking[page] = reply
                 return reply
             self._ask(question, reply)
             if elicitations is not None:
@@ -223,14 +185,14 @@ class Exchange:
 
     def visitor(self, question: Question | None = None) -> Visitor | None:
         """Return who hears of the end of a visit, in the session of the client; see `Caller.visitor`."""
-        if self.updates is None:
+        if self.session.updates is None:
             return None
         able = (
             self._takes(question)
             if question is not None
             else not missing_capability(self.client.capabilities, ELICIT, _VISIT)
         )
-        return self.updates.visited if able else None
+        return self.session.updates.visited if able else None
 
     def _takes(self, question: Question) -> bool:
         return self.client.era == "legacy" and not self.lacks(question)
@@ -238,7 +200,7 @@ class Exchange:
     def _ask(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
         if refused := self.lacks(question):
             raise CannotAsk(refused)
-        voice, questions = self._voice, self._questions
+        voice, questions = self.voice, self.session.questions
         if voice is None or questions is None or self.client.era == "modern":
             raise CannotAsk("the client that made this call cannot be asked")
         self.admit(question, reply)
@@ -250,19 +212,20 @@ class Exchange:
         if not voice.say(jsonrpc.request(jsonrpc.encode(id_), question.method, bytes(params))):
             questions.take(id_)
             raise CannotAsk(_UNREAD)
-        self.asking = {**self.asking, id_: reply}
+        self.asking[id_] = reply
         reply.on_abandon(lambda: self._withdraw(id_))
 
     def _withdraw(self, id_: str) -> None:
-        if self._questions is not None and self._questions.take(id_) is not None and self._voice is not None:
+        voice, questions = self.voice, self.session.questions
+        if questions is not None and questions.take(id_) is not None and voice is not None:
             params = jsonrpc.encode({"requestId": id_, "reason": "nobody waits for the answer any more"})
-            self._voice.say(jsonrpc.notification("notifications/cancelled", params))
+            voice.say(jsonrpc.notification("notifications/cancelled", params))
 
     def close(self) -> None:
         """The request is over: what it asked is not answered any more."""
         for id_, reply in self.asking.items():
-            if self._questions is not None:
-                self._questions.take(id_)
+            if self.session.questions is not None:
+                self.session.questions.take(id_)
             reply.fail(CannotAsk(OVER))
 
 

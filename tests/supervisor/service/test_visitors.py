@@ -51,8 +51,8 @@ def test_it_hears_in_its_session() -> None:
     visitor = request.visitor(VISIT)
     assert visitor is not None
     assert visitor("a")
-    assert request.updates is not None
-    assert request.updates.take_visited() == ("a",)
+    assert request.session.updates is not None
+    assert request.session.updates.take_visited() == ("a",)
 
 
 def test_nobody_hears_where_the_request_is_over_that_was_asked() -> None:

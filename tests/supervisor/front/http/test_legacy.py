@@ -303,7 +303,7 @@ async def test_a_log_level_belongs_to_a_session() -> None:
     assert code_of(await front.post(legacy("logging/setLevel", {"level": "debug"}))) == (200, 1, -32601)
     for session in (token, None):
         await front.post(legacy("x"), session)
-    assert [exchange.log_level for exchange in front.service.exchanges] == ["debug", None]
+    assert [exchange.session.log_level for exchange in front.service.exchanges] == ["debug", None]
 
 
 async def test_only_event_streams_accepted_means_the_answer_is_one() -> None:

@@ -63,10 +63,10 @@ class FakeService:
     async def subscribe(self, exchange: Exchange, name: str) -> None:
         """Subscribe to what begins with `watched`."""
         await trio.lowlevel.checkpoint()
-        if exchange.updates is None or not name.startswith("watched"):
+        if exchange.session.updates is None or not name.startswith("watched"):
             raise UnknownMethod(f"nothing is told of {name}")
-        exchange.updates.hold(name, lambda: self.left.set(name))
-        self.subscribers.append(exchange.updates)
+        exchange.session.updates.hold(name, lambda: self.left.set(name))
+        self.subscribers.append(exchange.session.updates)
 
     async def left_one(self) -> str:
         """Wait until the first subscription has ended; return to what it was."""
@@ -484,10 +484,14 @@ async def test_a_log_level_belongs_to_the_session() -> None:
     async with front() as here, here.connect() as peer:
         await peer.initialize()
         await peer.ask("echo", 1)
+        assert [exchange.session.log_level for exchange in here.service.exchanges] == [""]
         assert (await peer.ask("logging/setLevel", 2, level="debug"))["result"] == {}
         assert code(await peer.ask("logging/setLevel", 3, level="loud")) == (3, -32602)
         await peer.ask("echo", 4)
-        assert [exchange.log_level for exchange in here.service.exchanges] == ["", "debug"]
+        assert [exchange.session.log_level for exchange in here.service.exchanges] == [
+            "debug",
+            "debug",
+        ]  # of one session
 
 
 async def test_what_is_told_and_asked_comes_before_the_answer_on_the_same_socket() -> None:
