@@ -15,7 +15,7 @@ from actors.catalogue.diff import OfferChange, Revisions, compare, find_renames,
 from actors.catalogue.names.naming import namespaced_name, resource_path, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
-from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool
+from actors.catalogue.offer import Item, Offer, Prompt, Tool
 from actors.principal import Principal
 from actors.search.document import TOOLS, Document, Kind
 from actors.search.documents.index import Index
@@ -222,5 +222,4 @@ def _names(server: str, item: Item) -> tuple[str, Kind, str]:
             return tool_path(server, name), "tool", name
         case Prompt(name=name):
             return f"{tool_path(server, name)}#prompt", "prompt", name
-        case Resource(uri=uri):
-            return resource_path(server, uri), "template" if item.template else "resource", item.name or uri
+    return resource_path(server, item.uri), "template" if item.template else "resource", item.name or item.uri
