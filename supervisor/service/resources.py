@@ -71,21 +71,21 @@ class Reading:
 
     async def for_model(self, exchange: Exchange, arguments: msgspec.Raw, meta: msgspec.Raw) -> bytes:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
+        since = trio.current_time()
         uri = await self._bench.run(len(arguments), read_resource, arguments)
-        server, _, body = await self._read(exchange, uri, {"_meta": meta}, era="legacy")
+        server, _, body = await self._read(exchange, uri, {"_meta": meta}, since, "legacy")
         return await self._bench.run(len(body) // PARAMS_COST, _for_model, server, body)
 
     async def _read_resource(self, exchange: Exchange) -> bytes:
         """Return contents under the URIs of `resources/list`, unless it was asked with the server's own."""
+        since, era = trio.current_time(), exchange.client.era
         members, uri = await named_params(self._bench, exchange, "uri")
-        era = exchange.client.era
-        server, own, body = await self._read(exchange, uri, members, era=era)
+        server, own, body = await self._read(exchange, uri, members, since, era)
         return await self._bench.run(len(body) // PARAMS_COST, _as_read, server, body, era, own != uri)
 
     async def _read(
-        self, exchange: Exchange, uri: str, members: dict[str, msgspec.Raw], *, era: Era
+        self, exchange: Exchange, uri: str, members: dict[str, msgspec.Raw], since: float, era: Era
     ) -> tuple[str, str, bytes]:
-        since = trio.current_time()
         server, own = await self._naming.resource(exchange.client, uri, since)
         members["uri"] = msgspec.Raw(encode(own))
         body = await self._ask(exchange, "resources/read", server, members, since, name=own, uri=uri[:8192], era=era)
