@@ -6,12 +6,13 @@ Asks go down (front -> router -> server) and say who asks, facts go up (server -
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
-from actors.kit.mailbox import Ask, Reply
+from actors.kit.mailbox import Address, Ask, Reply
 from actors.life.states import State, Wanted
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
@@ -151,8 +152,23 @@ class RefreshServer(Ask[Refreshed], frozen=True, kw_only=True):
     principal: Principal = LOCAL
 
 
+class Departure(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server leaves while the daemon goes on: its configuration has changed, or it is not configured any more.
+
+    Calls in flight have `drain_s` seconds to end; those that have not been sent, and whoever comes later, are passed on
+    to the `successor`, if there is one. `reason` is for those whose call is cut off. Nothing is reported any more: that
+    is up to the successor, or the server is not there.
+    """
+
+    reason: str
+    drain_s: float
+    successor: Address[Any] | None = None
+
+
 class StopServer(Ask[None], frozen=True):
     """End a server for good; answered when nothing of it is left."""
+
+    departure: Departure | None = None
 
 
 Activity = Literal["waiting for its turn", "installing"]
@@ -234,6 +250,12 @@ class ServerRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """A server is no longer configured."""
 
     server: str
+
+
+class NamesChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """Other servers are configured than before; `names` are those of all of them, also of those that cannot run."""
+
+    names: ServerNames
 
 
 class AwaitShown(Ask[None], frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from supervisor.host.version import VERSION
 _MODULES = {
     "run": "supervisor.commands.run",
     "check": "supervisor.commands.check",
+    **dict.fromkeys(("diff", "reload"), "supervisor.commands.reload"),
     "status": "supervisor.commands.status",
     "logs": "supervisor.commands.logs",
     **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),

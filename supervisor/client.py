@@ -33,6 +33,8 @@ SEARCH_TIMEOUT_S = 40.0
 CALL_TIMEOUT_S = 300.0
 """Over every deadline the daemon is likely to have; the daemon answers first, and its answer says more."""
 CONNECT_TIMEOUT_S = 5.0
+RELOAD_TIMEOUT_S = 40.0
+"""The daemon gives up after 30 s."""
 LOGIN_TIMEOUT_S = 120.0
 """The daemon asks several servers before it knows where a user says yes, each with a deadline."""
 DISCONNECT_TIMEOUT_S = 1.0
@@ -101,6 +103,11 @@ class DaemonClient:
         path = f"/api/servers/{quote(server, safe='')}/{order}"
         timeout_s = deadline_s + PAGE_TIMEOUT_S
         return self._object(await self._ask("POST", path, timeout_s, params={"deadline_s": deadline_s}), "message")
+
+    async def reload(self, *, plan: bool = False, path: str = "") -> dict[str, Any]:
+        """Have the configuration read again; `plan`: only say what that would do, also with the file at `path`."""
+        parameters = {"plan": "true", "path": path} if plan else {}
+        return self._object(await self._ask("POST", "/api/reload", RELOAD_TIMEOUT_S, params=parameters), "message")
 
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"

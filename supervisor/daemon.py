@@ -1,33 +1,29 @@
 """The daemon: wires the actors, the store and the front together, and ends them in order.
 
-`trio.run` opens the tree; the web server is one child of it. A crash of the core (registry, router, front) is our bug:
-everything is stopped and the process exits with 70, so that whoever started it starts it afresh. Want of resources is
-no crash: whoever meets it waits it out, and the status says so. Ending is bounded from the first signal on, whenever it
-comes: after `shutdown_s` a thread kills what is left, and a second signal does so at once.
+The web server is one child of the tree, the servers are others. A crash of the core (registry, router, front) is our
+bug, and leaves `run`. Want of resources is no crash: whoever meets it waits it out, and the status says so. See
+`process` for what surrounds it.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from socket import socket
-from typing import TYPE_CHECKING
 
 import trio
 
-from actors.errors import ConfigError, SupervisorError
-from actors.kit import Conditions, Latest, first_of, is_want
+from actors.errors import SupervisorError
+from actors.kit import Conditions, Latest
 from actors.protocol.agreement.era import Identity
 from actors.registry.actor import Registry
 from actors.registry.vectors import Embedding
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
-from actors.transport.stdio.orphans import become_subreaper
 from supervisor import neural
 from supervisor.config import Configuration
 from supervisor.config.syntax.address import base_url
@@ -36,19 +32,18 @@ from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
-from supervisor.host.descriptors import raise_limit
-from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import count_lost_records
-from supervisor.host.loop.pauses import keep_catalogue, short_pauses
-from supervisor.host.preload import preload
-from supervisor.host.signals import end_on_signals
+from supervisor.host.loop.pauses import keep_catalogue
+from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
-from supervisor.oauth.port import Accounts, callback_uri
+from supervisor.oauth.late import LateAccounts
+from supervisor.oauth.port import callback_uri
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation, switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.reach import reached_of, starts_of, transport_of
+from supervisor.servers.reloading.reload import Reload
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
@@ -57,20 +52,13 @@ from supervisor.store.memory import StoreMemory
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
 
-if TYPE_CHECKING:  # the HTTP client is imported where there are remote servers
-    from actors.transport.http.authorization import Authorizer
-
 log = logging.getLogger(__name__)
-
-EXIT_CRASH = 70
-"""sysexits.h EX_SOFTWARE: a bug; start again."""
-EXIT_STUCK = 75
-"""sysexits.h EX_TEMPFAIL: ending in order took too long."""
 
 
 class Daemon:
     """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it.
 
+    `read` reads the configuration again, or a file at another path; it may be replaced before `run`, as may `systemd`.
     `connect` makes the transport of a server, whose processes may have `descriptors` open files (0: as many as we).
     `ending` is called when the end begins, by a signal, in order or by a crash; more than once.
     `conditions` has what is degraded.
@@ -88,6 +76,9 @@ class Daemon:
         ending: Callable[[], None] = lambda: None,
     ) -> None:
         self._configuration = configuration
+        self.read: Callable[[str], Configuration] = lambda path: configuration
+        self.systemd = Systemd({})
+        self._reload: Reload | None = None
         self.closing = trio.Event()
         self.urls: Latest[list[str]] = Latest([])
         self.conditions = Conditions(clock)
@@ -95,8 +86,6 @@ class Daemon:
         self._sockets = sockets
         self._clock = clock
         self._connect = connect
-        self._accounts: Accounts | None = None
-        self._authorizer: Callable[[DeployedServer], Authorizer | None] = lambda server: None
         self._containment = default_containment(descriptors, self.conditions)
         self.ending = ending
 
@@ -127,6 +116,7 @@ class Daemon:
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
+                core.start_soon(self.systemd.give_signs_of_life)
                 servers = Servers(
                     registry.address,
                     self._connect or self._reach,
@@ -137,24 +127,38 @@ class Daemon:
                     conditions=self.conditions,
                     recall=registry.offer,
                 )
-                await self._open_accounts(core, deployment, store, servers)
+                self._accounts = self._late_accounts(deployment, store, servers)
+                prepare = partial(self._accounts.open, core)
+                await prepare(deployed)
                 router = Router(servers.directory, settings.max_in_flight)
                 await core.start(router.run)
                 core.start_soon(Capacity(servers.directory, servers.statuses, self.conditions, deployment).run)
+                self._reload = reload = Reload(
+                    self.read,
+                    deployment,
+                    servers,
+                    registry,
+                    store,
+                    key=self._data.key("launch"),
+                    clock=self._clock,
+                    prepare=prepare,
+                    systemd=self.systemd,
+                )
                 front = await self._front(core, deployment, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
                 async with trio.open_nursery() as supervised:
+                    await supervised.start(servers.run)
                     for name, server in deployed.servers.items():
-                        run_one = partial(servers.run, disabled=name in off)
-                        await supervised.start(run_one, server, offers.get(name), eras.get(name))
+                        await servers.add(server, offers.get(name), eras.get(name), disabled=name in off)
                     for resting in deployed.resting:
-                        await servers.report(resting)
+                        await servers.absences.report(resting)
                     self.urls.set(urls)
                     task_status.started(urls)
                     supervised.start_soon(
                         servers.discover, [name for name in kinds if name not in offers and name not in off]
                     )
+                    supervised.start_soon(reload.run, self.closing)
                     await self.closing.wait()
                     await self._end(deployment, router, servers, front)
                     supervised.cancel_scope.cancel()
@@ -162,29 +166,25 @@ class Daemon:
                 usage.flush()
                 core.cancel_scope.cancel()
 
+    def reload(self) -> None:
+        """Have the configuration read again, soon, if the daemon has started."""
+        if self._reload is not None:
+            self._reload.begin()
+
     def _reach(self, server: DeployedServer) -> Transport:
-        return transport_of(self._containment, self._authorizer(server), server)
+        return transport_of(self._containment, self._accounts.authorizer(server), server)
 
-    async def _open_accounts(
-        self, core: trio.Nursery, deployment: Latest[Deployment], store: Store, servers: Servers
-    ) -> None:
-        """Be able to log in, where there are servers that may ask for it: its libraries are needed for nothing else."""
-        if not any(server.logs_in for server in deployment.value.servers.values()):
-            return
-        from supervisor.oauth.accounts import OAuthAccounts
-
+    def _late_accounts(self, deployment: Latest[Deployment], store: Store, servers: Servers) -> LateAccounts:
         host, _ = deployment.value.settings.address
         uri = callback_uri(host, self._sockets[0].getsockname()[1])
-        key = self._data.key("oauth")
-        accounts = OAuthAccounts(deployment, store, key, self._clock, uri, servers.logged_in)
-        self._accounts, self._authorizer = accounts, accounts.authorizer
-        await core.start(accounts.run)
+        return LateAccounts(deployment, store, self._data.key("oauth"), self._clock, uri, servers.logged_in)
 
     async def _watch_end(self) -> None:
         """Say that the end begins, also where a crash of the core cancels this task."""
         try:
             await self.closing.wait()
         finally:
+            self.systemd.begin_stop()
             self.ending()
 
     async def _front(
@@ -197,6 +197,7 @@ class Daemon:
         servers: Servers,
         usage: Usage,
     ) -> Front:
+        assert self._reload is not None
         host, _ = deployment.value.settings.address
         pages = base_url(host, self._sockets[0].getsockname()[1])
         elicitations = Elicitations(registry.feed, self._clock, pages)
@@ -230,9 +231,10 @@ class Daemon:
             counters=lambda: counters,
             log_records_lost=count_lost_records,
             totals=usage.totals,
+            configurator=self._reload,
             control=Operation(deployment, servers, router.address, registry, store),
             journals=servers.journals.find,
-            accounts=self._accounts,
+            accounts=self._accounts.now,
             elicitations=elicitations,
         )
         settings, doors = deployment.value.settings, DoorTable(gateway, VERSION)
@@ -254,45 +256,3 @@ class Daemon:
             await front.wait_answered()
         front.end_calls()
         await servers.stop()
-
-
-def run(
-    configuration: Configuration, data: DataDir, sockets: list[socket], announce: Callable[[list[str]], None]
-) -> int:
-    """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens.
-
-    Raises `ConfigError` if the configuration or what is in the data directory turns out to be of no use, and what
-    `is_want` tells if the system has too little for a daemon to begin with.
-    """
-    become_subreaper()  # what a killed shim leaves behind becomes ours, and is swept
-    preload(remote=any(server.kind != "stdio" for server in configuration.servers))
-    daemon = Daemon(configuration, data, sockets, descriptors=raise_limit())
-    end = HardEnd(configuration.settings.shutdown_s, EXIT_STUCK)
-    refused: BaseException | None = None
-    crashed = False
-    try:
-        trio.run(_main, daemon, announce, end.begin)
-    except* ConfigError as group:
-        refused = first_of(group)
-    except* Exception as group:
-        if is_want(group) and not daemon.urls.value:
-            refused = first_of(group)
-        else:
-            log.exception("the daemon crashed")
-            crashed = True
-    finally:
-        end.cancel()
-    if refused is not None and not crashed:
-        raise refused
-    return EXIT_CRASH if crashed else 0
-
-
-async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: Callable[[], None]) -> None:
-    """Run one daemon. Whatever holds up its start or end, it is over in time after `ending`, which needs no loop."""
-    daemon.ending = ending
-    with short_pauses():
-        async with trio.open_nursery() as watching:
-            await watching.start(end_on_signals, daemon.closing, ending, partial(os._exit, EXIT_STUCK))
-            async with trio.open_nursery() as running:
-                announce(await running.start(daemon.run))
-            watching.cancel_scope.cancel()

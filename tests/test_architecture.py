@@ -55,6 +55,7 @@ LAYERS = (
     "supervisor.service",
     "supervisor.front",
     "supervisor.daemon",
+    "supervisor.process",
     "supervisor.client",
     "supervisor.commands",
     "supervisor.demo",
@@ -136,9 +137,11 @@ SYSTEM = {
     "supervisor.cli": "points stdout elsewhere when its reader is gone",
     "supervisor.commands.check": "reads the environment for the configuration",
     "supervisor.commands.run": "reads the environment for the configuration; outlives its terminal",
-    "supervisor.daemon": "the hard end",
+    "supervisor.process": "the hard end",
     "supervisor.host.signals": "is about signals",
     "supervisor.host.datadir": "locks and file modes",
+    "supervisor.host.systemd": "its address is in the environment",
+    "supervisor.host.watching": "normal forms of paths, as the system reads them",
     "supervisor.host.descriptors": "standard streams and limits",
     "supervisor.host.loading": "what Ctrl-C does while modules are loaded",
     "supervisor.host.hard_end": "ends the process whatever holds it up",
@@ -167,7 +170,7 @@ THIRD_PARTY = frozenset(
             "rapidfuzz",
             "rich",
         ),
-        *("Stemmer", "tiktoken", "trio", "trio_websocket", "wsproto"),
+        *("Stemmer", "tiktoken", "trio", "trio_websocket", "watchdog", "wsproto"),
     }
 )
 MODULES = {"PyStemmer": "Stemmer"}
@@ -194,7 +197,6 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
-    "supervisor.servers.deployment.diff": "a reload acts on it",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_headers_complete": "called by httptools",
@@ -205,7 +207,7 @@ UNUSED = {
 """Public names that nothing but tests refers to, and what for they are there all the same."""
 
 UNRAISED = {"SupervisorError": "the base of all of them"}
-UNSENT = {"ServerRemoved": "a reload sends it for what the diff of two deployments says is gone"}
+UNSENT: dict[str, str] = {}
 
 
 @cache
@@ -420,6 +422,7 @@ MANY_PARAMETERS = {
     "actors.registry.actor.Registry.__init__": "made once, by the daemon",
     "supervisor.metatools.answers.page.build_page": "what is known of a query beside its words",
     "supervisor.servers.children.Servers.__init__": "made once, by the daemon",
+    "supervisor.servers.reloading.reload.Reload.__init__": "made once, by the daemon",
     "supervisor.service.gateway.ServiceParts.__init__": "made once, by the daemon",
     "supervisor.store.tables.open_store": "six times and bounds, of which tests set one",
 }

@@ -35,6 +35,10 @@ class Directory(Generic[M]):
         why = self._absent.get(name)
         return why() if why is not None else UnknownServer(f"there is no server {name[:80]!r}")
 
+    def withdraw(self, name: str) -> None:
+        """Have a running actor not be found any more."""
+        self._addresses.pop(name, None)
+
     @contextmanager
     def register(self, name: str, address: Address[M]) -> Iterator[None]:
         self._addresses[name] = address

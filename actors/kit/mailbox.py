@@ -85,6 +85,12 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
             return
         self._on_settled += (callback,)
 
+    def release(self) -> None:
+        """Say that another one settles it than the actor that has taken its message: so not at the end of that."""
+        if self.holder is not None:
+            self.holder.discard(self)
+            self.holder = None
+
     def _settle(self) -> None:
         if self.holder is not None:
             self.holder.discard(self)
@@ -151,12 +157,21 @@ class Address(Generic[M]):
         """Put a question, waiting for room as `tell` does, and wait for its answer: for what must not be refused, such
         as the end. See `Reply.wait`; raises `ActorStopped`, never `MailboxFull`. A checkpoint.
         """
+        return await (await self.request_in_turn(message)).wait()
+
+    async def request_in_turn(self, message: Ask[R]) -> Reply[R]:
+        """Put a question as `ask_in_turn` does, and return where its answer will be."""
         reply: Reply[R] = Reply()
         await self._put_in_turn(Envelope(cast("M", message), reply))
-        return await reply.wait()
+        return reply
 
     def forward(self, message: M, reply: Reply[Any] | None) -> None:
-        """Pass a message on with its reply; a refusal goes to whoever waits for the reply."""
+        """Pass a message on with its reply; a refusal goes to whoever waits for the reply.
+
+        It is not for the actor any more that had it, also if that ends before the message is taken.
+        """
+        if reply is not None:
+            reply.release()
         try:
             self._put(Envelope(message, reply))
         except (MailboxFull, ActorStopped) as error:
@@ -211,8 +226,6 @@ class Mailbox(Generic[M]):
         self._at_once -= 1
         reply = envelope.reply
         if reply is not None and not reply.settled:  # from now on this is the mailbox whose actor must settle it
-            if reply.holder is not None:
-                reply.holder.discard(reply)
             reply.holder = self._held
             self._held.add(reply)
         return envelope

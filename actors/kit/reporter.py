@@ -40,6 +40,11 @@ class Reporter:
         self._owed[type(fact)] = fact
         self._wake.set()
 
+    def end(self) -> None:
+        """Report nothing any more, also not what waits."""
+        self._address = None
+        self._owed.clear()
+
     async def run(self) -> None:
         while True:
             await self._wake.wait()

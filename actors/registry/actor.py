@@ -22,7 +22,17 @@ from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
 from actors.life.states import State
-from actors.messages import AwaitShown, EraLearned, Memory, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.messages import (
+    AwaitShown,
+    EraLearned,
+    Memory,
+    NamesChanged,
+    ServerChanged,
+    ServerListed,
+    ServerRemoved,
+    ServerStatus,
+)
+from actors.registry.happening import Happening
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
 from actors.registry.publication import Publication
@@ -33,16 +43,6 @@ log = logging.getLogger(__name__)
 
 Counter = Callable[[Offer], Awaitable[tuple[dict[str, int], bool]]]
 """Counts the tokens of each tool of an offer; the flag says whether the counts are exact."""
-
-
-class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One entry of the event feed. `time` is unix seconds."""
-
-    type: str
-    time: float
-    server: str | None = None
-    revision: int | None = None
-    data: dict[str, Any] = {}
 
 
 class Uncountable(msgspec.Struct, frozen=True):
@@ -68,7 +68,8 @@ _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 
 UNCOUNTED = "its tokens are not counted: a bug of this daemon, whose log says more"
 
-Message = ServerListed | ServerChanged | ServerRemoved | EraLearned | AwaitShown | Indexed | Counted | Uncountable
+Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | EraLearned
+Message = Fact | AwaitShown | Indexed | Counted | Uncountable
 
 
 class Registry(Actor[Message]):
@@ -92,15 +93,14 @@ class Registry(Actor[Message]):
         """
         super().__init__(4096)
         self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
-        first = Catalogue(index=Index.empty(), indexed=not known, names=names or ServerNames({}))
+        self._names = names or ServerNames({})
+        first = Catalogue(index=Index.empty(), indexed=not known, names=self._names)
         self.catalogue: Latest[Catalogue] = Latest(
             first.with_entries(self._entries, first.index, compare_entries({}, self._entries))[0]
         )
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
-        self._memory = memory
-        self._count = count
-        self._clock = clock
+        self._memory, self._count, self._clock = memory, count, clock
         self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._unsearched: set[str] = set(self._entries)
@@ -136,6 +136,9 @@ class Registry(Actor[Message]):
                 self._memory.forget(server)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
+            case NamesChanged(names=names):
+                self._names = names
+                self.catalogue.set(replace(self.catalogue.value, names=names))
             case EraLearned(server=server):
                 self._memory.save_era(server, message)
             case AwaitShown(server=server):
@@ -204,6 +207,8 @@ class Registry(Actor[Message]):
         following, changes = catalogue.with_entries(entries, message.index, message.changes)
         for server in message.removed:
             following, changes[server] = following.without(server, message.index)
+        if message.removed:  # one that was removed and is back has no entry yet, but a name
+            following = replace(following, names=self._names)
         self._unsearched -= (message.entries.keys() - message.tools_only) | message.removed
         self.catalogue.set(replace(following, indexed=not self._unsearched))
         self._publication.publish(message.versions)

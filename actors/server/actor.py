@@ -19,6 +19,7 @@ from actors.life import events as ev
 from actors.life.states import Life, State, Timer
 from actors.messages import (
     CallServer,
+    Departure,
     ReadServer,
     RefreshServer,
     RestartServer,
@@ -43,11 +44,13 @@ from actors.server.inbox import (
     QuestionProgressed,
     Received,
     ServerMessage,
+    SessionEnded,
     TimerFired,
     Written,
 )
 from actors.server.legacy_session import LegacySession
 from actors.server.performer import Performer
+from actors.server.settings import DRAIN_S
 
 STDERR_LINES = 20
 
@@ -59,16 +62,13 @@ class ServerActor(Actor[ServerMessage]):
         settings = server.settings
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = server.name
-        self._idle_timeout_s = settings.idle_timeout_s
-        self._task_max_s = settings.task_max_s
+        self._idle_timeout_s, self._task_max_s = settings.idle_timeout_s, settings.task_max_s
         self._restarts = server.restarts
         self._reporter = reporter
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
-        self._course = self._server.context.course
-        self._calls = self._server.context.calls
-        self._timers = self._server.context.timers
-        self._orders = self._server.context.orders
-        self._recovery = self._server.context.recovery
+        context = self._server.context
+        self._course, self._calls, self._timers = context.course, context.calls, context.timers
+        self._orders, self._recovery, self._handover = context.orders, context.recovery, context.handover
         self._traffic = self._server.traffic
         self._legacy = LegacySession(
             server,
@@ -108,10 +108,12 @@ class ServerActor(Actor[ServerMessage]):
             case WakeServer() | RestartServer() | RefreshServer() | SleepServer() | StopServer() | ReadServer():
                 assert reply is not None
                 self._on_order(message, reply)
+            case SessionEnded():
+                pass
             case _:
                 if message.incarnation == self.life.incarnation:
                     self._on_process(message)
-        if self.life.over:
+        if self.life.over and self._legacy.over:
             self.finish()
 
     def rest(self) -> None:
@@ -138,6 +140,8 @@ class ServerActor(Actor[ServerMessage]):
     # Orders ---------------------------------------------------------------------------------------------------------
 
     def _on_order(self, message: Order, reply: Reply[Any]) -> None:
+        if not isinstance(message, (StopServer, ReadServer)) and self._handover.pass_on_late(message, reply):
+            return
         match message:
             case ReadServer(stderr=stderr):
                 reply.answer(self.status(stderr=stderr))
@@ -151,10 +155,20 @@ class ServerActor(Actor[ServerMessage]):
                 self._legacy.sleep()
                 self._orders.wait("sleep", reply)
                 self._course.step(ev.Sleep())
-            case StopServer():
-                self._legacy.end()
-                self._orders.wait("stop", reply)
-                self._course.step(ev.Stop())
+            case StopServer(departure=departure):
+                self._on_stop(departure, reply)
+
+    def _on_stop(self, departure: Departure | None, reply: Reply[Any]) -> None:
+        """Begin the end. One that has begun takes no longer than is said last: the daemon's own is the shortest."""
+        if departure is not None:
+            self._server.context.record.leave(departure, self._calls.in_flight)
+            self._reporter.end()
+            self._handover.begin(departure, trio.current_time())
+        self._legacy.end(departure)
+        self._orders.wait("stop", reply)
+        self._course.step(ev.Stop())
+        drain_s = DRAIN_S if departure is None else departure.drain_s
+        self._course.step(ev.Prolonged(self.life.incarnation, Timer.DRAIN, drain_s))
 
     def _on_restart(self, reply: Reply[Any]) -> None:
         if (refusal := self._recovery.refusal(self.life, operator=True)) is not None:
@@ -207,6 +221,8 @@ class ServerActor(Actor[ServerMessage]):
             reply.fail(lost_task_error(self.name))
             return
         if not serving:
+            if self._handover.pass_on_late(message, reply):
+                return
             refusal = self._recovery.refusal_of_call(life, now + message.deadline_s)
             if refusal is not None:
                 reply.fail(refusal)

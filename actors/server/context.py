@@ -21,6 +21,7 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.mirrors import MirrorsOf
 from actors.server.calls.calls import Calls
 from actors.server.inbox import ServerMessage
+from actors.server.operators.handover import Handover
 from actors.server.operators.journal import Journal
 from actors.server.operators.orders import Orders
 from actors.server.operators.record import Record
@@ -34,6 +35,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
 
     `hide` takes secrets out of what the server says of itself. `journal` is what is kept of it for its operator.
+    `predecessor` is set once nothing is left of the process that was there before this configuration: two of them could
+    want the same file or port, so no process starts before that. None if there was none.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     known: Offer | None = None
     era: Era | None = None
     hide: Callable[[str], str] = str
+    predecessor: trio.Event | None = None
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,5 +103,6 @@ class ServerContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     orders: Orders
     record: Record
     recovery: Recovery
+    handover: Handover
     mirrors_of: MirrorsOf
     needs_task: Callable[[str], bool]

@@ -116,7 +116,12 @@ OfIncarnation = (
 )
 """What comes of one process, and counts only while that is the present one."""
 
+
+class SessionEnded(msgspec.Struct, frozen=True):
+    """The session of the legacy era beside the conversation is over."""
+
+
 Order = ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer
 """What operators and the daemon ask for."""
 
-ServerMessage = CallServer | Order | CallAbandoned | TimerFired | Received | OfIncarnation
+ServerMessage = CallServer | Order | CallAbandoned | TimerFired | Received | SessionEnded | OfIncarnation

@@ -27,14 +27,14 @@ from actors.catalogue.offer import Offer
 from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, SupervisorError
 from actors.kit import Address, Ask, Reply, StartSoon
 from actors.life.states import Life, State
-from actors.messages import CallServer, Result, ServerStatus, SleepServer, StopServer
+from actors.messages import CallServer, Departure, Result, ServerStatus, SleepServer, StopServer
 from actors.principal import LOCAL
 from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
 from actors.server.context import Profile
-from actors.server.inbox import ServerMessage
+from actors.server.inbox import ServerMessage, SessionEnded
 
 PAUSE_S: Final = 60.0
 """For so long no session is asked for where there was no connection for one."""
@@ -80,9 +80,15 @@ class LegacySession:
         self._main = main
         self._start_soon = start_soon
         self._actor: SessionActor | None = None
+        self._open = 0
         self._served = False
         self._refused = False
         self._not_before = 0.0
+
+    @property
+    def over(self) -> bool:
+        """Whether no session is open, or ending."""
+        return self._open == 0
 
     def take(self, message: CallServer, reply: Reply[Result], life: Life) -> bool:
         """Take a call that goes there; False for all others. `life` is that of the modern conversation."""
@@ -108,6 +114,7 @@ class LegacySession:
         if actor is None:
             actor = self._actor = self._begin()
         arrived = trio.current_time()
+        reply.release()  # who settles it is the actor of the session
         try:
             sent = actor.address.request(message)
         except SupervisorError as error:
@@ -121,6 +128,7 @@ class LegacySession:
         terms = replace(server.settings.terms, only="legacy", reads_lists=False)
         settings = replace(server.settings, terms=terms, catalogue_max_age_s=0.0)
         self._served = False
+        self._open += 1
         profile = replace(
             server,
             settings=settings,
@@ -130,8 +138,13 @@ class LegacySession:
             era="legacy",
         )
         actor = self._make(profile)
-        self._start_soon(actor.run)
+        self._start_soon(self._run, actor)
         return actor
+
+    async def _run(self, actor: SessionActor) -> None:
+        await actor.run()
+        self._open -= 1
+        await self._main.tell(SessionEnded())
 
     def _on_settled(
         self, actor: SessionActor, sent: Reply[Result], message: CallServer, reply: Reply[Result], arrived: float
@@ -175,8 +188,8 @@ class LegacySession:
     def sleep(self) -> None:
         self._order(SleepServer(server=self._server.name, principal=LOCAL))
 
-    def end(self) -> None:
-        self._order(StopServer())
+    def end(self, departure: Departure | None = None) -> None:
+        self._order(StopServer(departure))
         self._actor = None
 
     def restart(self) -> None:

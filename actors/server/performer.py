@@ -22,6 +22,7 @@ from actors.server.lists.change_stream import ChangeStream
 from actors.server.lists.discovery import Discovery
 from actors.server.lists.lists import Lists
 from actors.server.liveness import Liveness
+from actors.server.operators.handover import Handover
 from actors.server.operators.orders import Orders
 from actors.server.operators.record import Record
 from actors.server.processes import Processes
@@ -41,6 +42,7 @@ class Performer:
         timers: Timers[Timer] = Timers(lambda timer, number: post.tell(TimerFired(timer, number)), start_soon)
         orders = Orders(name)
         calls = Calls(name, settings, server.hide, lists.mirrors_of)
+        handover = Handover(name, calls, orders)
         self.context = context = ServerContext(
             server=server,
             shared=shared,
@@ -51,7 +53,8 @@ class Performer:
             calls=calls,
             orders=orders,
             record=Record(name, reporter, server.journal, server.hide, server.era, known),
-            recovery=Recovery(name, server.restarts, timers, calls, orders),
+            recovery=Recovery(name, server.restarts, timers, calls, orders, handover),
+            handover=handover,
             mirrors_of=lists.mirrors_of,
             needs_task=lists.needs_task,
         )
@@ -145,8 +148,8 @@ class Performer:
             case ef.Kill(polite=polite):
                 self.processes.stop(polite=polite)
             case ef.FailInFlight(reason=reason):
-                self.context.calls.fail_in_flight(reason)
-            case ef.FailWaiting(reason=reason):
+                self.context.calls.fail_in_flight(self.context.handover.reason(reason))
+            case ef.FailWaiting(reason=reason) if not self.context.handover.pass_on(trio.current_time()):
                 self.context.recovery.fail_waiting(self.context.course.life, reason)
             case ef.AskPolicy():
                 self._ask_policy(effect)

@@ -78,6 +78,7 @@ class Processes:
         )
         self._turn = process.turn = Turn(before=self._turn if self._again else None)
         self._again = False
+        process.predecessor = server.predecessor
         if urgent:
             process.turn.hurry()
         self._context.start_soon(process.run, self._context.shared.starts)

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 
 import trio
 
-from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError
+from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError, UnknownServer
 from actors.kit.timers import Timers
 from actors.life.effects import AskPolicy
 from actors.life.policy import RestartLog
 from actors.life.states import Life, State, Timer
 from actors.messages import Activity
 from actors.server.calls.calls import Calls
+from actors.server.operators.handover import Handover
 from actors.server.operators.orders import Orders
 
 STARTING_RETRY_S = 5.0
@@ -33,12 +34,21 @@ DELAYS: Mapping[Activity, tuple[str, float]] = {
 class Recovery:
     """The recovery of one server."""
 
-    def __init__(self, server: str, restarts: RestartLog, timers: Timers[Timer], calls: Calls, orders: Orders) -> None:
+    def __init__(
+        self,
+        server: str,
+        restarts: RestartLog,
+        timers: Timers[Timer],
+        calls: Calls,
+        orders: Orders,
+        handover: Handover,
+    ) -> None:
         self._server = server
         self._restarts = restarts
         self._timers = timers
         self._calls = calls
         self._orders = orders
+        self._handover = handover
         self._left_alone_until = 0.0
 
     def delay_s(self, failure: AskPolicy) -> float | None:
@@ -80,7 +90,7 @@ class Recovery:
         if life.state is State.FAILED and not operator and self._restarts.probe(trio.current_time()) > 0:
             return self.unavailable_error(life)
         if life.ending:
-            return ShuttingDown(f"server {self._server!r} is being stopped", server=self._server)
+            return self._leaving_error("is being stopped")
         return None
 
     def refusal_of_call(self, life: Life, deadline: float) -> SupervisorError | None:
@@ -104,7 +114,7 @@ class Recovery:
     def fail_waiting(self, life: Life, reason: str) -> None:
         def error() -> SupervisorError:
             if life.over:
-                return ShuttingDown(f"server {self._server!r} was stopped", server=self._server)
+                return self._leaving_error("was stopped")
             if life.state is State.FAILED:
                 return self.unavailable_error(life)
             if life.state is State.RESPAWNING:
@@ -113,6 +123,11 @@ class Recovery:
 
         self._calls.fail_waiting(error)
         self._orders.fail_wakers(error)
+
+    def _leaving_error(self, what: str) -> ShuttingDown | UnknownServer:
+        if (departure := self._handover.departure) is not None:
+            return UnknownServer(f"server {self._server!r} is gone: {departure.reason}", server=self._server)
+        return ShuttingDown(f"server {self._server!r} {what}", server=self._server)
 
     def starting_error(self, life: Life) -> ServerStarting:
         wait = self.call_retry_s(life) or 0.0

@@ -51,6 +51,17 @@ class Mask:
         self._known = sorted(secrets, key=lambda form: (-len(form), form))
         self.longest = len(self._known[0].encode(errors="surrogateescape")) if self._known else 0
 
+    def join(self, other: Mask) -> Mask:
+        """Return what hides the secrets of both."""
+        both = Mask({})
+        both._known = sorted({*self._known, *other._known}, key=lambda form: (-len(form), form))
+        both.longest = max(self.longest, other.longest)
+        return both
+
+    def hides(self, other: Mask) -> bool:
+        """Say whether all is hidden that the other one hides."""
+        return set(other._known) <= set(self._known)
+
     def __call__(self, text: str) -> str:
         for form in self._known:
             if form in text:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -65,7 +66,7 @@ def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
 def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
     with plain_interrupt(), pause_gc():
         # Imported here: the other commands start in half the time without the web server.
-        from supervisor import daemon
+        from supervisor import process
         from supervisor.front.edge.listening import open_sockets
         from supervisor.host.signals import outlive_terminal
 
@@ -78,9 +79,16 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
         sockets = open_sockets(settings.listen, settings.tcp_user_timeout_s)
         _introduce(configuration, data)
         with logging_to_stderr(settings.log_level):
-            code = daemon.run(configuration, data, sockets, _announce)
+            code = process.run(configuration, data, sockets, _announce, partial(_read, path, listen))
             log.info("ended, exit code %d", code)
             return code
+
+
+def _read(path: Path, listen: str | None, other: str) -> Configuration:
+    """Return what is in the file now, or in another one, under the same rules as at the start. Raises `ConfigError`."""
+    configuration = load(Path(other) if other else path, os.environ, listen)
+    check_exposure(configuration.settings)
+    return configuration
 
 
 def checked_address(listen: str | None) -> str | None:

@@ -168,7 +168,7 @@ def attention(servers: list[Row]) -> Iterator[Text]:
     failing = [row for row in troubled if row.get("wanted") != "stopped"]
     failing += [row for row in servers if state_of(row) not in (*RESTING, *TROUBLED) and row.get("last_error")]
     if misconfigured:
-        yield _advise("cannot run as configured", misconfigured, "correct that, then restart the daemon")
+        yield _advise("cannot run as configured", misconfigured, "correct that in the configuration")
     if failing:
         yield _advise("failing", failing, "see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`")
 

@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
+from actors.kit.paths import absolute
 from actors.transport.stdio.command import resolve_command
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
@@ -47,7 +48,8 @@ _NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A usable configuration. `problems` has every fault of the entries that are left out, `.server` naming the entry.
 
-    `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given.
+    `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given, `files` are it and the
+    `envFile`s that were read with it, as absolute paths.
     """
 
     settings: Settings
@@ -55,6 +57,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[ConfigError, ...] = ()
     notes: tuple[ConfigError, ...] = ()
     path: Path
+    files: tuple[Path, ...] = ()
 
     @property
     def server_names(self) -> dict[str, str]:
@@ -89,6 +92,12 @@ def parse(
     of the file as a whole; `read_file` raises it for an unreadable `envFile`.
     """
     document = read_document(text, str(path))
+    files = {Path(absolute(str(path))): None}
+
+    def read_beside(path: PurePath) -> str:
+        files[Path(absolute(str(path)))] = None
+        return read_file(path)
+
     findings = Findings(document, str(path))
     top = _top_level(document, path, findings)
     entries = _entries(top, findings)
@@ -104,7 +113,7 @@ def parse(
         findings=findings,
         environ=environ,
         directory=path.parent,
-        read_file=read_file,
+        read_file=read_beside,
         shared={**from_ours, **settings.env},
         passed=tuple(name for name in from_ours if name not in settings.env),
         missing=missing,
@@ -124,6 +133,7 @@ def parse(
         problems=tuple(sorted(findings.problems, key=lambda problem: problem.line or 0)),
         notes=tuple(findings.notes),
         path=path,
+        files=tuple(files),
     )
 
 

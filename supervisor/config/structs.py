@@ -100,6 +100,14 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     drain_s: Seconds = 5.0
     """At shutdown, calls in flight may take this much longer, but at most half of `shutdown_s`; those that still run
     then are answered with the error `shutdown`."""
+    reload_on_change: bool = True
+    """Read the configuration again when its file changes, or one of its `envFile`s; SIGHUP and `mcpvisor reload` do so
+    anyway."""
+    reload_poll_s: PositiveSeconds = 2.0
+    """How often the files are looked at, besides when the system tells of a change: not every volume does."""
+    reload_drain_s: Seconds = 30.0
+    """When the configuration changes, calls in flight at a server that is replaced or removed may take this much
+    longer."""
     shutdown_s: PositiveSeconds = 12.0
     """After this time of shutting down everything left is killed."""
     tcp_user_timeout_s: PositiveSeconds = 5.0

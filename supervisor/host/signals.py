@@ -12,7 +12,7 @@ from supervisor.host.loading import OUTLIVED
 
 log = logging.getLogger(__name__)
 
-GOES_ON = "received %s and go on; the configuration is not read again while running: restart the daemon for that"
+GOES_ON = "received %s and go on"
 
 
 def outlive_terminal() -> None:
@@ -29,14 +29,21 @@ async def end_on_signals(
     closing: trio.Event,
     ending: Callable[[], None],
     at_once: Callable[[], object],
+    reload: Callable[[], None],
     *,
     task_status: trio.TaskStatus[None],
 ) -> None:
-    """At the first SIGINT or SIGTERM call `ending` and set `closing`; at the next `at_once`. `OUTLIVED` end nothing."""
+    """At the first SIGINT or SIGTERM call `ending` and set `closing`; at the next `at_once`. `OUTLIVED` end nothing.
+
+    At SIGHUP, which a terminal sends that is closed, too, `reload` is called.
+    """
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, *OUTLIVED) as signals:
         task_status.started()
         async for number in signals:
-            if number in OUTLIVED:
+            if number == signal.SIGHUP:
+                log.info("received SIGHUP: the configuration is read again")
+                reload()
+            elif number in OUTLIVED:
                 log.info(GOES_ON, signal.Signals(number).name)
             elif closing.is_set():
                 at_once()  # the kill shims see our end and remove every server

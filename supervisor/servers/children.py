@@ -11,23 +11,33 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
-from actors.errors import ActorStopped, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError
+from actors.errors import ActorStopped, ShuttingDown, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
-from actors.messages import ReadServer, RestartServer, ServerChanged, ServerStatus, StopServer, WakeServer
+from actors.messages import (
+    Departure,
+    ReadServer,
+    RestartServer,
+    ServerChanged,
+    ServerRemoved,
+    StopServer,
+    WakeServer,
+)
 from actors.principal import LOCAL
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import Profile, ServerActor, ServerMessage, Shared
+from actors.server.settings import DRAIN_S
 from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
-from actors.transport.mask import Mask
 from supervisor.host.loop.wakes import wakes
-from supervisor.servers.deployment import DeployedServer, RestingServer
+from supervisor.servers.absences import Absences
+from supervisor.servers.child import Child
+from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.journals import Journals
 from supervisor.servers.statuses import Statuses
 from supervisor.servers.tree import supervise
@@ -37,34 +47,13 @@ log = logging.getLogger(__name__)
 CRASH_POLICY = RestartPolicy(max_restarts=5, period_s=60.0, backoff_initial_s=0.5)
 """For bugs in an actor itself; deaths of processes have the server's own policy."""
 
-SWITCHED_OFF = "it is switched off in the configuration"
+CHANGED = "its configuration has changed"
+"""Why calls in flight are cut off that take too long."""
 BY_OPERATOR = "it is switched off by its operator; to take that back: mcpvisor enable "
 
 
-class Switch:
-    """Whether a server may run. `settled` once what follows from it is done: the server is found, or it has stopped."""
-
-    def __init__(self, *, on: bool) -> None:
-        self.on = on
-        self.settled = trio.Event()
-        self._turned = trio.Event()
-        if not on:
-            self.settled.set()
-
-    def turn(self, *, on: bool) -> None:
-        """Turn it; what follows from it is not settled yet."""
-        self.on = on
-        self.settled = trio.Event()
-        self._turned.set()
-        self._turned = trio.Event()
-
-    async def wait_on(self) -> None:
-        while not self.on:
-            await self._turned.wait()
-
-
 class Servers:
-    """All servers of a deployment. `connect` makes the transport of one."""
+    """All servers of a deployment, each a child of its own. `connect` makes the transport of one."""
 
     def __init__(
         self,
@@ -91,52 +80,100 @@ class Servers:
         self._reaching = replace(self._shared, starts=reached or starts)
         self._conditions = conditions
         self._recall = recall
-        self._switches: dict[str, Switch] = {}
+        self._children: dict[str, Child] = {}
+        self._newest: dict[str, Child] = {}  # also those that leave
+        self._running: dict[Child, None] = {}
         self.journals = Journals(clock)
+        self.absences = Absences(registry, self.directory, self.journals)
 
-    async def run(
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run all children, from `started` on, until it is cancelled."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+    async def add(
         self,
         server: DeployedServer,
         known: Offer | None,
         era: Era | None,
         *,
         disabled: bool = False,
+        drain_s: float = DRAIN_S,
+    ) -> None:
+        """Run a server until it is stopped, also while it is off and after crashes; return once it is found.
+
+        One of this name that is there leaves: its calls in flight have `drain_s` seconds, and the others are passed on.
+        """
+        before = self._newest.get(server.name)
+        child = Child(server, on=not disabled, predecessor=before, drain_s=drain_s)
+        self._children[server.name] = self._newest[server.name] = child
+        await self._nursery.start(self._run_child, child, known, era)
+        if before is not None and disabled:
+            await before.leave(Departure(reason=CHANGED, drain_s=drain_s))
+
+    async def remove(self, name: str, reason: str, drain_s: float) -> None:
+        """Have a server leave, if it is there; its calls in flight have `drain_s` seconds. It is not found any more."""
+        child = self._children.pop(name, None)
+        if child is not None:
+            self.directory.withdraw(name)
+            self.statuses.withdraw(name)
+            await child.leave(Departure(reason=reason, drain_s=drain_s))
+
+    async def forget(self, name: str) -> None:
+        """A server that does not run is not configured any more: nothing is left of it but calls that may end."""
+        self.directory.explain(name, None)
+        self.journals.drop(name)
+        await self._registry.tell(ServerRemoved(server=name))
+
+    async def _run_child(
+        self,
+        child: Child,
+        known: Offer | None,
+        era: Era | None,
+        *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Run one server until it is stopped, also while it is off and after crashes. Started once it is found."""
-        name, kind = server.name, server.config.kind
-        self.journals.make(name, server.mask)
-        switch = self._switches[name] = Switch(on=not disabled)
-        if disabled:
-            await self.report_disabled(name, kind, BY_OPERATOR + name)
+        self._running[child] = None
+        with child.scope:
+            await self._run_while_configured(child, known, era, task_status)
+        if self._children.get(child.name) is child:
+            del self._children[child.name]
+        await child.end()
+        if self._newest.get(child.name) is child:
+            del self._newest[child.name]
+        del self._running[child]
+
+    async def _run_while_configured(
+        self, child: Child, known: Offer | None, era: Era | None, task_status: trio.TaskStatus[None]
+    ) -> None:
+        name, kind = child.name, child.server.config.kind
+        self.journals.make(name, child.server.mask)
+        if not child.on:
+            await self.absences.report_disabled(name, kind, BY_OPERATOR + name)
             task_status.started()
             task_status = trio.TASK_STATUS_IGNORED
         while True:
-            await switch.wait_on()
-            await self._run_until_stopped(server, self._recall(name) or known, era, switch, task_status)
+            await child.wait_on()
+            await self._run_until_stopped(child, known, era, task_status)
             task_status = trio.TASK_STATUS_IGNORED
-            if switch.on:
-                del self._switches[name]
+            if child.on or child.leaving:
                 return
-            await self.report_disabled(name, kind, BY_OPERATOR + name)
-            switch.settled.set()
+            await self.absences.report_disabled(name, kind, BY_OPERATOR + name)
+            child.settled.set()
+            known = self._recall(name) or known
 
     async def _run_until_stopped(
-        self,
-        server: DeployedServer,
-        known: Offer | None,
-        era: Era | None,
-        switch: Switch,
-        task_status: trio.TaskStatus[None],
+        self, child: Child, known: Offer | None, era: Era | None, task_status: trio.TaskStatus[None]
     ) -> None:
         started = False
-        name = server.name
+        name, server = child.name, child.server
         restarts = RestartLog(server.policy, random.random)
         self.directory.explain(name, None)
 
         async def once() -> None:
             nonlocal started
-            if not switch.on:  # it was switched off while its actor was to be restarted after a crash
+            if not child.on or child.leaving:  # that came while its actor was to be restarted after a crash
                 return
             profile = Profile(
                 name=name,
@@ -147,84 +184,59 @@ class Servers:
                 known=known,
                 era=era,
                 hide=server.mask,
+                predecessor=child.way_free,
             )
             shared = self._shared if server.config.kind == "stdio" else self._reaching
             actor = ServerActor(profile, shared, Reporter(self._registry))
-            with self.directory.register(name, actor.address), self.statuses.register(name, actor.status):
+            with (
+                child.act(actor.address),
+                self.directory.register(name, actor.address),
+                self.statuses.register(name, actor.status),
+            ):
+                await child.take_over(CHANGED)
                 await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
                 if not started:
                     started = True
-                    switch.settled.set()
+                    child.settled.set()
                     task_status.started()
                 await actor.run()
 
         if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random), self._conditions):
-            await self.report_failed(name, "internal error; the daemon's log says more", server.config.kind)
+            await self.absences.report_failed(name, "internal error; the daemon's log says more", server.config.kind)
+
+    def is_off(self, name: str) -> bool:
+        """Say whether a server is switched off by its operator; False, too, for one that is not there."""
+        child = self._children.get(name)
+        return child is not None and not child.on
 
     def disabled(self, name: str) -> bool:
-        return not self._switch(name).on
+        return not self._child(name).on
 
     async def disable(self, name: str) -> None:
         """Stop a server and keep it stopped. Raises what `Directory.why_not` says of one that cannot run."""
-        switch = self._switch(name)
-        await switch.settled.wait()  # it may be on its way up
-        if switch.on:
-            address = self.directory.find(name)
-            if address is not None:  # else its actor crashed, and is not run again
+        child = self._child(name)
+        await child.settled.wait()  # it may be on its way up
+        if child.on:
+            if child.address is not None:  # else its actor crashed, and is not run again
                 with suppress(ActorStopped):
-                    address.request(StopServer())
-            switch.turn(on=False)
-        await switch.settled.wait()
+                    child.address.request(StopServer())
+            child.turn(on=False)
+        await child.settled.wait()
 
     async def enable(self, name: str) -> None:
         """Let a server run again. Raises what `Directory.why_not` says of one that cannot run."""
-        switch = self._switch(name)
-        while not switch.on:
-            await switch.settled.wait()  # it may be on its way down
-            if not switch.on:
-                switch.turn(on=True)
-        await switch.settled.wait()
+        child = self._child(name)
+        while not child.on:
+            await child.settled.wait()  # it may be on its way down
+            if not child.on:
+                child.turn(on=True)
+        await child.settled.wait()
 
-    def _switch(self, name: str) -> Switch:
-        switch = self._switches.get(name)
-        if switch is None:
+    def _child(self, name: str) -> Child:
+        child = self._children.get(name)
+        if child is None:
             raise self.directory.why_not(name)
-        return switch
-
-    async def report(self, resting: RestingServer) -> None:
-        if resting.disabled:
-            await self.report_disabled(resting.name, resting.kind)
-        else:
-            await self.report_failed(resting.name, resting.reason, resting.kind, aloud=False)
-
-    async def report_failed(self, name: str, reason: str, kind: str = "stdio", *, aloud: bool = True) -> None:
-        """Show a server that cannot run at all; in the daemon's log, too, if it is said `aloud`."""
-        said = f"cannot run: {reason}"
-        self.directory.explain(name, lambda: ServerGaveUp(f"server {name!r} {said}", server=name))
-        self.journals.make(name, Mask({})).note(said, "warning", aloud=aloud)
-        await self._show(name, kind, reason, disabled=False)
-
-    async def report_disabled(self, name: str, kind: str, why: str = SWITCHED_OFF) -> None:
-        """Show a server that is switched off: its name stays taken, and whoever asks for it is told why."""
-        text = f"server {name!r} is not available: {why}"
-        self.directory.explain(name, lambda: ServerDisabled(text, server=name))
-        self.journals.make(name, Mask({})).note(why)
-        await self._show(name, kind, why, disabled=True)
-
-    async def _show(self, name: str, kind: str, reason: str, *, disabled: bool) -> None:
-        """Report how a server is doing that has no actor to say so."""
-        state, previous = (State.STOPPED, State.STOPPED) if disabled else (State.FAILED, State.DORMANT)
-        status = ServerStatus(
-            server=name,
-            state=state,
-            wanted="stopped",
-            since=trio.current_time(),
-            transport=kind,
-            disabled=disabled,
-            last_error=None if disabled else reason,
-            reason=reason,
-        )
-        await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))
+        return child
 
     async def logged_in(self, name: str) -> None:
         """Try a server again at which its operator has logged in; one that is ready goes on."""
@@ -267,9 +279,9 @@ class Servers:
 
     async def stop(self) -> None:
         async with trio.open_nursery() as nursery:
-            for name in self.directory.names():
-                if (address := self.directory.find(name)) is not None:
-                    nursery.start_soon(self._stop, name, address)
+            for child in self._running:
+                if child.address is not None:
+                    nursery.start_soon(self._stop, child.name, child.address)
 
     async def _stop(self, name: str, address: Address[ServerMessage]) -> None:
         try:

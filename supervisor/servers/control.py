@@ -88,7 +88,7 @@ class Operation:
             return Done(message=f"{name} is already switched off, in the configuration")
         raise ServerDisabled(
             f'{name} is switched off in the configuration: remove "disabled" from the entry {config.name!r} in '
-            f"{self._deployment.value.path}, then restart the daemon",
+            f"{self._deployment.value.path}",
             server=name,
         )
 

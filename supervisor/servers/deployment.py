@@ -103,6 +103,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     path: Path = Path()
+    files: tuple[Path, ...] = ()
     settings: Settings = Settings()
     entries: Mapping[str, ServerConfig] = {}
     servers: Mapping[str, DeployedServer] = {}
@@ -137,20 +138,6 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         return placeholders(deployed.config.env) if deployed is not None else ()
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """What a newer deployment changes: names of servers, sorted, and of the daemon's settings.
-
-    `changed` have another entry; those of them whose launch is another one, too, are `relaunched`.
-    """
-
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    relaunched: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
-
-
 def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
@@ -159,6 +146,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     servers = {name: deploy_server(config, key=key) for name, config in entries.items() if not config.disabled}
     return Deployment(
         path=configuration.path,
+        files=configuration.files,
         settings=configuration.settings,
         entries=entries,
         servers=servers,
@@ -212,25 +200,3 @@ def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
         mask=Mask({**{name: value for name, value in given.items() if value}, **config.env}, config.args),
         digest=launch_digest(config, {}, key=key),
     )
-
-
-def diff(old: Deployment, new: Deployment) -> Difference:
-    """Return what is different in `new`. Two entries that only spell the same thing otherwise are unchanged."""
-    before, after = old.server_names, new.server_names
-    same = {name for name in before & after if _entry(old, name) == _entry(new, name)}
-    changed = before & after - same
-    running = [name for name in changed if name in old.servers and name in new.servers]
-    return Difference(
-        added=tuple(sorted(after - before)),
-        removed=tuple(sorted(before - after)),
-        changed=tuple(sorted(changed)),
-        unchanged=tuple(sorted(same)),
-        relaunched=tuple(sorted(name for name in running if old.servers[name].digest != new.servers[name].digest)),
-        settings=tuple(
-            name for name in Settings.__struct_fields__ if getattr(old.settings, name) != getattr(new.settings, name)
-        ),
-    )
-
-
-def _entry(deployment: Deployment, name: str) -> tuple[ServerConfig | None, list[RestingServer]]:
-    return deployment.entries.get(name), [resting for resting in deployment.resting if resting.name == name]

@@ -48,7 +48,7 @@ class JournalLog:
 
 
 class Journals:
-    """The journal of each server by name, made when it is first asked for. `clock` gives unix time in seconds."""
+    """The journal of each server by name, from when it is first asked for. `clock` gives unix time in seconds."""
 
     def __init__(self, clock: Callable[[], float], now: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -58,8 +58,12 @@ class Journals:
     def make(self, server: str, mask: Mask) -> Journal:
         if server not in self._journals:
             voice = JournalLog(server, self._now)
-            self._journals[server] = Journal(self._clock, mask=mask, tell=voice.tell, now=self._now)
+            self._journals[server] = Journal(self._clock, tell=voice.tell, now=self._now)
+        self._journals[server].hide(mask)
         return self._journals[server]
+
+    def drop(self, server: str) -> None:
+        self._journals.pop(server, None)
 
     def find(self, server: str) -> Journal | None:
         return self._journals.get(server)

@@ -30,6 +30,10 @@ class Statuses:
             if self._read.get(server) is read:
                 del self._read[server]
 
+    def withdraw(self, server: str) -> None:
+        """Say nothing more of an actor that still runs."""
+        self._read.pop(server, None)
+
     def names(self, reported: Mapping[str, ServerStatus]) -> list[str]:
         return sorted(reported.keys() | self._read.keys())
 

@@ -77,10 +77,11 @@ async def fleet(
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(collect)
+        await nursery.start(servers.run)
         for name in fakes:
             command, *args = (commands or {}).get(name, "server").split()
             deployed = server(name, command=command, args=tuple(args), **settings)
-            await nursery.start(servers.run, deployed, known.get(name), "legacy" if name in known else None)
+            await servers.add(deployed, known.get(name), "legacy" if name in known else None)
         nursery.start_soon(servers.discover, [name for name in fakes if name not in known and name not in later])
         yield running
         nursery.cancel_scope.cancel()

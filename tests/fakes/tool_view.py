@@ -11,7 +11,7 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
 from supervisor.service.asking.elicitations import Elicitations
-from tests.fakes.control import Obeys
+from tests.fakes.control import Configured, Obeys
 from tests.fakes.tool_catalogue import CATALOGUE, USED
 
 
@@ -29,6 +29,7 @@ def view_of(**more: Any) -> View:
         "feed": Feed(1),
         "closing": trio.Event(),
         "control": Obeys(),
+        "configurator": Configured(),
         "elicitations": Elicitations(Feed(1), lambda: 1.0),
         "totals": lambda principal: USED,
     }

@@ -24,15 +24,17 @@ from actors.kit import Latest, Reply
 from actors.messages import WakeServer
 from actors.registry.actor import Registry
 from actors.router import BeginShutdown, Message, Router
-from supervisor import daemon as module
+from supervisor import daemon as wiring
+from supervisor import process as module
 from supervisor.config import Configuration, load
-from supervisor.daemon import EXIT_CRASH, Daemon, run
+from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.logs import logging_to_stderr
 from supervisor.host.loop.readiness import READY_PER_TURN
+from supervisor.process import EXIT_CRASH, run
 from supervisor.servers.deployment import DeployedServer, Deployment
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
@@ -297,7 +299,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
     monkeypatch.setattr(module, "raise_limit", lambda: 0)
-    monkeypatch.setattr(module, "transport_of", lambda containment, authorizer, server: remembered(server))
+    monkeypatch.setattr(wiring, "transport_of", lambda containment, authorizer, server: remembered(server))
 
 
 @pytest.mark.usefixtures("plain")
@@ -386,7 +388,7 @@ def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
 
 
 @pytest.mark.usefixtures("plain")
-def test_a_hangup_does_not_end_it_and_the_log_says_what_to_do(
+def test_a_hangup_has_the_configuration_read_again_and_ends_nothing(
     tmp_path: Path, data: DataDir, sockets: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -408,7 +410,7 @@ def test_a_hangup_does_not_end_it_and_the_log_says_what_to_do(
     finally:
         logging.getLogger().removeHandler(hearing)
     assert sent == [signal.SIGTERM]
-    assert "restart the daemon" in caplog.text
+    assert "SIGHUP: the configuration is read again" in caplog.text
 
 
 async def test_a_tool_that_was_added_while_the_daemon_was_down_is_found_by_the_first_call_of_it(

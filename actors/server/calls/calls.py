@@ -204,6 +204,10 @@ class Calls:
         for call in self._queue.take_all():
             self.fail(call, error())
 
+    def take_waiting(self) -> list[Call]:
+        """Give up the calls that have not been sent: they go elsewhere."""
+        return [call for call in self._queue.take_all() if not call.reply.settled]
+
     # What is said meanwhile -----------------------------------------------------------------------------------------
 
     def note(self, fact: CallNoted, now: float) -> None:

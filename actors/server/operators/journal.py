@@ -35,6 +35,8 @@ MAX_LINES_AT_ONCE = 1000
 """Of one piece of output (64 KiB at most come at once); the newest are kept."""
 LINE_BYTES = 4096
 NOTE_CHARACTERS = 2000
+MAX_MASKS = 8
+"""So many sets of secrets are hidden at once: of so many configurations of the server."""
 NOISE_CHARACTERS = 200
 QUIET_S = 1.0
 NOISE_TOLD_S = 600.0
@@ -80,7 +82,8 @@ class Journal:
         self.newest = Latest(0)
         self._clock = clock
         self._now = now or clock
-        self._mask = mask or Mask({})
+        self._mask = self._newest_mask = mask or Mask({})
+        self._masks = 1
         self._tell = tell
         self._max_bytes = max_bytes
         self._output: deque[KeptLine] = deque()
@@ -97,6 +100,19 @@ class Journal:
 
     def fresh(self) -> Journal:
         return Journal(self._clock, mask=self._mask, max_bytes=self._max_bytes, now=self._now)
+
+    def hide(self, mask: Mask) -> None:
+        """Hide these secrets, too: the server is given others than before, and may repeat the old ones for a while.
+
+        What it wrote is kept as it came, so all of them stay hidden; after `MAX_MASKS` it is dropped, with the oldest.
+        """
+        if self._mask.hides(mask):
+            return
+        self._masks += 1
+        if self._masks > MAX_MASKS:
+            self._output.clear()
+            self._size, self._masks, self._mask = 0, 2, self._newest_mask
+        self._mask, self._newest_mask = self._mask.join(mask), mask
 
     def note(self, text: str, level: Level = "info", *, aloud: bool = True) -> None:
         """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too.

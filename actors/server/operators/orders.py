@@ -37,7 +37,7 @@ class Orders:
 
     def begin_reading(self) -> None:
         """A reading of the lists begins: it is what everybody waits for who asked before."""
-        self._waiting["read"] += self._take("refresh")
+        self._waiting["read"] += self.take("refresh")
 
     def end_reading(self, refreshed: Callable[[], Refreshed]) -> None:
         """A reading is done; `refreshed` says what it found, if anybody asks."""
@@ -63,15 +63,16 @@ class Orders:
         """The server failed once and is tried again: who wanted to see how it starts need not wait for that."""
         self._fail(error, "look", "restart", "refresh", "read")
 
-    def _take(self, *kinds: Kind) -> list[Reply[Any]]:
+    def take(self, *kinds: Kind) -> list[Reply[Any]]:
+        """Give up those who wait for orders of these kinds."""
         taken = [reply for kind in kinds for reply in self._waiting[kind]]
         self._waiting.update({kind: [] for kind in kinds})
         return taken
 
     def _answer(self, *kinds: Kind, answer: Refreshed | None = None) -> None:
-        for reply in self._take(*kinds):
+        for reply in self.take(*kinds):
             reply.answer(answer)
 
     def _fail(self, error: Callable[[], SupervisorError], *kinds: Kind) -> None:
-        for reply in self._take(*kinds):
+        for reply in self.take(*kinds):
             reply.fail(error())

@@ -12,7 +12,7 @@ from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartType
 from actors.life.states import Life, State
-from actors.messages import EraLearned, Refreshed, ServerChanged, ServerListed, ServerStatus
+from actors.messages import Departure, EraLearned, Refreshed, ServerChanged, ServerListed, ServerStatus
 from actors.protocol.agreement.versions import Era
 from actors.server.calls.calls import Calls
 from actors.server.operators.journal import Journal
@@ -126,6 +126,10 @@ class Record:
             self._installing_told_at = now
             self._journal.note(f"is being installed, for {now - self._began:.0f} s so far")
         self.update(status)
+
+    def leave(self, departure: Departure, in_flight: int) -> None:
+        may_end = f"; {in_flight} calls in flight have {departure.drain_s:g} s to end" if in_flight else ""
+        self._journal.note(f"leaves: {departure.reason}{may_end}")
 
     def order(self, what: str) -> None:
         self._journal.note(f"{what} ordered")

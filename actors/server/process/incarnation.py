@@ -59,7 +59,8 @@ class Incarnation:
 
     `installer`: what starts it may install it first, so its work is watched until it says something, which sets
     `spoken`: `worked_at` is when it last did any, and `began` when it was started, in seconds of the trio clock;
-    `alone`: the launcher has no process beside itself. With `installs`, it needs a place for installing, too.
+    `alone`: the launcher has no process beside itself. With `installs`, it needs a place for installing, too. It starts
+    once the `predecessor` is gone.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Incarnation:
         self.alone = True
         self._installs = installs
         self.turn = Turn()
+        self.predecessor: trio.Event | None = None
         self._placed = trio.Event()
         self._settled = trio.Event()
         self._term_s: float | None = None
@@ -147,6 +149,8 @@ class Incarnation:
         return SpawnRefused(self.number, f"it could not be started within {self._spawn_timeout_s:g} s")
 
     async def _hold_places(self, starts: Starts) -> None:
+        if self.predecessor is not None:
+            await self.predecessor.wait()
         if self.installer is None or not self._installs:
             await starts.spawn(self.turn, self._placed, self.spoken)
             return

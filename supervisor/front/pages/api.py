@@ -22,7 +22,7 @@ from actors.kit import Degraded, Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
-from actors.registry.actor import Happening
+from actors.registry.happening import Happening
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.app import error_response, json_response
 from supervisor.front.pages.metadata import Described, findings
@@ -31,6 +31,7 @@ from supervisor.host.loop.workbench import beside
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
+from supervisor.servers.reloading.port import Configurator
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 
@@ -61,7 +62,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     log_records_lost: Callable[[], int] = int
     totals: Callable[[Principal], Usage] = lambda principal: {}
     control: Control
-    accounts: Accounts | None = None
+    configurator: Configurator
+    accounts: Callable[[], Accounts | None] = lambda: None
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
     described: Described = msgspec.field(default_factory=Described)
@@ -186,6 +188,7 @@ async def _status(view: View) -> bytes:
             "servers": rows,
             "totals": {"servers": len(rows), "states": states, **{name: sums[name] for name in SUMMED}},
             "tokens": tokens,
+            "configuration": msgspec.to_builtins(view.configurator.source.value),
             "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
             "degraded": view.degraded(),
             "store": view.store(),

@@ -20,6 +20,7 @@ from werkzeug.exceptions import HTTPException
 
 from actors.errors import (
     CallTimedOut,
+    ConfigError,
     InvalidArguments,
     LoginFailed,
     MailboxFull,
@@ -46,6 +47,7 @@ STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (UnknownServer, 404),
     (ServerDisabled, 409),
     (InvalidArguments, 400),
+    (ConfigError, 422),
     (MailboxFull, 503),
     (ShuttingDown, 503),
     (CallTimedOut, 504),
@@ -109,7 +111,8 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
 
 def error_body(error: SupervisorError) -> tuple[int, bytes]:
     status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
-    return status, msgspec.json.encode({"error": {"code": status, "message": error.message, "data": error.data()}})
+    message = str(error) if isinstance(error, ConfigError) else error.message  # its place is in the file
+    return status, msgspec.json.encode({"error": {"code": status, "message": message, "data": error.data()}})
 
 
 async def _on_error(error: SupervisorError) -> Response:

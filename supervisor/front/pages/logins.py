@@ -46,7 +46,6 @@ class LoginPages:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._accounts = view.accounts
 
     async def login(self, server: str) -> Response:
         return json_response(await self._accounts_for(server).login(server, self._view.principal))
@@ -58,17 +57,19 @@ class LoginPages:
     def _accounts_for(self, server: str) -> Accounts:
         check_from_here(request.scope)
         self._view.control.check(server)
-        if self._accounts is None:
+        accounts = self._view.accounts()
+        if accounts is None:
             raise LoginFailed(
                 f'no login at {server!r} is possible: only entries with a "url" that begins with http have one; a '
                 'local server takes its key from "env"',
                 server=server,
             )
-        return self._accounts
+        return accounts
 
     async def progress(self, login: str) -> Response:
         wanted = query(WaitQuery)
-        status = await self._accounts.progress(login, wanted.wait_s) if self._accounts is not None else None
+        accounts = self._view.accounts()
+        status = await accounts.progress(login, wanted.wait_s) if accounts is not None else None
         if status is None:
             raise InvalidArguments("there is no such login; it may be too long ago")
         return json_response(status)
@@ -76,7 +77,8 @@ class LoginPages:
     async def callback(self) -> Response:
         given: dict[str, list[str]] = request.args.to_dict(flat=False)
         query = _query(given)
-        status = await self._accounts.callback(query) if query is not None and self._accounts is not None else None
+        accounts = self._view.accounts()
+        status = await accounts.callback(query) if query is not None and accounts is not None else None
         if status is None:
             return _page("No login", _UNKNOWN, 400)
         if status.state == "done":

@@ -24,7 +24,7 @@ from actors.protocol.asking.forms import Form, read, wrong
 from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from actors.registry.actor import Happening
+from actors.registry.happening import Happening
 from supervisor.service.client import Client
 
 log = logging.getLogger(__name__)

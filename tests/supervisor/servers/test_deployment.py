@@ -14,7 +14,8 @@ from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
 from actors.transport.http.remote import HttpLimits
 from actors.transport.mask import Mask
 from supervisor.config import ServerConfig, parse
-from supervisor.servers.deployment import Deployment, Difference, deploy, diff
+from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.reloading.difference import Difference, diff, in_force
 from tests.fakes.deployments import KEY, deployment, server
 
 
@@ -87,7 +88,12 @@ def test_servers_that_came_went_and_changed_are_named() -> None:
     slow = {"command": "x", "idle_timeout_s": 3}
     new = read({"b": {"command": "y"}, "c": slow, "d": {"command": "x"}, "e": {"command": "x"}})
     assert diff(old, new) == Difference(
-        added=("e",), removed=("a",), changed=("b", "c"), unchanged=("d",), relaunched=("b",)
+        added=("e",),
+        removed=("a",),
+        changed=("b", "c"),
+        replaced=("b", "c"),
+        unchanged=("d",),
+        relaunched=("b",),
     )
 
 
@@ -103,7 +109,8 @@ def test_a_server_that_was_switched_off_broken_or_described_anew_is_changed_and_
 
 def test_changed_settings_are_named() -> None:
     old, new = read({}, call_timeout_s=1, cold_starts=2), read({}, call_timeout_s=2, cold_starts=2, drain_s=1)
-    assert diff(old, new) == Difference(settings=("call_timeout_s", "drain_s"))
+    assert diff(old, new) == Difference(settings=("call_timeout_s",), restart=("drain_s",))
+    assert in_force(old, new).settings == replace(old.settings, call_timeout_s=2)
 
 
 def test_the_order_of_the_file_is_no_difference() -> None:

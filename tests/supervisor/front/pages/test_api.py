@@ -20,7 +20,7 @@ from actors.errors import ConfigError
 from actors.kit import Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.registry.actor import Happening
+from actors.registry.happening import Happening
 from actors.search.documents.index import Index
 from supervisor.config import Settings
 from supervisor.front.pages.api import SharedPage, View, _status, add_routes
@@ -30,7 +30,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Read, Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
-from tests.fakes.control import Obeys
+from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 
 NOW, STARTED = 1000.0, 900.0
@@ -62,6 +62,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "feed": Feed(3),
         "closing": trio.Event(),
         "control": Obeys(),
+        "configurator": Configured(),
         "elicitations": Elicitations(Feed(3), lambda: NOW),
         **more,
     }

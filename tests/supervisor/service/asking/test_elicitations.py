@@ -16,7 +16,7 @@ from actors.kit import Feed, Reply
 from actors.messages import Question
 from actors.principal import LOCAL, Principal
 from actors.protocol.asking.questions import MAX_FORM_BYTES
-from actors.registry.actor import Happening
+from actors.registry.happening import Happening
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
 from supervisor.service.asking.exchange import Exchange

@@ -1,0 +1,52 @@
+"""`reload` and `diff`: the running daemon takes over what is in its file, or says what it would take over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from actors.kit.paths import absolute
+from supervisor.commands.common import ask, daemon_options, plain, print_json
+
+ROWS = (
+    ("+", "added", "added"),
+    ("-", "removed", "removed: its calls may end, then it is stopped"),
+    ("~", "replaced", "replaced: its calls may end, new ones wait for the new one"),
+    ("~", "changed", "changed, without a new process"),
+)
+"""How the servers of a difference are shown: a sign, the member of the answer, and what happens to them."""
+
+
+@click.command()
+@daemon_options
+def reload(*, as_json: bool, url: str) -> None:
+    """Have the daemon read its configuration again; a file with a mistake changes nothing."""
+    answer = ask(url, lambda daemon: daemon.reload())
+    if as_json:
+        print_json(answer)
+    else:
+        click.echo(plain(answer["message"]).plain)
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@daemon_options
+def diff(*, file: Path | None, as_json: bool, url: str) -> None:
+    """Show what a reload would do: of the daemon's own file, or of FILE in its place."""
+    path = absolute(str(file)) if file is not None else ""
+    answer = ask(url, lambda daemon: daemon.reload(plan=True, path=path))
+    if as_json:
+        print_json(answer)
+        return
+    for line in _lines(answer["changes"]):
+        click.echo(plain(line).plain)
+
+
+def _lines(changes: dict[str, Any]) -> list[str]:
+    shown = {**changes, "changed": [name for name in changes["changed"] if name not in changes["replaced"]]}
+    lines = [f"{sign} {name}: {what}" for sign, kind, what in ROWS for name in shown[kind]]
+    lines += [f"~ setting {name}" for name in changes["settings"]]
+    lines += [f"~ setting {name}: takes effect when the daemon is started again" for name in changes["restart"]]
+    return lines or ["nothing would change"]

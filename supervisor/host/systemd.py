@@ -1,0 +1,51 @@
+"""What systemd is told (sd_notify(3)): that we are ready, reload, stop, and still live.
+
+It names a socket for that in `NOTIFY_SOCKET`, and in `WATCHDOG_USEC` how often it wants a sign of life. Without them
+nothing is told. What it does not take at once is dropped: it must not hold us up.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+import trio
+
+MAX_STATUS_CHARS = 200
+
+
+class Systemd:
+    """Speaks to the systemd that `environ` names, if any."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        address = environ.get("NOTIFY_SOCKET", "")
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
+        ours = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+        every_us = environ.get("WATCHDOG_USEC", "")
+        self._watched_s = int(every_us) / 1e6 if ours and every_us.isdecimal() else 0.0
+
+    def ready(self, status: str) -> None:
+        """Say that the start, or a reload, is done. `status` is for people."""
+        self._tell("READY=1", f"STATUS={' '.join(status.split())[:MAX_STATUS_CHARS]}")
+
+    def begin_reload(self) -> None:
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def begin_stop(self) -> None:
+        self._tell("STOPPING=1", "STATUS=ending: calls in flight may end")
+
+    async def give_signs_of_life(self) -> None:
+        """Give them twice as often as asked, from the loop: one that is stuck gives none."""
+        while self._watched_s:
+            self._tell("WATCHDOG=1")
+            await trio.sleep(self._watched_s / 2)
+
+    def _tell(self, *assignments: str) -> None:
+        if not self._address:
+            return
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as out:
+            out.setblocking(False)
+            out.sendto("\n".join(assignments).encode(), self._address)

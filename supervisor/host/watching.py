@@ -1,0 +1,155 @@
+"""Tells that files have changed: at once where the system says so, and by looking at them where it does not.
+
+The system is asked (inotify and its like, by watchdog) about directories, as editors replace a file, and about those
+of every symbolic link on the way to it. What it says only wakes: whether anything has changed is seen by looking, so
+that a volume without events (network file systems, mounts of containers) differs in nothing but the time it takes.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from supervisor.host.loop.workbench import beside
+
+if TYPE_CHECKING:
+    from watchdog.observers.api import BaseObserver
+
+log = logging.getLogger(__name__)
+
+SETTLE_S: Final = 0.1
+"""A file that was not touched for so long is written."""
+SETTLES: Final = 10
+"""So often it may be found changed again; then it is taken as it is."""
+MAX_LINKS: Final = 40
+"""As the system itself follows (Linux, path_resolution(7))."""
+_QUIET: Final = frozenset({"opened", "closed_no_write"})
+"""Events of who only reads, such as we."""
+
+Stamp = tuple[int, int, int, int] | None
+"""Device, inode, time of the last change in ns, size; None: it is not there."""
+
+
+class FileWatch:
+    """Watches `files`, absolute paths, and calls `changed`; `poll_s`: how often they are looked at anyway."""
+
+    def __init__(self, files: Callable[[], Collection[Path]], changed: Callable[[], None], poll_s: float) -> None:
+        self._files = files
+        self._changed = changed
+        self._poll_s = poll_s
+        self._stirred = trio.Event()
+
+    async def run(self) -> None:
+        token = trio.lowlevel.current_trio_token()
+        events = Events(lambda: token.run_sync_soon(self._stir))
+        try:
+            stamps = await self._look(events)
+            while True:
+                with trio.move_on_after(self._poll_s):
+                    await self._stirred.wait()
+                self._stirred = trio.Event()
+                if await self._look(events) != stamps:
+                    stamps = await self._settle(events)
+                    self._changed()
+        finally:
+            with trio.CancelScope(shield=True):
+                await beside(events.close)
+
+    def _stir(self) -> None:
+        self._stirred.set()
+
+    async def _settle(self, events: Events) -> dict[Path, Stamp]:
+        stamps = await self._look(events)
+        for _ in range(SETTLES):
+            await trio.sleep(SETTLE_S)
+            before, stamps = stamps, await self._look(events)
+            if stamps == before:
+                break
+        return stamps
+
+    async def _look(self, events: Events) -> dict[Path, Stamp]:
+        files = sorted(self._files())
+
+        def look() -> dict[Path, Stamp]:
+            events.watch({place for file in files for place in places(file)})
+            return {file: stamp(file) for file in files}
+
+        return await beside(look)
+
+
+class Events:
+    """What the system tells of some places; `stir` is called from another thread."""
+
+    def __init__(self, stir: Callable[[], None]) -> None:
+        self._stir = stir
+        self._places: set[Path] = set()
+        self._observer: BaseObserver | None = None
+
+    def watch(self, wanted: set[Path]) -> None:
+        """Be told of these entries of directories, and of no others. Blocks; fails silently, as there is the look."""
+        if wanted == self._places:
+            return
+        self._places = wanted
+        self.close()
+        try:
+            self._observer = self._observe(wanted)
+        except (OSError, RuntimeError) as error:  # no such directory, no room for more watches, no thread
+            log.debug("the system tells nothing of changed files, so they are only looked at: %s", error)
+
+    def _observe(self, wanted: set[Path]) -> BaseObserver:
+        from watchdog.events import FileSystemEventHandler
+        from watchdog.observers import Observer
+
+        stir = self._stir
+
+        class Handler(FileSystemEventHandler):
+            def dispatch(self, event: Any) -> None:
+                touched = {Path(os.fsdecode(path)) for path in (event.src_path, event.dest_path) if path}
+                if event.event_type not in _QUIET and touched & wanted:
+                    stir()
+
+        observer = Observer()
+        for directory in sorted({place.parent for place in wanted}):
+            observer.schedule(Handler(), str(directory))
+        observer.start()
+        return observer
+
+    def close(self) -> None:
+        """Be told nothing any more. Blocks until the threads have ended."""
+        if self._observer is not None:
+            self._observer.stop()
+            self._observer.join()
+            self._observer = None
+
+
+def stamp(file: Path) -> Stamp:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def places(file: Path) -> set[Path]:
+    """Return the entries of directories that decide what is read at an absolute path: it, and each link on the way."""
+    entries = {file}
+    for _ in range(MAX_LINKS):
+        link, target = next(_links(file), (None, None))
+        if link is None or target is None:
+            break
+        file = Path(os.path.normpath(link.parent / target / file.relative_to(link)))
+        entries |= {link, file}
+    return entries
+
+
+def _links(path: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the symbolic links on a path and what is in them, the first one first."""
+    for place in reversed((path, *path.parents)):
+        with suppress(OSError):  # no link, or nobody may look
+            yield place, place.readlink()

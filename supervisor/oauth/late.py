@@ -1,0 +1,56 @@
+"""The logins of a daemon, opened when the first server is configured that may ask for one.
+
+The libraries for that take a fifth of a second and megabytes, and are needed for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from actors.kit import Latest
+from supervisor.host.loop.workbench import beside
+from supervisor.host.preload import preload
+from supervisor.oauth.port import Accounts
+from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.store import Store
+
+if TYPE_CHECKING:  # as said above
+    from actors.transport.http.authorization import Authorizer
+    from supervisor.oauth.accounts import OAuthAccounts
+
+
+class LateAccounts:
+    """`open` takes what a newer deployment needs; until then nobody can log in."""
+
+    def __init__(
+        self,
+        deployment: Latest[Deployment],
+        store: Store,
+        key: bytes,
+        clock: Callable[[], float],
+        callback_uri: str,
+        woken: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._make = (deployment, store, key, clock, callback_uri, woken)
+        self._accounts: OAuthAccounts | None = None
+
+    def now(self) -> Accounts | None:
+        return self._accounts
+
+    def authorizer(self, server: DeployedServer) -> Authorizer | None:
+        return None if self._accounts is None else self._accounts.authorizer(server)
+
+    async def open(self, nursery: trio.Nursery, wanted: Deployment) -> None:
+        """Be able to reach the servers of a deployment, and to log in there, if that was not needed before."""
+        if any(wanted.is_remote(name) for name in wanted.servers):
+            await beside(partial(preload, remote=True))
+        if self._accounts is None and any(server.logs_in for server in wanted.servers.values()):
+            from supervisor.oauth.accounts import OAuthAccounts
+
+            accounts = OAuthAccounts(*self._make)
+            await nursery.start(accounts.run)
+            self._accounts = accounts

@@ -1,0 +1,64 @@
+"""Servers that are configured and have no actor: what is shown of them, and what whoever asks for one is told."""
+
+from __future__ import annotations
+
+import trio
+
+from actors.errors import ServerDisabled, ServerGaveUp
+from actors.kit import Address
+from actors.kit.directory import Directory
+from actors.life.states import State
+from actors.messages import ServerChanged, ServerStatus
+from actors.registry.actor import Message as RegistryMessage
+from actors.server import ServerMessage
+from actors.transport.mask import Mask
+from supervisor.servers.deployment import RestingServer
+from supervisor.servers.journals import Journals
+
+SWITCHED_OFF = "it is switched off in the configuration"
+
+
+class Absences:
+    """Reports to the registry what no actor does."""
+
+    def __init__(
+        self, registry: Address[RegistryMessage], directory: Directory[ServerMessage], journals: Journals
+    ) -> None:
+        self._registry = registry
+        self._directory = directory
+        self._journals = journals
+
+    async def report(self, resting: RestingServer) -> None:
+        if resting.disabled:
+            await self.report_disabled(resting.name, resting.kind)
+        else:
+            await self.report_failed(resting.name, resting.reason, resting.kind, aloud=False)
+
+    async def report_failed(self, name: str, reason: str, kind: str = "stdio", *, aloud: bool = True) -> None:
+        """Show a server that cannot run at all; in the daemon's log, too, if it is said `aloud`."""
+        said = f"cannot run: {reason}"
+        self._directory.explain(name, lambda: ServerGaveUp(f"server {name!r} {said}", server=name))
+        self._journals.make(name, Mask({})).note(said, "warning", aloud=aloud)
+        await self._show(name, kind, reason, disabled=False)
+
+    async def report_disabled(self, name: str, kind: str, why: str = SWITCHED_OFF) -> None:
+        """Show a server that is switched off: its name stays taken, and whoever asks for it is told why."""
+        text = f"server {name!r} is not available: {why}"
+        self._directory.explain(name, lambda: ServerDisabled(text, server=name))
+        self._journals.make(name, Mask({})).note(why)
+        await self._show(name, kind, why, disabled=True)
+
+    async def _show(self, name: str, kind: str, reason: str, *, disabled: bool) -> None:
+        """Report how a server is doing that has no actor to say so."""
+        state, previous = (State.STOPPED, State.STOPPED) if disabled else (State.FAILED, State.DORMANT)
+        status = ServerStatus(
+            server=name,
+            state=state,
+            wanted="stopped",
+            since=trio.current_time(),
+            transport=kind,
+            disabled=disabled,
+            last_error=None if disabled else reason,
+            reason=reason,
+        )
+        await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))

@@ -1,0 +1,1 @@
+"""The configuration changes while the daemon runs: what is different, and how that is applied."""

@@ -1,0 +1,89 @@
+"""What a newer configuration changes in a running daemon, and what of it takes effect while it runs. Pure.
+
+A server whose entry has changed is replaced only if its actor was made of what has changed: its program or address, its
+limits, what it is told. What is said of its calls, such as their deadline, is read from the newest deployment with each
+of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from supervisor.config import ServerConfig, Settings
+from supervisor.servers.deployment import DeployedServer, Deployment, RestingServer
+
+LIVE: Final = frozenset(
+    {
+        *("call_timeout_s", "env", "pass_env", "log_level", "max_question_bytes"),
+        *("discover_limit_max", "discover_token_budget", "instructions_token_budget", "first_discovery_wait_s"),
+        *("max_query_chars", "notify_catalogue_changes", "show_debug", "reload_on_change", "reload_drain_s"),
+    }
+)
+"""Settings that take effect at once: they are read from the newest deployment, or are a part of the servers' own."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of servers and of the daemon's settings, sorted.
+
+    `changed` have another entry; of these, `replaced` were made of what has changed and get a new process or session,
+    and `relaunched` are started another way, so that what is known of them does not count. `settings` have changed and
+    take effect at once, those of `restart` when the daemon is started again.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+    relaunched: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+
+    @property
+    def applicable(self) -> bool:
+        """Whether there is anything that can take effect now."""
+        return bool(self.added or self.removed or self.changed or self.settings)
+
+
+def diff(old: Deployment, new: Deployment) -> Difference:
+    """Return what is different in `new`. Two entries that only spell the same thing otherwise are unchanged."""
+    before, after = old.server_names, new.server_names
+    same = {name for name in before & after if _entry(old, name) == _entry(new, name)}
+    changed = before & after - same
+    running = [name for name in changed if name in old.servers and name in new.servers]
+    settings = [
+        name for name in Settings.__struct_fields__ if getattr(old.settings, name) != getattr(new.settings, name)
+    ]
+    return Difference(
+        added=_in_order(after - before),
+        removed=_in_order(before - after),
+        changed=_in_order(changed),
+        replaced=_in_order(name for name in running if _made_of(old.servers[name]) != _made_of(new.servers[name])),
+        relaunched=_in_order(name for name in running if old.servers[name].digest != new.servers[name].digest),
+        unchanged=_in_order(same),
+        settings=tuple(name for name in settings if name in LIVE),
+        restart=tuple(name for name in settings if name not in LIVE),
+    )
+
+
+def in_force(old: Deployment, new: Deployment) -> Deployment:
+    """Return the new deployment with the settings that cannot change while the daemon runs as they were."""
+    kept = {name: getattr(old.settings, name) for name in Settings.__struct_fields__ if name not in LIVE}
+    return replace(new, settings=replace(new.settings, **kept))
+
+
+def _in_order(names: Any) -> tuple[str, ...]:
+    return tuple(sorted(names))
+
+
+def _made_of(server: DeployedServer) -> tuple[object, ...]:
+    kind, oauth = server.config.kind, server.config.oauth
+    given = server.launch, server.limits, server.remote, server.remote_limits, server.settings, server.policy
+    return kind, oauth, *given
+
+
+def _entry(deployment: Deployment, name: str) -> tuple[ServerConfig | None, list[RestingServer]]:
+    return deployment.entries.get(name), [resting for resting in deployment.resting if resting.name == name]

@@ -1,0 +1,50 @@
+"""What the operators' pages need to have the configuration read again: a port that the daemon implements. Pure."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+
+from actors.kit import Latest
+from supervisor.servers.reloading.difference import Difference
+
+Outcome = Literal["applied", "unchanged", "planned"]
+"""What a reading of the configuration led to, or would lead to."""
+
+
+class Reloaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A reading of the configuration. `message` says in sentences what it led to."""
+
+    outcome: Outcome
+    message: str
+    changes: Difference
+
+
+class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The file, and how it does. `loaded_at` and `refused_at` are unix times; `refused` has the faults of the file as
+    it is now, none if it is in force. `restart`: settings in it that wait for a restart of the daemon.
+    """
+
+    path: str
+    loaded_at: float
+    refused: tuple[str, ...] = ()
+    refused_at: float | None = None
+    restart: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """How it does, in a few words."""
+        return f"runs, but its configuration is refused: {self.refused[0]}" if self.refused else "runs as configured"
+
+
+class Configurator(Protocol):
+    """Reads the configuration again. `source` says how the file does."""
+
+    source: Latest[ConfigurationFile]
+
+    async def reload(self) -> Reloaded:
+        """Read the file and apply it. Raises `ConfigError` if it is refused; then nothing has changed."""
+
+    async def plan(self, path: str = "") -> Reloaded:
+        """Return what a reload would do, of another file if one is named. Raises `ConfigError` as `reload` does."""

@@ -1,0 +1,227 @@
+"""Reads the configuration again while the daemon runs, and applies what has changed: whole, or not at all.
+
+- Read, checked and compared in a thread; nothing has changed yet when any of it fails, and nothing after that can.
+- A fault that is not in force already refuses the whole file, also one of a single entry: what runs is what one file
+  said at one time. Entries that were left out at the start stay left out, and hold up no other change.
+- One reading at a time. Who asks gets one that began after that; whoever asks meanwhile shares the next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import trio
+from msgspec.structs import replace
+
+from actors.errors import ConfigError
+from actors.kit import Feed, Latest, Reply
+from actors.life.states import ALIVE
+from actors.messages import NamesChanged
+from actors.registry.actor import Registry
+from actors.registry.happening import Happening
+from supervisor.config import Configuration, Settings
+from supervisor.config.syntax.values import SeveralErrors
+from supervisor.host.loop.workbench import beside
+from supervisor.host.systemd import Systemd
+from supervisor.host.watching import FileWatch
+from supervisor.servers.children import Servers
+from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.reloading.difference import Difference, diff, in_force
+from supervisor.servers.reloading.port import ConfigurationFile, Outcome, Reloaded
+from supervisor.store import Store
+
+log = logging.getLogger(__name__)
+
+REMOVED = "it is not in the configuration any more"
+OFF = "it was switched off in the configuration"
+MAX_NAMES = 5
+KINDS = (("added", "added"), ("removed", "removed"), ("replaced", "replaced"), ("adjusted", "changed"))
+
+
+class Reload:
+    """Applies the file to the servers of one daemon. `read` reads it, or another one, and blocks.
+
+    Implements `supervisor.servers.reloading.port.Configurator`; `source` says how the file does. `prepare` gets what a
+    deployment needs that was not needed before.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], Configuration],
+        deployment: Latest[Deployment],
+        servers: Servers,
+        registry: Registry,
+        store: Store,
+        *,
+        key: bytes,
+        clock: Callable[[], float],
+        prepare: Callable[[Deployment], Awaitable[None]],
+        systemd: Systemd,
+    ) -> None:
+        self._read = read
+        self._deployment = deployment
+        self._servers = servers
+        self._registry = registry
+        self._feed: Feed[Happening] = registry.feed
+        self._store = store
+        self._key = key
+        self._clock = clock
+        self._prepare = prepare
+        self._systemd = systemd
+        self._wanted = trio.Event()
+        self._waiting: list[Reply[Reloaded]] = []
+        self.source = Latest(ConfigurationFile(path=str(deployment.value.path), loaded_at=clock()))
+
+    def _on_changed(self) -> None:
+        if self._settings.reload_on_change:
+            self.begin()
+
+    @property
+    def _settings(self) -> Settings:
+        return self._deployment.value.settings
+
+    def begin(self) -> None:
+        """Have the file read again, soon."""
+        self._wanted.set()
+
+    async def reload(self) -> Reloaded:
+        """Read the file again and apply it. Raises `ConfigError` if it is refused; then nothing has changed."""
+        reply: Reply[Reloaded] = Reply()
+        self._waiting.append(reply)
+        self.begin()
+        return await reply.wait()
+
+    async def plan(self, path: str = "") -> Reloaded:
+        """Return what a reload would do, of another file if one is named. Raises `ConfigError` as `reload` does."""
+        old = self._deployment.value
+        _, changes = await beside(lambda: self._compare(old, path))
+        outcome: Outcome = "planned" if changes.applicable or changes.restart else "unchanged"
+        return Reloaded(outcome=outcome, message=sentence_of(changes), changes=changes)
+
+    async def run(self, closing: trio.Event) -> None:
+        """Read the file whenever that is wanted, until the daemon ends."""
+        watch = FileWatch(lambda: self._deployment.value.files, self._on_changed, self._settings.reload_poll_s)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch.run)
+            while not closing.is_set():
+                await self._wanted.wait()
+                self._wanted, waiting, self._waiting = trio.Event(), self._waiting, []
+                self._systemd.begin_reload()
+                try:
+                    reloaded = await self._reload(nursery)
+                except ConfigError as error:
+                    self._refuse(error)
+                    for reply in waiting:
+                        reply.fail(error)
+                else:
+                    for reply in waiting:
+                        reply.answer(reloaded)
+                self._systemd.ready(self.source.value.state)
+
+    async def _reload(self, nursery: trio.Nursery) -> Reloaded:
+        old = self._deployment.value
+        new, changes = await beside(lambda: self._compare(old, ""))
+        before = self.source.value
+        self.source.set(ConfigurationFile(path=str(new.path), loaded_at=self._clock(), restart=changes.restart))
+        if not changes.applicable and changes.restart == before.restart:
+            self._deployment.set(new)  # other lines, other remarks
+            return Reloaded(outcome="unchanged", message=sentence_of(changes), changes=changes)
+        await self._prepare(new)
+        nursery.start_soon(self._servers.discover, await self._apply(old, new, changes))
+        message = sentence_of(changes)
+        log.info("configuration read again: %s", message)
+        self._emit("configuration_loaded", {name: names for name, names in _kinds_of(changes).items() if names})
+        return Reloaded(outcome="applied", message=message, changes=changes)
+
+    def _compare(self, old: Deployment, path: str) -> tuple[Deployment, Difference]:
+        """Raises `ConfigError` for a file of no use, and for one with a fault that is not in force already."""
+        configuration = self._read(path)
+        known = {_fault(problem) for problem in old.problems}
+        faults = [problem for problem in configuration.problems if _fault(problem) not in known]
+        if faults:
+            raise SeveralErrors(faults) if len(faults) > 1 else faults[0]
+        read = deploy(configuration, key=self._key)
+        return in_force(old, read), diff(old, read)
+
+    def _refuse(self, error: ConfigError) -> None:
+        faults = tuple(str(each) for each in (error.errors if isinstance(error, SeveralErrors) else (error,)))
+        before = self.source.value
+        self.source.set(replace(before, refused=faults, refused_at=self._clock()))
+        if faults != before.refused:
+            log.warning("the configuration was not taken over, everything runs as before: %s", error)
+            self._emit("configuration_refused", {"problems": list(faults)})
+
+    def _emit(self, type_: str, data: dict[str, Any]) -> None:
+        revision = self._registry.catalogue.value.revision
+        self._feed.append(Happening(type=type_, time=self._clock(), revision=revision, data=data))
+
+    # Applying -------------------------------------------------------------------------------------------------------
+
+    async def _apply(self, old: Deployment, new: Deployment, changes: Difference) -> list[str]:
+        """Do what a difference says; return the servers that are to be discovered."""
+        off = await self._switched_off()
+        self._deployment.set(new)
+        await self._registry.address.tell(NamesChanged(names=new.names))
+        for name in changes.removed:
+            await self._servers.remove(name, REMOVED, new.settings.reload_drain_s)
+            await self._servers.forget(name)
+            self._store.switch_server(name, disabled=False)
+        wanted = []
+        for name in new.entries:
+            if name in changes.replaced:
+                wanted += await self._replace(name, new, launched=name in changes.relaunched)
+            elif name in new.servers and name not in old.servers:
+                await self._servers.add(new.servers[name], None, None, disabled=name in off)
+                wanted += [name] if name not in off else []
+        for resting in new.resting:
+            if resting.name in changes.changed or resting.name in changes.added:
+                await self._servers.remove(resting.name, OFF, new.settings.reload_drain_s)
+                await self._servers.absences.report(resting)
+        return wanted
+
+    async def _replace(self, name: str, new: Deployment, *, launched: bool) -> list[str]:
+        """Put a server into the place of the one of this name; return it if it is to be discovered."""
+        known = None if launched else self._registry.offer(name)
+        status = self._servers.statuses.of(name, self._registry.statuses.value)
+        disabled = self._servers.is_off(name)
+        drain_s = new.settings.reload_drain_s
+        era = None if launched or status is None else status.era
+        await self._servers.add(new.servers[name], known, era, disabled=disabled, drain_s=drain_s)
+        up = status is not None and status.state in ALIVE
+        return [name] if not disabled and (known is None or up) else []
+
+    async def _switched_off(self) -> frozenset[str]:
+        await self._store.keep()
+        return await self._store.load_disabled()
+
+
+def _fault(problem: ConfigError) -> tuple[str | None, str, str]:
+    return problem.server, problem.key, problem.message
+
+
+def _kinds_of(changes: Difference) -> dict[str, list[str]]:
+    adjusted = [name for name in changes.changed if name not in changes.replaced]
+    named = {kind: list(getattr(changes, kind)) for kind in ("added", "removed", "replaced")}
+    return {**named, "adjusted": adjusted, "settings": list(changes.settings), "restart": list(changes.restart)}
+
+
+def sentence_of(changes: Difference) -> str:
+    """Return a difference in a sentence or two."""
+    named = _kinds_of(changes)
+    said = [f"{_count(named[kind])} {words} ({_some(named[kind])})" for kind, words in KINDS if named[kind]]
+    if named["settings"]:
+        said.append(f"settings changed: {', '.join(named['settings'])}")
+    text = "; ".join(said) or "nothing has changed"
+    if named["restart"]:
+        text += f". These take effect when the daemon is started again: {', '.join(named['restart'])}"
+    return text
+
+
+def _count(names: list[str]) -> str:
+    return f"{len(names)} server{'s' if len(names) != 1 else ''}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
