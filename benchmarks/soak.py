@@ -256,14 +256,26 @@ async def run(port: int, pid: int, minutes: float, clients: int, seed: int) -> t
     return told, samples, len(kills)
 
 
-def report(told: Told, samples: list[Sample], kills: int, log: Path) -> str:
-    """Return what was found in words and tables."""
+def compare(samples: list[Sample]) -> list[str]:
+    """Return a table of how the daemon was early and late."""
     quarter = max(1, len(samples) // 4)
     early, late = samples[quarter : 2 * quarter] or samples, samples[-quarter:]
 
     def mean(part: list[Sample], name: str) -> float:
         return float(sum(getattr(one, name) for one in part)) / max(1, len(part))
 
+    return [
+        "| of the daemon | second quarter | last quarter |",
+        "| --- | --- | --- |",
+        *(
+            f"| {words} | {mean(early, name):.0f} | {mean(late, name):.0f} |"
+            for words, name in (("RSS, MiB", "rss_mib"), ("descriptors", "descriptors"), ("threads", "threads"))
+        ),
+    ]
+
+
+def report(told: Told, samples: list[Sample], kills: int, log: Path) -> str:
+    """Return what was found in words and tables."""
     lines = [
         f"{told.requests} answers: {told.results} results ({told.tool_errors} of them errors of tools), "
         f"{sum(told.errors.values())} typed errors, {len(told.untyped)} untyped; {kills} kills of servers, "
@@ -273,12 +285,7 @@ def report(told: Told, samples: list[Sample], kills: int, log: Path) -> str:
         "| --- | --- |",
         *(f"| {kind} | {count} |" for kind, count in told.errors.most_common()),
         "",
-        "| of the daemon | second quarter | last quarter |",
-        "| --- | --- | --- |",
-        *(
-            f"| {words} | {mean(early, name):.0f} | {mean(late, name):.0f} |"
-            for words, name in (("RSS, MiB", "rss_mib"), ("descriptors", "descriptors"), ("threads", "threads"))
-        ),
+        *compare(samples),
         "",
         f"The log has {len(log.read_text(errors='replace').splitlines())} lines.",
         *told.untyped[:20],

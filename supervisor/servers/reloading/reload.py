@@ -123,13 +123,14 @@ class Reload:
     async def _reload(self, nursery: trio.Nursery) -> Reloaded:
         old = self._deployment.value
         new, changes = await beside(lambda: self._compare(old, ""))
-        before = self.source.value
-        self.source.set(ConfigurationFile(path=str(new.path), loaded_at=self._clock(), restart=changes.restart))
-        if not changes.applicable and changes.restart == before.restart:
+        source = ConfigurationFile(path=str(new.path), loaded_at=self._clock(), restart=changes.restart)
+        if not changes.applicable and changes.restart == self.source.value.restart:
             self._deployment.set(new)  # other lines, other remarks
+            self.source.set(source)
             return Reloaded(outcome="unchanged", message=sentence_of(changes), changes=changes)
         await self._prepare(new)
         nursery.start_soon(self._servers.discover, await self._apply(old, new, changes))
+        self.source.set(source)
         message = sentence_of(changes)
         log.info("configuration read again: %s", message)
         self._emit("configuration_loaded", {name: names for name, names in _kinds_of(changes).items() if names})
