@@ -139,6 +139,7 @@ SYSTEM = {
     "supervisor.commands.run": "reads the environment for the configuration; outlives its terminal",
     "supervisor.process": "the hard end",
     "supervisor.host.signals": "is about signals",
+    "supervisor.host.files": "modes, owners and links of files, and what is on the disk for certain",
     "supervisor.host.datadir": "locks and file modes",
     "supervisor.host.systemd": "its address is in the environment",
     "supervisor.host.watching": "normal forms of paths, as the system reads them",
@@ -197,6 +198,8 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
+    "supervisor.config.syntax.editing.put": "commands that edit files, to come",
+    "supervisor.host.files.replace_text": "the same",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_headers_complete": "called by httptools",

@@ -25,6 +25,7 @@ from typing import Literal, get_args
 from actors.errors import ConfigError
 from actors.kit import is_want
 from actors.kit.paths import absolute
+from supervisor.host.files import write_atomically
 from supervisor.store.file import examine
 
 NAME = "mcpvisor"
@@ -55,8 +56,8 @@ class DataDir:
         """Return the secret key of that name, made at the first call. Raises `ConfigError` if it is of no use."""
         path = self.root / f"{name}.key"
         try:
-            if not os.path.lexists(path):
-                _write_atomically(path, secrets.token_bytes(KEY_BYTES))
+            if not os.path.lexists(path):  # the lock keeps other daemons out
+                write_atomically(path, secrets.token_bytes(KEY_BYTES))
             return _read_key(path)
         except OSError as error:
             raise _unusable(path, error) from error
@@ -168,27 +169,6 @@ def _lock(root: Path, lock_fd: int) -> None:
     with suppress(OSError):  # the number is a service to people; a full disk is no reason to end
         os.ftruncate(lock_fd, 0)
         os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    # The lock keeps other daemons out, so a rename is enough; the reader never finds half a key after a power cut.
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
-    try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(fd)
-        draft.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
-    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _read_key(path: Path) -> bytes:

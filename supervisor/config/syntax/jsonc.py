@@ -2,7 +2,8 @@
 
 Rules of this file:
 - It accepts RFC 8259 plus what VS Code's "JSON with comments" allows: `//` and `/* */` comments, and trailing commas.
-- One pass gives the value, the line of every key and list item, and the keys that are written twice.
+- One pass gives the value, the line of every key and list item, and the keys that are written twice; for `editing` also
+  where in the text each member stands.
 - No message repeats text of the file: what stands next to a syntax error may be a secret.
 """
 
@@ -53,6 +54,18 @@ class ConfigText(msgspec.Struct, frozen=True, kw_only=True):
         return self.lines.get(path, 1)
 
 
+class MemberSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a member of an object stands in a text, as offsets: its key from `start`, its value from `value` to `end`.
+
+    `before` is behind the comma or the bracket before it. A document has no key, and begins at its value.
+    """
+
+    before: int
+    start: int
+    value: int
+    end: int
+
+
 def show_path(path: KeyPath) -> str:
     """Return a key path as people write it: `mcpServers.github.args[2]`, `servers["my server"].env`."""
     shown = ""
@@ -72,12 +85,22 @@ def read_document(text: str, path: str) -> ConfigText:
     return _Reader(text.removeprefix("\ufeff"), path).read()
 
 
+def read_spans(text: str, path: str) -> tuple[ConfigText, dict[KeyPath, MemberSpan]]:
+    """Return what `read_document` returns, and the members in order; of a key that is written again, the last one.
+
+    `text` begins with no byte order mark. Raises `ConfigError` as `read_document` does.
+    """
+    spans: dict[KeyPath, MemberSpan] = {}
+    return _Reader(text, path, spans).read(), spans
+
+
 class _Reader:
     """A recursive-descent reader; its recursion is bounded by `MAX_DEPTH`."""
 
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, spans: dict[KeyPath, MemberSpan] | None = None) -> None:
         self._text = text
         self._path = path
+        self._spans = spans
         self._at = 0
         self._breaks = [line_break.start() for line_break in re.finditer("\n", text)]
         self._lines: dict[KeyPath, int] = {}
@@ -88,10 +111,16 @@ class _Reader:
         if not self._peek():
             self._fail("the file is empty", 'write at least {"mcpServers": {}}')
         self._lines[()] = self._line()
+        start = self._at
         value = self._value(())
+        self._remember((), 0, start, start)
         if self._peek():
             self._fail("there is more text after the end of the JSON value", "remove it, or a bracket closes too early")
         return ConfigText(value=value, lines=self._lines, duplicates=tuple(self._duplicates))
+
+    def _remember(self, path: KeyPath, before: int, start: int, value: int) -> None:
+        if self._spans is not None:
+            self._spans[path] = MemberSpan(before=before, start=start, value=value, end=self._at)
 
     def _line(self, at: int | None = None) -> int:
         return bisect_left(self._breaks, self._at if at is None else at) + 1
@@ -127,10 +156,10 @@ class _Reader:
 
     def _object(self, path: KeyPath) -> dict[str, Any]:
         members: dict[str, Any] = {}
-        for _ in self._members("}"):
+        for before in self._members("}"):
             if self._peek() != '"':
                 self._fail("expected a key in double quotes", "JSON keys are written in double quotes")
-            line = self._line()
+            start, line = self._at, self._line()
             key = self._string()
             here = (*path, key)
             if key in members:
@@ -140,7 +169,10 @@ class _Reader:
             if self._peek() != ":":
                 self._fail('expected ":" after the key')
             self._at += 1
+            self._peek()
+            value_start = self._at
             members[key] = self._value(here)
+            self._remember(here, before, start, value_start)
         return members
 
     def _list(self, path: KeyPath) -> list[Any]:
@@ -151,17 +183,19 @@ class _Reader:
             items.append(self._value(here))
         return items
 
-    def _members(self, closing: str) -> Iterator[None]:
-        """Walk the members of an object or list: yields with the reader at the start of each one."""
+    def _members(self, closing: str) -> Iterator[int]:
+        """Walk the members of an object or list: yields `MemberSpan.before`, the reader at the start of each one."""
         opened = self._line()
         self._at += 1
+        before = self._at
         while self._peek() != closing:
             if not self._peek():
                 self._fail(f'the file ends before the "{closing}" that closes line {opened}', f'add "{closing}"')
-            yield
+            yield before
             end = self._at
             if self._peek() == ",":
                 self._at += 1
+                before = self._at
             elif self._peek() not in ("", closing):
                 # The mistake is where the comma belongs, not where the reader noticed.
                 if self._line(end) != self._line():

@@ -1,0 +1,90 @@
+"""Files that a person or another program writes as well: read whole, replaced at once or not at all. Blocks.
+
+- A link stays a link: what it leads to is replaced. Mode and owner stay; a new file is for its owner alone.
+- What the file held before is kept beside it, in `NAME.mcpvisor.bak`, for its owner alone: it may hold secrets.
+- A file that changed since it was read is left as it is. Between that look and the rename is a moment in which another
+  program may write all the same: whoever edits a file of a running program reads it once more afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from actors.errors import ConfigError
+from actors.kit import is_want
+from supervisor.config.syntax.file import read_text
+
+BACKUP_SUFFIX = ".mcpvisor.bak"
+PRIVATE = 0o600
+
+
+def read_if_there(path: Path) -> str | None:
+    """Return the text of a file, None if there is none. Raises `ConfigError` as `read_text` does."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        pass  # `read_text` says why
+    return read_text(path)
+
+
+def replace_text(path: Path, before: str | None, after: str) -> Path | None:
+    """Replace the text of a file that was read as `before`, None if there was none; return where the backup is.
+
+    Missing directories are made. Raises `ConfigError` if the file has changed since, or cannot be written.
+    """
+    if read_if_there(path) != before:
+        raise ConfigError("the file has changed meanwhile", path=str(path), hint="nothing was written; try again")
+    try:
+        target = Path(os.path.realpath(path))
+        if before is None:
+            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_atomically(target, after.encode())
+            return None
+        about = target.stat()
+        if not about.st_mode & 0o222 or not os.access(target, os.W_OK):
+            raise ConfigError(
+                "the file may not be written", path=str(path), hint="whoever made it so may manage it by other means"
+            )
+        backup = target.with_name(target.name + BACKUP_SUFFIX)
+        write_atomically(backup, before.encode())
+        write_atomically(target, after.encode(), about)
+    except OSError as error:
+        if is_want(error):
+            raise
+        reason = error.strerror or "unknown reason"
+        raise ConfigError(f"the file cannot be written: {reason}", path=str(path), hint="check permissions") from None
+    return backup
+
+
+def write_atomically(path: Path, content: bytes, like: os.stat_result | None = None) -> None:
+    """Write a whole file with mode and owner of `like`, for its owner alone without one. Raises `OSError`.
+
+    A reader never finds half of it, after a power cut neither.
+    """
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+            file.flush()
+            if like is not None:
+                with suppress(PermissionError):  # only root gives files away
+                    os.fchown(fd, like.st_uid, like.st_gid)
+                os.fchmod(fd, stat.S_IMODE(like.st_mode))
+            os.fsync(fd)
+        draft.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

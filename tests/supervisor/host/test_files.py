@@ -1,0 +1,103 @@
+"""Files that others write as well: replaced whole, with their mode, behind their links, and never over a change."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from actors.errors import ConfigError
+from supervisor.host.files import read_if_there, replace_text
+
+AS_ROOT = os.geteuid() == 0
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_file_is_replaced_with_its_mode_and_its_last_content_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "f.json"
+    file.write_bytes(b"\xef\xbb\xbfold\r\n")
+    file.chmod(0o644)
+    before = read_if_there(file)
+    backup = replace_text(file, before, "new\r\n")
+    assert file.read_bytes() == b"new\r\n"
+    assert mode(file) == 0o644
+    assert backup == tmp_path / "f.json.mcpvisor.bak"
+    assert backup.read_bytes() == b"\xef\xbb\xbfold\r\n"
+    assert mode(backup) == 0o600
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["f.json", "f.json.mcpvisor.bak"]
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    target = tmp_path / "dotfiles" / "real.json"
+    target.write_text("old")
+    link = tmp_path / "f.json"
+    link.symlink_to("dotfiles/real.json")
+    assert replace_text(link, "old", "new") == tmp_path / "dotfiles" / "real.json.mcpvisor.bak"
+    assert link.is_symlink()
+    assert target.read_text() == "new"
+
+
+def test_a_link_to_nothing_gets_its_file(tmp_path: Path) -> None:
+    link = tmp_path / "f.json"
+    link.symlink_to("later.json")
+    assert read_if_there(link) is None
+    replace_text(link, None, "new")
+    assert link.is_symlink()
+    assert (tmp_path / "later.json").read_text() == "new"
+
+
+def test_a_new_file_and_its_directories_are_for_their_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "b.json"
+    assert replace_text(file, None, "new") is None
+    assert (mode(file), mode(file.parent)) == (0o600, 0o700)
+
+
+@pytest.mark.parametrize(("there", "before"), [("changed", "old"), ("made", None), (None, "old")])
+def test_what_changed_since_it_was_read_is_left_alone(tmp_path: Path, there: str | None, before: str | None) -> None:
+    file = tmp_path / "f.json"
+    if there is not None:
+        file.write_text(there)
+    with pytest.raises(ConfigError, match="has changed meanwhile"):
+        replace_text(file, before, "new")
+    assert read_if_there(file) == there
+
+
+def test_a_file_that_is_read_only_is_somebody_elses(tmp_path: Path) -> None:
+    file = tmp_path / "f.json"
+    file.write_text("old")
+    file.chmod(0o444)
+    with pytest.raises(ConfigError, match="may not be written"):
+        replace_text(file, "old", "new")
+    assert file.read_text() == "old"
+
+
+def test_what_is_no_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="a directory"):
+        read_if_there(tmp_path)
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    with pytest.raises(ConfigError, match="cannot read"):
+        read_if_there(loop)
+
+
+def test_a_place_where_nothing_can_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError):
+        replace_text(tmp_path / "file" / "f.json", None, "new")
+
+
+@pytest.mark.skipif(AS_ROOT, reason="root may write everywhere")
+def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "d" / "f.json"
+    file.parent.mkdir()
+    file.write_text("old")
+    file.parent.chmod(0o500)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        replace_text(file, "old", "new")
+    assert file.read_text() == "old"
