@@ -23,6 +23,7 @@ from supervisor.host.version import VERSION
 _MODULES = {
     "run": "supervisor.commands.run",
     "check": "supervisor.commands.check",
+    **dict.fromkeys(("add", "edit", "remove"), "supervisor.commands.servers"),
     **dict.fromkeys(("diff", "reload"), "supervisor.commands.reload"),
     "status": "supervisor.commands.status",
     "logs": "supervisor.commands.logs",

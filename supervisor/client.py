@@ -109,6 +109,17 @@ class DaemonClient:
         parameters = {"plan": "true", "path": path} if plan else {}
         return self._object(await self._ask("POST", "/api/reload", RELOAD_TIMEOUT_S, params=parameters), "message")
 
+    async def configuration(self) -> dict[str, Any]:
+        return await self.page("/api/configuration", needs="loaded_at")
+
+    async def edit(self, method: str, server: str, body: Mapping[str, Any], token: str) -> dict[str, Any]:
+        """Add (POST, to no server), change (PATCH) or remove (DELETE) a server; `token` is the daemon's own."""
+        headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
+        path = "/api/servers" + (f"/{quote(server, safe='')}" if server else "")
+        content = encode(dict(body))
+        answer = await self._ask(method, path, RELOAD_TIMEOUT_S, content=content, headers=headers)
+        return self._object(answer, "message")
+
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")

@@ -43,7 +43,8 @@ from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation, switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.reach import reached_of, starts_of, transport_of
-from supervisor.servers.reloading.reload import Reload
+from supervisor.servers.reloading.edits import ServerEdits
+from supervisor.servers.reloading.reload import Read, Reload
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
@@ -58,7 +59,7 @@ log = logging.getLogger(__name__)
 class Daemon:
     """One daemon. `urls` holds the addresses it listens on once it does; `closing` ends it.
 
-    `read` reads the configuration again, or a file at another path; it may be replaced before `run`, as may `systemd`.
+    `read` reads the configuration again; see `Reload`. It may be replaced before `run`, as may `systemd`.
     `connect` makes the transport of a server, whose processes may have `descriptors` open files (0: as many as we).
     `ending` is called when the end begins, by a signal, in order or by a crash; more than once.
     `conditions` has what is degraded.
@@ -76,7 +77,7 @@ class Daemon:
         ending: Callable[[], None] = lambda: None,
     ) -> None:
         self._configuration = configuration
-        self.read: Callable[[str], Configuration] = lambda path: configuration
+        self.read: Read = lambda path, change: configuration
         self.systemd = Systemd({})
         self._reload: Reload | None = None
         self.closing = trio.Event()
@@ -232,6 +233,9 @@ class Daemon:
             log_records_lost=count_lost_records,
             totals=usage.totals,
             configurator=self._reload,
+            editor=ServerEdits(self._reload, deployment),
+            token=self._data.key("page").hex(),
+            token_file=str(self._data.root / "page.key"),
             control=Operation(deployment, servers, router.address, registry, store),
             journals=servers.journals.find,
             accounts=self._accounts.now,

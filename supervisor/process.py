@@ -27,6 +27,7 @@ from supervisor.host.loop.pauses import short_pauses
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.host.systemd import Systemd
+from supervisor.servers.reloading.reload import Read
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def run(
     data: DataDir,
     sockets: list[socket],
     announce: Callable[[list[str]], None],
-    read: Callable[[str], Configuration] | None = None,
+    read: Read | None = None,
 ) -> int:
     """Run a daemon until a signal ends it; return the exit code. `announce` gets the base URLs once it listens.
 

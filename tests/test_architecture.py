@@ -136,6 +136,7 @@ SYSTEM = {
     "actors.transport.stdio.input": "writes to a pipe past the stream of trio, which does not say how much was taken",
     "supervisor.cli": "points stdout elsewhere when its reader is gone",
     "supervisor.commands.check": "reads the environment for the configuration",
+    "supervisor.commands.servers": "reads the environment for the configuration",
     "supervisor.commands.run": "reads the environment for the configuration; outlives its terminal",
     "supervisor.process": "the hard end",
     "supervisor.host.signals": "is about signals",
@@ -198,8 +199,6 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
-    "supervisor.config.syntax.editing.put": "commands that edit files, to come",
-    "supervisor.host.files.replace_text": "the same",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_headers_complete": "called by httptools",

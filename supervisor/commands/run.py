@@ -21,6 +21,7 @@ from actors.errors import ConfigError
 from actors.kit.paths import absolute, is_file
 from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
+from supervisor.config.entries.edits import Change
 from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback, split_address
@@ -84,9 +85,9 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
             return code
 
 
-def _read(path: Path, listen: str | None, other: str) -> Configuration:
+def _read(path: Path, listen: str | None, other: str, change: Change) -> Configuration:
     """Return what is in the file now, or in another one, under the same rules as at the start. Raises `ConfigError`."""
-    configuration = load(Path(other) if other else path, os.environ, listen)
+    configuration = load(Path(other) if other else path, os.environ, listen, change)
     check_exposure(configuration.settings)
     return configuration
 

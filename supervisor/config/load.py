@@ -70,11 +70,19 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         return {**broken, **names, **{shown: shown for shown in names.values()}}
 
 
-def load(path: Path, environ: Mapping[str, str], listen: str | None = None) -> Configuration:
-    """Read and parse the file; `listen` goes over its setting. Blocks. Raises `ConfigError` as `parse` does."""
+def load(
+    path: Path,
+    environ: Mapping[str, str],
+    listen: str | None = None,
+    change: Callable[[str], str] = lambda text: text,
+) -> Configuration:
+    """Read and parse the file; `listen` goes over its setting, `change` gives what is parsed in place of its text.
+
+    Blocks. Raises `ConfigError` as `parse` does.
+    """
     # Many servers have the same program, and our environment is slow to read.
     missing = partial(missing_of, environ=dict(environ), resolve=cache(resolve_command))
-    return parse(read_text(path), path, environ, missing=missing, listen=listen)
+    return parse(change(read_text(path)), path, environ, missing=missing, listen=listen)
 
 
 def parse(

@@ -30,7 +30,7 @@ from supervisor.store.file import examine
 
 NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
-KeyName = Literal["launch", "session", "oauth", "request-state"]
+KeyName = Literal["launch", "session", "oauth", "page", "request-state"]
 """The keys of a daemon, each a file."""
 
 KEY_BYTES = 32

@@ -178,7 +178,8 @@ def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
     pages = routes_of_the_front()
     for words in lines:
         path = words[-1].removeprefix("http://localhost:3001").partition("?")[0].replace("/github", "/{server}")
-        assert f"{'POST' if 'POST' in words else 'GET'} {path}" in pages
+        method = words[words.index("-X") + 1] if "-X" in words else "GET"
+        assert f"{method} {path}" in pages
     assert len(lines) == 3
 
 

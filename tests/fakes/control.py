@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import trio
 
 from actors.errors import SupervisorError, UnknownServer
@@ -37,9 +40,11 @@ class Obeys:
 
 
 class Configured:
-    """A configurator whose file never changes."""
+    """A configurator whose file never changes, and an editor that only notes what is wanted."""
 
-    source = Latest(ConfigurationFile(path="mcp.json", loaded_at=0.0))
+    def __init__(self) -> None:
+        self.source = Latest(ConfigurationFile(path="mcp.json", loaded_at=0.0))
+        self.edits: list[tuple[Any, ...]] = []
 
     async def reload(self) -> Reloaded:
         """Change nothing."""
@@ -49,4 +54,19 @@ class Configured:
     async def plan(self, path: str = "") -> Reloaded:
         """Plan nothing."""
         del path
+        return await self.reload()
+
+    async def add(self, name: str, entry: Mapping[str, Any], *, ephemeral: bool = False) -> Reloaded:
+        """Note what is added."""
+        self.edits.append(("add", name, dict(entry), ephemeral))
+        return await self.reload()
+
+    async def change(self, name: str, changes: Mapping[tuple[str, ...], Any]) -> Reloaded:
+        """Note what is changed."""
+        self.edits.append(("change", name, dict(changes)))
+        return await self.reload()
+
+    async def remove(self, name: str) -> Reloaded:
+        """Note what is removed."""
+        self.edits.append(("remove", name))
         return await self.reload()

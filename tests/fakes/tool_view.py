@@ -30,6 +30,7 @@ def view_of(**more: Any) -> View:
         "closing": trio.Event(),
         "control": Obeys(),
         "configurator": Configured(),
+        "editor": Configured(),
         "elicitations": Elicitations(Feed(1), lambda: 1.0),
         "totals": lambda principal: USED,
     }

@@ -31,7 +31,7 @@ from supervisor.host.loop.workbench import beside
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
-from supervisor.servers.reloading.port import Configurator
+from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 
@@ -42,7 +42,8 @@ ROWS_AT_ONCE = 16
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What the pages show, and to whom. Functions are called for each page.
 
-    `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter.
+    `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. `token` is what a
+    program has to know that changes the configuration, and `token_file` where that is; without one nobody can.
     """
 
     version: str
@@ -63,6 +64,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     totals: Callable[[Principal], Usage] = lambda principal: {}
     control: Control
     configurator: Configurator
+    editor: Editor
+    token: str = ""
+    token_file: str = ""
     accounts: Callable[[], Accounts | None] = lambda: None
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None

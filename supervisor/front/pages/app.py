@@ -31,7 +31,7 @@ from actors.errors import (
     UnknownServer,
 )
 from actors.kit import is_want, reason_of
-from supervisor.front.pages.requests import FromElsewhere, S, decode
+from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
 STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (FromElsewhere, 403),
+    (NoKey, 401),
     (UnknownServer, 404),
     (ServerDisabled, 409),
     (InvalidArguments, 400),

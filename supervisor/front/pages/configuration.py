@@ -1,24 +1,33 @@
-"""The pages of the configuration: how its file does, having it read again, and what that would do (`/api/reload`).
+"""The pages of the configuration: how its file does, having it read again, and changing its servers.
 
-What is refused is 422 with every fault of the file, its line and its key; nothing has changed then. Taken from this
-machine only, as every order is.
+- What is refused is 422 with every fault of the file, its line and its key; nothing has changed then.
+- Taken from this machine only, as every order is.
+- Whoever adds a server has the daemon run a program. So that is taken only from who can read the daemon's own files:
+  with the key in `page.key` of its data directory, in hexadecimal digits, as a bearer token (RFC 6750 2.1).
 """
 
 from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 import msgspec
 import trio
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from actors.errors import CallTimedOut
+from actors.errors import CallTimedOut, InvalidArguments
+from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, query
-from supervisor.front.pages.requests import check_from_here
+from supervisor.front.pages.requests import NoKey, check_from_here
+from supervisor.servers.reloading.port import Reloaded
 
-WAIT_S = 30.0
+WAIT_S: Final = 30.0
 """Reading a file takes milliseconds; one that hangs is on a volume that does."""
-MAX_PATH_CHARS = 4096
+MAX_PATH_CHARS: Final = 4096
+SCHEME: Final = "Bearer "
 
 
 class ReloadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,20 +37,95 @@ class ReloadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     path: str = ""
 
 
-def add_configuration_routes(view: View, app: QuartTrio) -> None:
-    async def source() -> Response:
-        return json_response(view.configurator.source.value)
+class NewServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server that is to be added; `ephemeral`: not to the file, and only until the daemon ends."""
 
-    async def reload() -> Response:
+    name: str
+    entry: dict[str, Any]
+    ephemeral: bool = False
+
+
+class EntryChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Keys of an entry with other values, as a merge patch: null removes one (RFC 7396)."""
+
+    entry: dict[str, Any]
+
+
+_NEW: Final = msgspec.json.Decoder(NewServer)
+_CHANGE: Final = msgspec.json.Decoder(EntryChange)
+
+
+def add_configuration_routes(view: View, app: QuartTrio) -> None:
+    pages = ConfigurationPages(view)
+    app.add_url_rule("/api/configuration", "configuration", pages.source)
+    app.add_url_rule("/api/reload", "reload", pages.reload, methods=["POST"])
+    app.add_url_rule("/api/servers", "add_server", pages.add, methods=["POST"])
+    app.add_url_rule("/api/servers/<server>", "change_server", pages.change, methods=["PATCH"])
+    app.add_url_rule("/api/servers/<server>", "remove_server", pages.remove, methods=["DELETE"])
+
+
+class ConfigurationPages:
+    """Answers for the one configuration."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    async def source(self) -> Response:
+        source = msgspec.to_builtins(self._view.configurator.source.value)
+        return json_response({**source, "token_file": self._view.token_file})
+
+    async def reload(self) -> Response:
         wanted = query(ReloadQuery)
         check_from_here(request.scope)
-        with trio.move_on_after(WAIT_S):
-            if wanted.plan:
-                return json_response(await view.configurator.plan(wanted.path[:MAX_PATH_CHARS]))
-            return json_response(await view.configurator.reload())
-        raise CallTimedOut(
-            f"the configuration was not read within {WAIT_S:g} s, which goes on: see mcpvisor status", outcome="unknown"
-        )
+        configurator = self._view.configurator
+        if wanted.plan:
+            return await _when_done(lambda: configurator.plan(wanted.path[:MAX_PATH_CHARS]))
+        return await _when_done(configurator.reload)
 
-    app.add_url_rule("/api/configuration", "configuration", source)
-    app.add_url_rule("/api/reload", "reload", reload, methods=["POST"])
+    async def add(self) -> Response:
+        self._check_token()
+        new = await _body(_NEW)
+        return await _when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
+
+    async def change(self, server: str) -> Response:
+        self._check_token()
+        self._view.control.check(server)
+        changes = dict(flatten((await _body(_CHANGE)).entry))
+        return await _when_done(lambda: self._view.editor.change(server, changes))
+
+    async def remove(self, server: str) -> Response:
+        self._check_token()
+        self._view.control.check(server)
+        return await _when_done(lambda: self._view.editor.remove(server))
+
+    def _check_token(self) -> None:
+        check_from_here(request.scope)
+        given, token = request.headers.get("authorization", ""), self._view.token
+        if not token or not secrets.compare_digest(given.encode(), f"{SCHEME}{token}".encode()):
+            raise NoKey(
+                "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
+                "digits: Authorization: Bearer KEY; the command is mcpvisor add"
+            )
+
+
+def flatten(patch: dict[str, Any], at: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
+    """Return the values of a merge patch by the keys on the way to them."""
+    changes: list[tuple[tuple[str, ...], Any]] = []
+    for key, value in patch.items():
+        changes += flatten(value, (*at, key)) if isinstance(value, dict) and value else [((*at, key), value)]
+    return changes
+
+
+async def _body(decoder: msgspec.json.Decoder[Any]) -> Any:
+    try:
+        return json.read(decoder, await request.get_data())
+    except json.UnreadableJson as error:
+        raise InvalidArguments(f"the body cannot be used: {error}") from None
+
+
+async def _when_done(work: Callable[[], Awaitable[Reloaded]], status: int = 200) -> Response:
+    with trio.move_on_after(WAIT_S):
+        return json_response(msgspec.to_builtins(await work()), status)
+    raise CallTimedOut(
+        f"the configuration was not read within {WAIT_S:g} s, which goes on: see mcpvisor status", outcome="unknown"
+    )

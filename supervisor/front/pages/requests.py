@@ -35,6 +35,10 @@ class FromElsewhere(SupervisorError, kind="refused"):
     """Orders are taken from this machine only."""
 
 
+class NoKey(SupervisorError, kind="refused"):
+    """Who changes the configuration has to show that it may read the daemon's files."""
+
+
 class Unreadable(Exception):
     """This is no form that was filled in; the text says why."""
 

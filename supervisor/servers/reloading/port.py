@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -48,3 +49,16 @@ class Configurator(Protocol):
 
     async def plan(self, path: str = "") -> Reloaded:
         """Return what a reload would do, of another file if one is named. Raises `ConfigError` as `reload` does."""
+
+
+class Editor(Protocol):
+    """Changes the servers. Raises `ConfigError`, with nothing changed, for what the daemon would refuse."""
+
+    async def add(self, name: str, entry: Mapping[str, Any], *, ephemeral: bool = False) -> Reloaded:
+        """Add a server, to the file or until the daemon ends."""
+
+    async def change(self, name: str, changes: Mapping[tuple[str, ...], Any]) -> Reloaded:
+        """Give keys of an entry other values; None removes one. Raises `UnknownServer`, too."""
+
+    async def remove(self, name: str) -> Reloaded:
+        """Remove a server. Raises `UnknownServer`, too."""

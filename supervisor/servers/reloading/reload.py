@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import trio
@@ -17,11 +18,13 @@ from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from actors.kit import Feed, Latest, Reply
+from actors.kit.paths import absolute
 from actors.life.states import ALIVE
 from actors.messages import NamesChanged
 from actors.registry.actor import Registry
 from actors.registry.happening import Happening
 from supervisor.config import Configuration, Settings
+from supervisor.config.entries.edits import Change, add_entry
 from supervisor.config.syntax.values import SeveralErrors
 from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
@@ -37,11 +40,15 @@ log = logging.getLogger(__name__)
 REMOVED = "it is not in the configuration any more"
 OFF = "it was switched off in the configuration"
 MAX_NAMES = 5
+Read = Callable[[str, Change], Configuration]
+"""Reads the file, or that at another path if one is named. Raises `ConfigError`."""
 KINDS = (("added", "added"), ("removed", "removed"), ("replaced", "replaced"), ("adjusted", "changed"))
 
 
 class Reload:
-    """Applies the file to the servers of one daemon. `read` reads it, or another one, and blocks.
+    """Applies the file to the servers of one daemon. `read` reads it as it is or at another path, and blocks; its text
+    may be changed before it is understood. `ephemeral` has entries by name that are there until the daemon ends, unless
+    the file has one of that name.
 
     Implements `supervisor.servers.reloading.port.Configurator`; `source` says how the file does. `prepare` gets what a
     deployment needs that was not needed before.
@@ -49,7 +56,7 @@ class Reload:
 
     def __init__(
         self,
-        read: Callable[[str], Configuration],
+        read: Read,
         deployment: Latest[Deployment],
         servers: Servers,
         registry: Registry,
@@ -61,6 +68,7 @@ class Reload:
         systemd: Systemd,
     ) -> None:
         self._read = read
+        self.ephemeral: dict[str, dict[str, Any]] = {}
         self._deployment = deployment
         self._servers = servers
         self._registry = registry
@@ -72,7 +80,8 @@ class Reload:
         self._systemd = systemd
         self._wanted = trio.Event()
         self._waiting: list[Reply[Reloaded]] = []
-        self.source = Latest(ConfigurationFile(path=str(deployment.value.path), loaded_at=clock()))
+        self._path = absolute(str(deployment.value.path))
+        self.source = Latest(ConfigurationFile(path=self._path, loaded_at=clock()))
 
     def _on_changed(self) -> None:
         if self._settings.reload_on_change:
@@ -93,10 +102,13 @@ class Reload:
         self.begin()
         return await reply.wait()
 
-    async def plan(self, path: str = "") -> Reloaded:
-        """Return what a reload would do, of another file if one is named. Raises `ConfigError` as `reload` does."""
+    async def plan(self, path: str = "", change: Change = lambda text: text) -> Reloaded:
+        """Return what a reload would do, of another file if one is named, or of this one after a change.
+
+        Raises `ConfigError` as `reload` does.
+        """
         old = self._deployment.value
-        _, changes = await beside(lambda: self._compare(old, path))
+        _, changes = await beside(lambda: self._compare(old, path, change))
         outcome: Outcome = "planned" if changes.applicable or changes.restart else "unchanged"
         return Reloaded(outcome=outcome, message=sentence_of(changes), changes=changes)
 
@@ -122,8 +134,8 @@ class Reload:
 
     async def _reload(self, nursery: trio.Nursery) -> Reloaded:
         old = self._deployment.value
-        new, changes = await beside(lambda: self._compare(old, ""))
-        source = ConfigurationFile(path=str(new.path), loaded_at=self._clock(), restart=changes.restart)
+        new, changes = await beside(lambda: self._compare(old))
+        source = ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart)
         if not changes.applicable and changes.restart == self.source.value.restart:
             self._deployment.set(new)  # other lines, other remarks
             self.source.set(source)
@@ -136,15 +148,23 @@ class Reload:
         self._emit("configuration_loaded", {name: names for name, names in _kinds_of(changes).items() if names})
         return Reloaded(outcome="applied", message=message, changes=changes)
 
-    def _compare(self, old: Deployment, path: str) -> tuple[Deployment, Difference]:
+    def _compare(
+        self, old: Deployment, path: str = "", change: Change = lambda text: text
+    ) -> tuple[Deployment, Difference]:
         """Raises `ConfigError` for a file of no use, and for one with a fault that is not in force already."""
-        configuration = self._read(path)
+        configuration = self._read(path, lambda text: self._with_ephemeral(change(text)))
         known = {_fault(problem) for problem in old.problems}
         faults = [problem for problem in configuration.problems if _fault(problem) not in known]
         if faults:
             raise SeveralErrors(faults) if len(faults) > 1 else faults[0]
         read = deploy(configuration, key=self._key)
         return in_force(old, read), diff(old, read)
+
+    def _with_ephemeral(self, text: str) -> str:
+        for name, entry in list(self.ephemeral.items()):
+            with suppress(ConfigError):  # the file has one of that name, or cannot be read, which is said below
+                text = add_entry(text, name, entry, "")
+        return text
 
     def _refuse(self, error: ConfigError) -> None:
         faults = tuple(str(each) for each in (error.errors if isinstance(error, SeveralErrors) else (error,)))

@@ -105,7 +105,7 @@ def test_a_status_says_that_calls_wait_until_somebody_answers_a_question() -> No
 def test_those_that_need_attention_are_named_with_what_helps() -> None:
     rows = [row("a", "failed"), row("b", "respawning"), row("c", "failed", wanted="stopped"), row("d")]
     first, second = (line.plain for line in status.attention(status.sort_by_need(rows)))
-    assert first == "cannot run as configured: c; correct that, then restart the daemon"
+    assert first == "cannot run as configured: c; correct that in the configuration"
     assert second == "failing: b, a; see `mcpvisor logs SERVER`, then `mcpvisor restart SERVER`"
     assert list(status.attention([row("d")])) == []
 

@@ -63,6 +63,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "closing": trio.Event(),
         "control": Obeys(),
         "configurator": Configured(),
+        "editor": Configured(),
         "elicitations": Elicitations(Feed(3), lambda: NOW),
         **more,
     }
