@@ -258,6 +258,12 @@ class NamesChanged(msgspec.Struct, frozen=True, kw_only=True):
     names: ServerNames
 
 
+class RulesChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration shows other tools of a server than before, or shows them otherwise."""
+
+    server: str
+
+
 class AwaitShown(Ask[None], frozen=True, kw_only=True):
     """Answered when all that the registry was told of a server before this can be searched and called."""
 

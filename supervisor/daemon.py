@@ -111,6 +111,7 @@ class Daemon:
                 embedding=Embedding(partial(neural.load, settings.rerank, self._data.model), store),
                 conditions=self.conditions,
                 names=deployed.names,
+                rules=lambda server: deployment.value.tool_rules_of(server),
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)

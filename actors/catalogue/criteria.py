@@ -80,11 +80,13 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
 
     `success_rate` is 0 to 1, `avg_ms` how many milliseconds a call takes, `avg_wait_ms` how many it waited before that,
     for its server to wake or for its turn; None before the first call. `tokens` is None until counted.
+    `own_name` is what its server calls it.
     """
 
     path: str
     server: str
     name: str
+    own_name: str
     description: str
     available: bool
     tokens: int | None
@@ -139,7 +141,7 @@ def _rows(
         metadata = known[server] if server in known else describe_all(server, entry.offer.tools)
         for tool in entry.offer.tools:
             if tool.name in metadata and _fits(tool, metadata[tool.name], criteria):
-                yield _row(entry, tool, metadata[tool.name], usage.get((server, tool.name), ToolTotals()))
+                yield _row(entry, tool, metadata[tool.name], usage.get((server, (tool.own or tool).name), ToolTotals()))
 
 
 def _server_fits(entry: Entry, criteria: Criteria) -> bool:
@@ -185,6 +187,7 @@ def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals) -> Sele
         path=tool_path(entry.server, tool.name),
         server=entry.server,
         name=tool.name,
+        own_name=(tool.own or tool).name,
         description=tool.description[:MAX_DESCRIPTION_CHARS],
         available=entry.available,
         tokens=entry.offer.token_counts.get(tool.name),

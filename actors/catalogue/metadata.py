@@ -92,7 +92,8 @@ _Declared = dict[str, Any]
 
 
 def describe(server: str, tool: Tool) -> Metadata:
-    """Return what is known of one tool by itself. Raises nothing."""
+    """Return what is known of one tool by itself, as its server has it. Raises nothing."""
+    tool = tool.own or tool
     declared = _declarations(tool)
     suggested = inference.effects(tool.name, tool.description)
     hints, inferred = _hints(tool, declared, suggested)

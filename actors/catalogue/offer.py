@@ -32,6 +32,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
     `needs_task`: it can only be run as a task (2025-11-25, server/tools "taskSupport").
     `mirrors`: which arguments the head of a call repeats over HTTP. `misplaced`: why it cannot be called there.
+    `own`: the tool as its server has it, where the configuration gives it another name or description.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     mirrors: tuple[Mirror, ...] = ()
     misplaced: str = ""
     needs_task: bool = False
+    own: Tool | None = None
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):

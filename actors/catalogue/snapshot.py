@@ -16,6 +16,7 @@ from actors.catalogue.names.naming import namespaced_name, resource_path, tool_p
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.catalogue.offer import Item, Offer, Prompt, Tool
+from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.principal import Principal
 from actors.search.document import TOOLS, Document, Kind
 from actors.search.documents.index import Index
@@ -24,13 +25,16 @@ from actors.search.documents.index import Index
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search.
 
-    `renamed`: names that tools of it had before, and those that they have now. `revisions` are those of the catalogue
-    at which each list of this server changed last.
+    `offer` is what clients see of the server's `own` by the `rules`. `renamed`: names that tools of it had before, or
+    have at the server itself, and those that they have now. `revisions` are those of the catalogue at which each list
+    of this server changed last.
     """
 
     server: str
     transport: str = "stdio"
     offer: Offer = Offer()
+    own: Offer = Offer()
+    rules: ToolRules = NO_RULES
     available: bool = True
     tools: Mapping[str, Tool] = {}
     tool_names: Spellings = Spellings(())
@@ -39,24 +43,54 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     revisions: Revisions = Revisions()
 
     @classmethod
-    def make(cls, server: str, transport: str, offer: Offer, *, available: bool = True) -> Entry:
+    def make(
+        cls, server: str, transport: str, own: Offer, *, available: bool = True, rules: ToolRules = NO_RULES
+    ) -> Entry:
+        offer = rules.apply(own)
         tools = {tool.name: tool for tool in offer.tools}
         return cls(
             server=server,
             transport=transport,
             offer=offer,
+            own=own,
+            rules=rules,
             available=available,
+            renamed={tool.own.name: name for name, tool in tools.items() if tool.own and tool.own.name != name},
             tools=tools,
             tool_names=Spellings(tools),
             prompt_names=Spellings(frozenset(prompt.name for prompt in offer.prompts)),
         )
 
+    def with_rules(self, rules: ToolRules) -> Entry:
+        return Entry.make(self.server, self.transport, self.own, available=self.available, rules=rules)
+
     def after(self, before: Entry | None) -> Entry:
         """Return the entry with what was known before of names that changed."""
         if before is None or (before.offer.tools == self.offer.tools and not before.renamed):
             return self
-        fresh = find_renames(before.offer.tools, self.offer.tools)
+        fresh = {**find_renames(before.offer.tools, self.offer.tools), **self.renamed}
         return replace(self, renamed=merge_renames(before.renamed, fresh, self.tools))
+
+    def has(self, tools: Collection[str]) -> bool:
+        """Say whether the server has all these tools, by its own names, shown or not."""
+        return not tools or {tool.name for tool in self.own.tools}.issuperset(tools)
+
+    @property
+    def hidden_tools(self) -> tuple[str, ...]:
+        """The tools that the server has and nobody sees, by the server's own names."""
+        if not self.rules:
+            return ()
+        seen = {(tool.own or tool).name for tool in self.offer.tools}
+        return tuple(tool.name for tool in self.own.tools if tool.name not in seen)
+
+    def with_counts(self, counts: dict[str, int], *, exact: bool) -> Entry:
+        """Return the entry with its token counts; those of tools that are shown as they are hold for the server's."""
+        own = {tool.name: counts[tool.name] for tool in self.offer.tools if tool.own is None and tool.name in counts}
+        return replace(
+            self,
+            offer=replace(self.offer, token_counts=counts, tokens_exact=exact),
+            own=replace(self.own, token_counts=own, tokens_exact=exact),
+        )
 
     def with_problem(self, problem: str) -> Entry:
         return replace(self, offer=replace(self.offer, problems=(*self.offer.problems, problem)))
@@ -168,9 +202,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def with_counts(self, server: str, counts: dict[str, int], *, exact: bool) -> Catalogue:
         """Return the catalogue with the token counts of one server filled in; no revision changes."""
-        entry = self.entries[server]
-        counted = replace(entry, offer=replace(entry.offer, token_counts=counts, tokens_exact=exact))
-        return replace(self, entries={**self.entries, server: counted})
+        return replace(self, entries={**self.entries, server: self.entries[server].with_counts(counts, exact=exact)})
 
     def with_problem(self, server: str, problem: str) -> Catalogue:
         entry = self.entries.get(server)

@@ -8,8 +8,7 @@ there; a bug with one server's texts costs that server its place in the search, 
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -20,18 +19,21 @@ from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
-from actors.kit import Actor, Conditions, Feed, Latest, Reply, is_want, persist
+from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.kit import Actor, Conditions, Feed, Latest, Reply, persist
 from actors.life.states import State
 from actors.messages import (
     AwaitShown,
     EraLearned,
     Memory,
     NamesChanged,
+    RulesChanged,
     ServerChanged,
     ServerListed,
     ServerRemoved,
     ServerStatus,
 )
+from actors.registry.counting import UNCOUNTED, Counted, Counter, Uncountable, count, is_counted
 from actors.registry.happening import Happening
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
@@ -39,36 +41,13 @@ from actors.registry.publication import Publication
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
 
-log = logging.getLogger(__name__)
-
-Counter = Callable[[Offer], Awaitable[tuple[dict[str, int], bool]]]
-"""Counts the tokens of each tool of an offer; the flag says whether the counts are exact."""
-
-
-class Uncountable(msgspec.Struct, frozen=True):
-    """A bug of ours keeps the tokens of one server's tools from being counted."""
-
-    server: str
-
-
-class Counted(msgspec.Struct, frozen=True):
-    """The tokens of one server's tools are counted, for exactly this offer."""
-
-    server: str
-    offer: Offer
-    counts: dict[str, int]
-    exact: bool
-
-
 SAVE_AGAIN_S = 3600.0
 """By how much the time of the last reading may be wrong in the store."""
 
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
-UNCOUNTED = "its tokens are not counted: a bug of this daemon, whose log says more"
-
-Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | EraLearned
+Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
 Message = Fact | AwaitShown | Indexed | Counted | Uncountable
 
 
@@ -79,20 +58,23 @@ class Registry(Actor[Message]):
         self,
         known: Mapping[str, tuple[str, Offer]],
         memory: Memory,
-        count: Counter,
+        counter: Counter,
         clock: Callable[[], float],
         *,
         feed_size: int = 1000,
         embedding: Embedding | None = None,
         conditions: Conditions | None = None,
         names: ServerNames | None = None,
+        rules: Callable[[str], ToolRules] = lambda server: NO_RULES,
     ) -> None:
         """`names` are those of all configured servers, also of those that cannot run.
 
-        `embedding` makes vectors for the index. `conditions` is told when something waits for resources.
+        `embedding` makes vectors for the index. `conditions` is told when something waits for resources. `rules` gives
+        what clients see of a server's tools now; `RulesChanged` tells that it gives something else.
         """
         super().__init__(4096)
-        self._entries = {name: Entry.make(name, kind, offer) for name, (kind, offer) in known.items()}
+        self._rules = rules
+        self._entries = {name: Entry.make(name, kind, own, rules=rules(name)) for name, (kind, own) in known.items()}
         self._names = names or ServerNames({})
         first = Catalogue(index=Index.empty(), indexed=not known, names=self._names)
         self.catalogue: Latest[Catalogue] = Latest(
@@ -100,7 +82,7 @@ class Registry(Actor[Message]):
         )
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
-        self._memory, self._count, self._clock = memory, count, clock
+        self._memory, self._counter, self._clock = memory, counter, clock
         self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._unsearched: set[str] = set(self._entries)
@@ -121,15 +103,18 @@ class Registry(Actor[Message]):
         self._work.set()
 
     def offer(self, server: str) -> Offer | None:
+        """Return what a server itself offers, whatever of it is shown."""
         entry = self._entries.get(server)
-        return entry.offer if entry is not None else None
+        return entry.own if entry is not None else None
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         match message:
             case ServerChanged():
                 self._on_changed(message)
-            case ServerListed(server=server, offer=offer):
-                self._on_listed(server, offer)
+            case ServerListed(server=server, offer=own):
+                self._on_listed(server, own)
+            case RulesChanged(server=server):
+                self._on_rules(server)
             case ServerRemoved(server=server):
                 self._entries.pop(server, None)
                 self._saved_at.pop(server, None)
@@ -175,21 +160,27 @@ class Registry(Actor[Message]):
             data["reason"] = message.reason or status.last_error or ""
         self._emit("server_state", status.server, data)
 
-    def _on_listed(self, server: str, offer: Offer) -> None:
+    def _on_listed(self, server: str, own: Offer) -> None:
         status = self.statuses.value.get(server)
         before = self._entries.get(server)
-        if before is not None and _same(before.offer, offer):
-            offer = replace(offer, token_counts=before.offer.token_counts, tokens_exact=before.offer.tokens_exact)
+        if before is not None and _same(before.own, own):
+            own = replace(own, token_counts=before.own.token_counts, tokens_exact=before.own.tokens_exact)
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
-        self._emit("discovery_completed", server, {"tools": len(offer.tools), "problems": list(offer.problems)})
-        if before is not None and before.available == available and unchanged(before.offer, offer):
+        self._emit("discovery_completed", server, {"tools": len(own.tools), "problems": list(own.problems)})
+        if before is not None and before.available == available and unchanged(before.own, own):
             if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new
-                self._save(server, offer)
+                self._save(server, own)
             return
-        self._entries[server] = Entry.make(server, kind, offer, available=available)
-        self._save(server, offer)
+        self._entries[server] = Entry.make(server, kind, own, available=available, rules=self._rules(server))
+        self._save(server, own)
         self._mark(server)
+
+    def _on_rules(self, server: str) -> None:
+        entry, rules = self._entries.get(server), self._rules(server)
+        if entry is not None and entry.rules != rules:
+            self._entries[server] = entry.with_rules(rules)
+            self._mark(server)
 
     def _save(self, server: str, offer: Offer) -> None:
         if offer.tools or not offer.partial:
@@ -215,7 +206,7 @@ class Registry(Actor[Message]):
         for server, change in changes.items():
             self._emit_change(server, change)
         self._unembedded.set()
-        self._uncounted.update({name: entry.offer for name, entry in entries.items() if not _counted(entry.offer)})
+        self._uncounted.update({name: entry.offer for name, entry in entries.items() if not is_counted(entry.offer)})
         self._counting.set()
 
     def _with_counts(self, entry: Entry) -> Entry:
@@ -223,16 +214,14 @@ class Registry(Actor[Message]):
         newest = self._entries.get(entry.server)
         if newest is None or newest.offer is entry.offer or not _same(newest.offer, entry.offer):
             return entry
-        counts, exact = newest.offer.token_counts, newest.offer.tokens_exact
-        return replace(entry, offer=replace(entry.offer, token_counts=counts, tokens_exact=exact))
+        return entry.with_counts(newest.offer.token_counts, exact=newest.offer.tokens_exact)
 
     def _on_counted(self, message: Counted) -> None:
         entry = self._entries.get(message.server)
         if entry is None or not _same(entry.offer, message.offer):
             return
-        offer = replace(entry.offer, token_counts=message.counts, tokens_exact=message.exact)
-        self._entries[message.server] = replace(entry, offer=offer)
-        self._save(message.server, offer)
+        counted = self._entries[message.server] = entry.with_counts(message.counts, exact=message.exact)
+        self._save(message.server, counted.own)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and _same(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
@@ -279,20 +268,9 @@ class Registry(Actor[Message]):
             self._counting = trio.Event()
             while self._uncounted:
                 server, offer = self._uncounted.popitem()
-                await self.address.tell(await persist(self._conditions, "token counts", self._count_now, server, offer))
-
-    async def _count_now(self, server: str, offer: Offer) -> Counted | Uncountable:
-        try:
-            return Counted(server, offer, *await self._count(offer))
-        except Exception as error:
-            if is_want(error):
-                raise
-            log.exception("a bug while counting the tokens of %s", server)
-            return Uncountable(server)
-
-
-def _counted(offer: Offer) -> bool:
-    return offer.tokens_exact and offer.token_counts.keys() >= {tool.name for tool in offer.tools}
+                await self.address.tell(
+                    await persist(self._conditions, "token counts", count, self._counter, server, offer)
+                )
 
 
 def _same(before: Offer, after: Offer) -> bool:

@@ -75,6 +75,8 @@ def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
         print_table(out, rows_of(listing["tools"]) if out.width >= WIDE else cards_of(listing["tools"]))
     levels = ", ".join(f"{count} {level}" for level, count in listing["by_safety"].items())
     out.print(f"{len(listing['tools'])} of {listing['total']} tools ({levels})", markup=False)
+    for server, names in listing.get("hidden", {}).items():
+        out.print(plain(f"hidden by the configuration of {server}: {', '.join(names)}"))
 
 
 def rows_of(listed: list[dict[str, Any]]) -> RenderableType:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
+from actors.catalogue.tool_rules import ToolRules
 from actors.transport.stdio.command import INHERITED
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
@@ -63,6 +64,7 @@ def blocks() -> dict[str, str]:
         "supervisor": _settings_table(Settings),
         "server": _settings_table(ServerConfig),
         "oauth": _settings_table(OAuthConfig),
+        "tools": _settings_table(ToolRules),
         "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
         "foreign": table(("key", "written by", "is", "effect"), foreign),
     }
@@ -71,6 +73,9 @@ def blocks() -> dict[str, str]:
 def schema() -> dict[str, Any]:
     settings, server = _members(Settings), _members(ServerConfig)
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
+    rules = server["properties"]["tools"]
+    as_list = {"type": "array", "items": {"type": "string"}}
+    server["properties"]["tools"] = {"anyOf": [_members(ToolRules), as_list], "description": rules["description"]}
     server["properties"] |= {key.name: {"description": key.effect} for key in FOREIGN.values()}
     entries = {"type": "object", "additionalProperties": server}
     known: dict[str, Any] = {"mcpServers": entries, "servers": entries, "supervisor": settings}

@@ -138,8 +138,8 @@ class Operation:
 
     async def _tools(self, server: str) -> str:
         await self._shown(server)
-        offer = self._registry.offer(server)
-        return f", {len(offer.tools)} tools" if offer is not None else ""
+        entry = self._registry.catalogue.value.entries.get(server)
+        return f", {len(entry.tools)} tools" if entry is not None else ""
 
 
 def sentence_of(refreshed: Refreshed) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.names.resolution import ServerNames
+from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
 from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
@@ -67,7 +68,8 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     `task_max_s`: for how long a task of a client is known, from its beginning. `question_timeout_s`: how long a client
     may take to answer what the server asks, which else gets `question_fallback`; it may ask so many questions per call,
     and so many per minute during all calls. `asks`: it may ask anything at all, `asks_everyone`: also through the
-    results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run.
+    results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run, but
+    for those of `confirm_except`; both are about the server's own names.
     """
 
     timeout_s: float
@@ -80,9 +82,12 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     asks: bool = False
     asks_everyone: bool = False
     confirm: tuple[str, ...] = ()
+    confirm_except: tuple[str, ...] = ()
 
     def confirms(self, tool: str) -> bool:
-        return bool(self.confirm) and any(fnmatchcase(tool, each) for each in self.confirm)
+        if not self.confirm or not any(fnmatchcase(tool, each) for each in self.confirm):
+            return False
+        return not any(fnmatchcase(tool, each) for each in self.confirm_except)
 
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +104,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
     `described` is what is configured to be said of servers; `digests` are those of the launches of `servers`, `rules`
-    those of their calls.
+    those of their calls, `tool_rules` those of what is seen of their tools, where there are any.
     """
 
     path: Path = Path()
@@ -113,6 +118,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     described: Mapping[str, str] = {}
     digests: Mapping[str, str] = {}
     rules: Mapping[str, CallRules] = {}
+    tool_rules: Mapping[str, ToolRules] = {}
 
     @property
     def server_names(self) -> frozenset[str]:
@@ -123,6 +129,9 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         rules = self.rules.get(server)
         timeout_s = self.settings.call_timeout_s
         return CallRules(timeout_s=timeout_s, max_s=timeout_s) if rules is None else rules
+
+    def tool_rules_of(self, server: str) -> ToolRules:
+        return self.tool_rules.get(server, NO_RULES)
 
     def is_remote(self, server: str) -> bool:
         deployed = self.servers.get(server)
@@ -156,6 +165,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
         described={name: config.description for name, config in entries.items() if config.description},
         digests={name: server.digest for name, server in servers.items()},
         rules={name: _rules(server.config, configuration.settings) for name, server in servers.items()},
+        tool_rules={name: config.tools for name, config in entries.items() if config.tools},
     )
 
 
@@ -172,6 +182,7 @@ def _rules(config: ServerConfig, settings: Settings) -> CallRules:
         asks=config.ask != "none",
         asks_everyone=config.ask == "everyone",
         confirm=config.confirm,
+        confirm_except=config.confirm_except,
     )
 
 

@@ -98,6 +98,12 @@ def parts_from(method: str, members: dict[str, msgspec.Raw], retry: Retry | None
     )
 
 
+def with_name(parts: Parts, name: str) -> Parts:
+    """Return the parts of a request that is about what has another name."""
+    members = {**json.MEMBERS.decode(b"{%b}" % parts.members), "name": msgspec.Raw(encode(name))}
+    return parts._replace(members=encode(members)[1:-1], name=name)
+
+
 async def named_params(bench: Workbench, exchange: Exchange, member: str) -> tuple[dict[str, msgspec.Raw], str]:
     """Return the params of a request, and what they are about. Raises `InvalidArguments`."""
     params = exchange.params

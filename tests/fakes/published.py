@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import jsonschema
@@ -16,6 +17,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
+from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
@@ -196,18 +198,25 @@ async def served(
     start: ServerSettings | None = None,
     era: Era = "legacy",
     used: Used = lambda *_: None,
+    tool_rules: Mapping[str, ToolRules] | None = None,
 ) -> AsyncIterator[Served]:
     """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean."""
     directory: Directory[ServerMessage] = Directory()
     names = ServerNames({**{name: name for name in servers}, **(also or {})})
-    registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names)
+    deployment = Latest(
+        Deployment(
+            settings=settings or Settings(first_discovery_wait_s=0.0), names=names, tool_rules=dict(tool_rules or {})
+        )
+    )
+    rules = partial(_tool_rules, deployment)
+    registry = Registry({}, Nothing(), uncounted, trio.current_time, names=names, rules=rules)
     router = Router(directory, 100)
     subscribers = Subscribers(at_once)
     parts = ServiceParts(
         router.address,
         registry.catalogue,
         registry.statuses,
-        Latest(Deployment(settings=settings or Settings(first_discovery_wait_s=0.0), names=names)),
+        deployment,
         used=used,
         subscribers=subscribers,
         key=bytes(32),
@@ -237,6 +246,10 @@ async def served(
                     await actor.address.ask(StopServer())
                 passing.cancel_scope.cancel()
             nursery.cancel_scope.cancel()
+
+
+def _tool_rules(deployment: Latest[Deployment], server: str) -> ToolRules:
+    return deployment.value.tool_rules_of(server)
 
 
 async def _pass_time() -> None:

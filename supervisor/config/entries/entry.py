@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.protocol.asking.questions import Fallback
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.oauth import OAuthConfig
@@ -74,6 +75,10 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     confirm: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     """Names of tools, `*` for any rest, that run only after the user has said yes: to the client, or on a page of the
     daemon."""
+    confirm_except: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+    """Names of tools, `*` for any rest, that need no yes although `confirm` says so."""
+    tools: ToolRules = NO_RULES
+    """Which tools clients see, and under which names; see below. A list is its `allow`."""
     roots: Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)] = ()
     """Directories that the server is told of as its roots, instead of those of the client; a relative one starts at the
     configuration file's directory."""

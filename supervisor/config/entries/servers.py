@@ -23,6 +23,7 @@ from supervisor.config.entries.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
+from supervisor.config.entries.tools import APPROVED, read_names, read_tools, rename_remarks
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import ways_to
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file
@@ -93,8 +94,8 @@ class _Entry:
         if self._types():
             as_written = tuple(remarks(self._own))
             self._transport(meant)
-        steps = (self._expand, self._environment, self._limits, self._address, self._logins)
-        for step in steps if self._enabled else (self._limits, self._logins):
+        steps = (self._expand, self._environment, self._limits, self._address, self._logins, self._tools)
+        for step in steps if self._enabled else (self._limits, self._logins, self._tools):
             if not self._failed:
                 step()
         if self._failed:
@@ -254,12 +255,17 @@ class _Entry:
             check(own, problem)
         self._own["oauth"] = own
 
+    def _tools(self) -> None:
+        self._own["tools"] = read_tools(self._members, self._problem)
+        approved = read_names(self._members, APPROVED, self._problem)
+        self._own["confirm_except"] = [*self._own.get("confirm_except", ()), *(approved or ())]
+
     def _remark(self, as_written: Iterable[Remark]) -> None:
         """Note what is allowed but perhaps not meant."""
         foreign = (key for key, each in FOREIGN.items() if each.treatment == "noted" and key in self._members)
         notes: list[Remark] = [((key,), FOREIGN[key].effect, "") for key in foreign]
         if self._enabled:
-            notes += as_written
+            notes += [*as_written, *rename_remarks(self._own["tools"])]
         if self._enabled and self._kind == "stdio":
             notes += self._around.missing(self._own)
         for below, message, hint in notes:

@@ -53,16 +53,18 @@ FOREIGN: dict[str, ForeignKey] = {
             "used",
             "Becomes `call_timeout_s`: seconds; from 10000 on milliseconds, as Gemini CLI writes them.",
         ),
-        ForeignKey("disabledTools", "Windsurf, Roo Code", "noted", "Not applied: all tools of the server are visible."),
-        ForeignKey("includeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
-        ForeignKey("excludeTools", "Gemini CLI", "noted", "Not applied: all tools of the server are visible."),
-        ForeignKey("tools", "GitHub Copilot", "noted", "Not applied: all tools of the server are visible."),
+        ForeignKey("disabledTools", "Windsurf, Roo Code, Kiro", "used", "Added to `deny` of `tools`."),
+        ForeignKey("excludeTools", "Gemini CLI", "used", "Added to `deny` of `tools`."),
+        ForeignKey("disabled_tools", "Codex, Crush", "used", "Added to `deny` of `tools`."),
+        ForeignKey("includeTools", "Gemini CLI, Amp", "used", "`allow` of `tools`, unless that is there."),
+        ForeignKey("enabledTools", "Factory", "used", "`allow` of `tools`, unless that is there."),
+        ForeignKey("enabled_tools", "Codex, Crush", "used", "`allow` of `tools`, unless that is there."),
         ForeignKey("sandbox", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
         ForeignKey("sandboxEnabled", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
         ForeignKey("auth", "Cursor", "noted", "Not applied."),
         ForeignKey("headersHelper", "Claude Code", "noted", "Not applied."),
-        ForeignKey("alwaysAllow", "Roo Code, older Cline", "ignored", "Approval is the client's matter."),
-        ForeignKey("autoApprove", "Cline", "ignored", "Approval is the client's matter."),
+        ForeignKey("alwaysAllow", "Roo Code, older Cline", "used", "Added to `confirm_except`."),
+        ForeignKey("autoApprove", "Cline, Kiro", "used", "Added to `confirm_except`."),
         ForeignKey("trust", "Gemini CLI", "ignored", "Approval is the client's matter."),
         ForeignKey("networkTimeout", "some clients", "ignored", "Set `call_timeout_s` instead."),
         ForeignKey("watchPaths", "Roo Code", "ignored", "Nothing restarts on a changed file."),
@@ -118,6 +120,8 @@ def translate_entry(members: Mapping[str, Any], ours: Collection[str]) -> tuple[
     if isinstance(own.get("env"), dict):
         # VS Code's schema allows numbers here; every program gets text.
         own["env"] = {name: str(value) if type(value) is int else value for name, value in own["env"].items()}
+    if isinstance(own.get("tools"), list):
+        own["tools"] = {"allow": own["tools"]}
     return own, spelled
 
 

@@ -41,7 +41,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
     """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
 
     `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
-    `tokens_share_percent` is its part of what all servers would cost.
+    `tokens_share_percent` is its part of what all servers would cost. `hidden_tools`: the configuration hides them.
     """
     row = status_row(status, now)
     row.pop("stderr")
@@ -55,6 +55,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
         row["tokens"] = tokens if offer.token_counts else None
         row["tokens_exact"] = offer.tokens_exact
         row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
+        row["hidden_tools"] = len(entry.hidden_tools)
         row["problems"] = list(offer.problems)
     return row
 

@@ -25,6 +25,8 @@ from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
 
 MAX_TOKEN_ROWS = 1000
+MAX_HIDDEN = 500
+"""So many hidden tools of a server are named."""
 
 
 class TokenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,8 +66,19 @@ def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> b
         "by_safety": selection.by_safety,
         "groups": selection.groups,
         "tools": selection.rows,
+        "hidden": hidden_tools(catalogue, criteria),
     }
     return msgspec.json.encode(page)
+
+
+def hidden_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, list[str]]:
+    """Return the tools that the configuration hides, by server, of the servers and names that are asked for."""
+    hidden = {
+        name: [tool for tool in entry.hidden_tools if criteria.name.lower() in tool.lower()][:MAX_HIDDEN]
+        for name, entry in catalogue.entries.items()
+        if not criteria.servers or name in criteria.servers
+    }
+    return {name: tools for name, tools in hidden.items() if tools}
 
 
 async def _tokens(view: View, asked: TokenQuery) -> bytes:

@@ -108,6 +108,7 @@ def _destroys(tool: Tool | None) -> bool:
     """Say whether a tool is declared to destroy, or seems to; what is declared to read only does not."""
     if tool is None:
         return False
+    tool = tool.own or tool  # a name that an operator gave it makes nothing harmless
     hints = declared_hints(tool)
     if hints.get("readOnlyHint"):
         return False

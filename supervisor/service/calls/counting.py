@@ -12,8 +12,8 @@ from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.service.asking.exchange import Exchange
 
 Used = Callable[[Principal, str, str, bool, float, float], None]
-"""Told of each call that ended: who called, server, tool, whether the server answered with a result, and milliseconds:
-of the call, and of the time before that, in which it waited for its server."""
+"""Told of each call that ended: who called, server, tool as the server calls it, whether the server answered with a
+result, and milliseconds: of the call, and of the time before that, in which it waited for its server."""
 REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
 """Errors of ours that say nothing about the tool that was called."""
 
@@ -21,7 +21,7 @@ REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
 async def count(used: Used, exchange: Exchange, server: str, tool: Tool, call: Awaitable[bytes]) -> bytes:
     """Await the call of a tool, and tell how that ended; one that was refused or cancelled is not counted."""
     exchange.tool = tool
-    principal, started = exchange.client.principal, perf_counter()
+    principal, name, started = exchange.client.principal, (tool.own or tool).name, perf_counter()
     try:
         body = await call
     except (SupervisorError, RemoteError) as error:
@@ -30,8 +30,8 @@ async def count(used: Used, exchange: Exchange, server: str, tool: Tool, call: A
         if not isinstance(error, REFUSED):
             took_ms = (perf_counter() - started) * 1000
             only_waited = isinstance(error, SupervisorError) and error.outcome == "not_sent"
-            used(principal, server, tool.name, False, *((0.0, took_ms) if only_waited else (took_ms, 0.0)))
+            used(principal, server, name, False, *((0.0, took_ms) if only_waited else (took_ms, 0.0)))
         raise
     took_s = max(0.0, perf_counter() - started - exchange.waited_s)
-    used(principal, server, tool.name, True, took_s * 1000, exchange.waited_s * 1000)
+    used(principal, server, name, True, took_s * 1000, exchange.waited_s * 1000)
     return body

@@ -60,15 +60,14 @@ class ToolCalls:
             approved = check_arguments(entry, tool, wanted)
         else:
             approved = await self._bench.run(cost, check_arguments, entry, tool, wanted)
-        members = b'"name":' + encode(tool.name) + b',"arguments":' + bytes(approved.arguments)
+        own = (tool.own or tool).name
+        members = b'"name":' + encode(own) + b',"arguments":' + bytes(approved.arguments)
         if (continuation := wanted.continuation) is not None:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)
         try:
             call = self._forward.ask(
                 exchange,
-                ServerRequest(
-                    entry.server, "tools/call", members, meta, name=tool.name, since=since, by_result=by_result
-                ),
+                ServerRequest(entry.server, "tools/call", members, meta, name=own, since=since, by_result=by_result),
             )
             body = await count(self._used, exchange, entry.server, tool, call)
         except RemoteError as error:

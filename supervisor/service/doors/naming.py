@@ -56,7 +56,7 @@ class Names(msgspec.Struct, frozen=True):
         kind: Kind = "resources"
         if isinstance(item, Tool):
             kind = "tools"
-            member, name, own = "name", self.tools.name_of(server, item.name), item.name
+            member, name, own = "name", self.tools.name_of(server, item.name), (item.own or item).name
         elif isinstance(item, Prompt):
             kind = "prompts"
             member, name, own = "name", self.prompts.name_of(server, item.name), item.name

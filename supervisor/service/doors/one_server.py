@@ -3,6 +3,8 @@
 - What belongs to the hop between client and us is answered here: `initialize` and `server/discover` with what the
   server said of itself, `ping`. Everything else is passed on, methods that we do not know included.
 - Lists come from the server while it runs. While it sleeps they come from what is known, if that is all it listed.
+- Where the configuration changes what is seen of its tools, they come from what is known alone, and no other tool can
+  be called.
 - A call that fails by our own doing is a result that says so, because that is what a model is shown; an error of the
   server stays an error.
 """
@@ -14,14 +16,19 @@ from typing import Any, Final
 
 import trio
 
-from actors.catalogue.snapshot import Entry
+from actors.catalogue.names.naming import tool_path
+from actors.catalogue.offer import Tool
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import InvalidArguments, UnknownTool
 from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.mirrors import Mirror
+from supervisor.host.loop.workbench import beside
 from supervisor.metatools.servers.availability import refusal
+from supervisor.metatools.texts import clean
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count
 from supervisor.service.calls.failures import run_shown
@@ -33,7 +40,7 @@ from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.gateway import ServiceParts
 from supervisor.service.lookup.lookup import refuse_barred
 from supervisor.service.port import Revisions
-from supervisor.service.request import PARAMS_COST, Parts, is_method, parts_of, unknown_method
+from supervisor.service.request import PARAMS_COST, Parts, is_method, parts_of, unknown_method, with_name
 
 CACHED: Final = frozenset({*LISTED_BY, "resources/read"})
 """Methods whose results say in the modern era for how long they hold (MCP 2026-07-28, server/utilities/caching)."""
@@ -98,17 +105,19 @@ class OneServer:
 
     async def _known_page(self, exchange: Exchange) -> bytes | None:
         """Return a page of a list from what is known; None if the server has to be asked."""
-        kind, principal = LISTED_BY[exchange.method], exchange.client.principal
+        kind, client = LISTED_BY[exchange.method], exchange.client
+        entry = await self._entry(client)
+        offer, ours = entry.offer, kind == "tools" and bool(entry.rules)
         position = known_lists.position_of(exchange.params)
+        if position is None and ours:
+            raise InvalidArguments("'cursor' is not one that this list gave")
         if position is None:
             return None
-        client = exchange.client
-        offer = (await self._entry(client)).offer
-        # What the server itself would list, but must not: what cannot be called, and pages without end.
-        if not ((kind == "tools" and offer.barred) or kind in offer.circular):
-            if position == 0 and self._visible.is_awake(principal, self._server):
+        # What the server itself would list, but must not: what cannot be called, or seen, and pages without end.
+        if not (ours or (kind == "tools" and offer.barred) or kind in offer.circular):
+            if position == 0 and self._visible.is_awake(client.principal, self._server):
                 return None
-            if not known_lists.is_whole(offer, kind):
+            if not known_lists.is_whole(entry.own, kind):
                 return None
         cost = known_lists.weight(offer, kind, position) // _LIST_COST
         body = await self._parts.bench.run(cost, known_lists.page, offer, kind, position, client.version)
@@ -120,26 +129,43 @@ class OneServer:
         since, params, method = trio.current_time(), exchange.params, exchange.method
         parts = await self._parts.bench.run(len(params) // PARAMS_COST, parts_of, method, params, exchange.retry)
         if method != "tools/call":
-            return await self._ask(exchange, parts, since)
+            return await self._ask(exchange, await self._entry(exchange.client), parts, since)
         return await run_shown(self._parts.deployment.value, exchange, partial(self._call, exchange, parts, since))
 
     async def _call(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
-        entry = self._visible.now(exchange.client.principal).entries.get(self._server)
-        refused = refuse_barred(self._server, entry.offer, parts.name) if entry is not None else None
+        entry = await self._entry(exchange.client)
+        refused = refuse_barred(self._server, entry.offer, parts.name)
         if refused is not None:
             raise refused
-        if entry is None or parts.name not in entry.tools:
-            return await self._ask(exchange, parts, since)
-        call = self._ask(exchange, parts, since)
-        return await count(self._parts.used, exchange, self._server, entry.tools[parts.name], call)
+        tool = entry.tools.get(parts.name)
+        if tool is None and entry.rules:
+            raise await beside(partial(_unknown_tool, self._visible.now(exchange.client.principal), entry, parts.name))
+        if tool is None:
+            return await self._ask(exchange, entry, parts, since)
+        if tool.own is not None:
+            parts = with_name(parts, tool.own.name)
+        return await count(
+            self._parts.used, exchange, self._server, tool, self._ask(exchange, entry, parts, since, tool)
+        )
 
-    async def _ask(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
+    async def _ask(
+        self, exchange: Exchange, entry: Entry, parts: Parts, since: float, tool: Tool | None = None
+    ) -> bytes:
         """Ask the server, and say in the modern era for how long the answer of a legacy one holds: it may not."""
         client, method = exchange.client, exchange.method
-        entry = await self._entry(client)
-        request = request_of(exchange, entry, parts, since, labelled=False)
+        request = request_of(exchange, entry, parts, since, tool, labelled=False)
         body = await self._parts.forward.ask(exchange, request)
         if method in LISTED_BY:
             kind = LISTED_BY[method]
             body = await self._parts.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)
         return with_lifetime(body, entry.offer.era) if client.era == "modern" and method in CACHED else body
+
+
+def _unknown_tool(seen: Catalogue, entry: Entry, name: str) -> UnknownTool:
+    """Return the error for a name that no tool has which is shown of a server."""
+    now = entry.renamed.get(name)
+    paths = [tool_path(entry.server, now)] if now else seen.nearest(tool_path(entry.server, name), server=entry.server)
+    nearest = [clean(path.partition(":")[2]) for path in paths]
+    hint = f"did you mean {', '.join(nearest)}?" if nearest else "tools/list tells which there are"
+    text = f"server {entry.server!r} has no tool {clean(name[:100])!r}; {hint}"
+    return UnknownTool(text, server=entry.server, details={"nearest": nearest})

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from actors.catalogue.offer import Offer
+from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Entry
 from actors.codes import MISSING_CAPABILITY
 from actors.errors import SupervisorError
@@ -42,8 +42,13 @@ def takes_task(client: Client, offer: Offer, wanted: msgspec.Raw) -> bool:
     return client.version >= SINCE and bytes(wanted)[:1] == b"{"
 
 
-def request_of(exchange: Exchange, entry: Entry, parts: Parts, since: float, *, labelled: bool = True) -> ServerRequest:
-    """Return a request as it goes to a server; a call of a tool as a task where its client may get one."""
+def request_of(
+    exchange: Exchange, entry: Entry, parts: Parts, since: float, tool: Tool | None = None, *, labelled: bool = True
+) -> ServerRequest:
+    """Return a request as it goes to a server; a call of a tool as a task where its client may get one.
+
+    `tool`: what is called, if the client was shown it.
+    """
     method, members = exchange.method, parts.members
     calls = method == "tools/call"
     as_task = calls and takes_task(exchange.client, entry.offer, parts.task)
@@ -59,7 +64,7 @@ def request_of(exchange: Exchange, entry: Entry, parts: Parts, since: float, *, 
         uri=parts.name if method == "resources/read" else "",
         written=entry.offer.era,
         labelled=labelled,
-        tool=entry.tools.get(parts.name) if calls else None,
+        tool=tool,
         as_task=as_task,
     )
 

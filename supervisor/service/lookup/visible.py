@@ -65,8 +65,8 @@ class Visible:
                 await self._catalogue.wait_newer(self._catalogue.version)
 
     async def listing(self, principal: Principal, server: str, tools: Collection[str] = ()) -> None:
-        """Wait until it is known what a server offers, these tools among it. A checkpoint unless it is."""
-        while (entry := self.now(principal).entries.get(server)) is None or not entry.tools.keys() >= set(tools):
+        """Wait until it is known what a server offers, these tools of its own among it. A checkpoint unless it is."""
+        while (entry := self.now(principal).entries.get(server)) is None or not entry.has(tools):
             await self._catalogue.wait_newer(self._catalogue.version)
 
     async def wait_for_discovery(self, client: Client, seconds: float) -> Catalogue:

@@ -18,11 +18,13 @@ from trio.testing import wait_all_tasks_blocked
 from actors.catalogue.names.resolution import Resolved, ServerNames
 from actors.catalogue.offer import Offer, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.kit import Conditions
 from actors.life.states import State
-from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.messages import EraLearned, RulesChanged, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import indexer
-from actors.registry.actor import UNCOUNTED, Counted, Indexed, Registry
+from actors.registry.actor import Indexed, Registry
+from actors.registry.counting import UNCOUNTED, Counted
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
 from actors.search.document import KINDS, TOOLS
@@ -95,8 +97,12 @@ def listed(server: str, offer: Offer) -> ServerListed:
 
 class Rig:
     def __init__(
-        self, known: dict[str, tuple[str, Offer]], load_embedder: Callable[[], Embedder | None] = lambda: None
+        self,
+        known: dict[str, tuple[str, Offer]],
+        load_embedder: Callable[[], Embedder | None] = lambda: None,
+        rules: dict[str, ToolRules] | None = None,
     ) -> None:
+        self.rules = rules or {}
         self.now_s = 1.0
         self.kept = Kept()
         self.count = Counting()
@@ -109,6 +115,7 @@ class Rig:
             lambda: self.now_s,
             embedding=Embedding(load_embedder, self.vectors),
             conditions=self.conditions,
+            rules=lambda server: self.rules.get(server, NO_RULES),
         )
         self.revisions: list[int] = []
         self.whole = True
@@ -146,8 +153,8 @@ def embedded(catalogue: Catalogue) -> bool:
 
 
 @asynccontextmanager
-async def running(**known: Offer) -> AsyncIterator[Rig]:
-    rig = Rig({name: ("stdio", offer) for name, offer in known.items()})
+async def running(rules: dict[str, ToolRules] | None = None, /, **known: Offer) -> AsyncIterator[Rig]:
+    rig = Rig({name: ("stdio", offer) for name, offer in known.items()}, rules=rules)
     async with trio.open_nursery() as nursery:
         await nursery.start(rig.registry.run)
         nursery.start_soon(rig.watch)
@@ -521,3 +528,60 @@ async def test_a_bug_in_counting_one_server_is_a_problem_of_that_server_only(cap
         seen = await rig.until(lambda seen: "good" in seen.entries and seen.entries["good"].offer.tokens_exact)
         assert seen.entries["good"].offer.token_counts == {"b": 5}
         assert "a bug while counting the tokens of poison" in caplog.text
+
+
+# Rules ----------------------------------------------------------------------------------------------------------------
+
+RULES = {"s": ToolRules(deny=("b",), rename={"a": "x"})}
+
+
+def shown(catalogue: Catalogue) -> set[str]:
+    return {hit.document.name for hit in find(catalogue.index, "*", limit=100).hits}
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_what_is_shown_follows_the_rules_and_what_is_kept_is_the_servers_own(known: bool) -> None:
+    own = offering("a", "b", "c")
+    async with running(RULES, **({"s": own} if known else {})) as rig:
+        if not known:
+            await rig.tell(listed("s", own))
+        catalogue = await rig.until(lambda seen: seen.entries and seen.entries["s"].offer.tokens_exact)
+        assert set(catalogue.entries["s"].tools) == shown(catalogue) == {"x", "c"}
+        assert catalogue.entries["s"].offer.token_counts == {"x": 5, "c": 5}
+        kept = rig.kept.offers["s"]
+        assert (kept.tools, kept.token_counts) == (own.tools, {"c": 5})
+        assert rig.registry.offer("s") == kept
+        counted = rig.count.calls
+        await rig.tell(listed("s", offering("a", "b", "c")))
+        await wait_all_tasks_blocked()
+        assert rig.count.calls == counted, "nothing is new, so nothing is counted again"
+
+
+async def test_other_rules_show_the_same_offer_otherwise_and_count_what_is_new() -> None:
+    known = offering("a", "b", token_counts={"a": 5, "b": 5}, tokens_exact=True)
+    async with running(s=known) as rig:
+        await rig.until(lambda seen: seen.indexed)
+        rig.rules = RULES
+        await rig.tell(RulesChanged(server="s"), RulesChanged(server="unknown"))
+        catalogue = await rig.until(lambda seen: "x" in seen.entries["s"].tools)
+        assert shown(catalogue) == {"x"}
+        await rig.until(lambda seen: seen.entries["s"].offer.token_counts == {"x": 5})
+        assert ("tools_changed", "s") in rig.events
+        writes, revision = rig.kept.writes, rig.registry.catalogue.value.revision
+        await rig.tell(RulesChanged(server="s"))
+        await wait_all_tasks_blocked()
+        assert (rig.kept.writes, rig.registry.catalogue.value.revision) == (writes, revision)
+        rig.rules = {}
+        await rig.tell(RulesChanged(server="s"))
+        catalogue = await rig.until(lambda seen: "a" in seen.entries["s"].tools)
+        assert shown(catalogue) == {"a", "b"}
+
+
+async def test_a_server_that_is_not_available_stays_so_under_other_rules() -> None:
+    async with running(s=offering("a", "b")) as rig:
+        await rig.tell(changed("s", State.FAILED))
+        await rig.until(lambda seen: not seen.visible)
+        rig.rules = RULES
+        await rig.tell(RulesChanged(server="s"))
+        await rig.until(lambda seen: "x" in seen.entries["s"].tools)
+        assert not rig.registry.catalogue.value.visible

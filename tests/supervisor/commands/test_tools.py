@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria
+from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest
 from supervisor.cli import cli
 from supervisor.client import RequestRefused, connect
@@ -93,6 +94,20 @@ async def test_a_tool_s_text_is_shown_without_control_characters_on_one_line() -
     assert "\x1b" not in row
     assert "one two [red]three xxx" in row
     assert row.endswith("\u2026")
+
+
+async def test_tools_that_the_configuration_hides_are_named_below_the_others() -> None:
+    files = CATALOGUE.entries["files"].with_rules(ToolRules(deny=("*_file",), rename={"writeFile": "save"}))
+    view = view_of(catalogue=Latest(replace(CATALOGUE, entries={**CATALOGUE.entries, "files": files})))
+    lines = (await invoke("tools --server files", view)).stdout.splitlines()
+    assert lines[1].startswith("files:save ")
+    assert lines[-2:] == [
+        "1 of 1 tools (0 safe, 1 moderate, 0 dangerous)",
+        "hidden by the configuration of files: read_file, delete_file",
+    ]
+    assert "hidden" not in (await invoke("tools --server shop", view)).stdout
+    told = json.loads((await invoke("tools --json --name read", view)).stdout)
+    assert told["hidden"] == {"files": ["read_file"]}
 
 
 async def test_tokens_are_shown_by_server_and_by_tool_with_the_savings() -> None:

@@ -130,14 +130,22 @@ def test_a_cell_of_deployments_is_what_everybody_reads() -> None:
 def test_what_a_server_may_ask_is_what_its_entry_says() -> None:
     entries = {
         "a": {"command": "x", "ask": "none"},
-        "b": {"command": "x", "confirm": ["drop_*", "send"], "question_timeout_s": 7, "call_max_s": 1},
+        "b": {
+            "command": "x",
+            "confirm": ["drop_*", "send"],
+            "confirm_except": ["drop_table"],
+            "autoApprove": ["drop_index"],
+            "question_timeout_s": 7,
+            "call_max_s": 1,
+        },
         "c": {"command": "x", "ask": "everyone", "era": "legacy", "roots": ["/srv"]},
     }
     found = read(entries)
     a, b, c, unknown = (found.rules_of(name) for name in ("a", "b", "c", "unknown"))
     assert [each.asks for each in (a, b, c, unknown)] == [False, True, True, False]
     assert [each.asks_everyone for each in (a, b, c, unknown)] == [False, False, True, False]
-    assert [b.confirms(tool) for tool in ("drop_all", "send", "sender")] == [True, True, False]
+    tools = ("drop_all", "send", "sender", "drop_table", "drop_index")
+    assert [b.confirms(tool) for tool in tools] == [True, True, False, False, False]
     assert not a.confirms("drop_all")
     assert not unknown.confirms("drop_all")
     assert [each.question_timeout_s for each in (a, b, c, unknown)] == [300, 7, 300, 0]

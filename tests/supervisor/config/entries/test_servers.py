@@ -14,6 +14,7 @@ from supervisor.config import Configuration, ServerConfig, parse
 from supervisor.config.entries.limits import MAX_LAUNCH_BYTES, MAX_STRING_BYTES
 from supervisor.config.entries.roots import root_uri, roots_result
 from supervisor.config.entries.servers import KINDS
+from supervisor.config.entries.tools import ALLOWED, APPROVED, DENIED
 from supervisor.config.syntax.keys import FOREIGN, name_fault, nearest, suggest_name
 from supervisor.config.syntax.values import MAX_PROBLEMS, expectation
 
@@ -116,7 +117,8 @@ def test_what_other_programs_write_means_the_same_here(entry: Any, field: str, v
 
 @pytest.mark.parametrize("key", sorted(FOREIGN))
 def test_a_key_of_another_program_is_no_problem_and_is_noted_if_something_is_lost(key: str) -> None:
-    values = {"type": "stdio", "transport": "stdio", "transportType": "stdio", "enabled": True, "timeout": 60}
+    lists: dict[str, Any] = {name: ["a"] for name in (*ALLOWED, *DENIED, *APPROVED)}
+    values = {"type": "stdio", "transport": "stdio", "transportType": "stdio", "enabled": True, "timeout": 60, **lists}
     remote = key in ("serverUrl", "httpUrl")
     entry = {key: "http://x"} if remote else {"command": "c", key: values.get(key, None if key == "envFile" else {})}
     configuration = parse_entry(entry)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Criteria
+from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest
 from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.metadata import Described, findings
@@ -53,6 +54,18 @@ async def test_tools_are_selected_by_the_parameters() -> None:
     assert row["metadata"]["safety"] == "dangerous"
     assert row["metadata"]["annotations"]["destructiveHint"] is True
     assert body["groups"]["dangerous"] == ["files:delete_file"]
+
+
+async def test_a_renamed_tool_has_the_figures_of_its_own_name() -> None:
+    files = CATALOGUE.entries["files"].with_rules(ToolRules(deny=("delete_*",), rename={"read_file": "open"}))
+    view = view_of(catalogue=Latest(replace(CATALOGUE, entries={**CATALOGUE.entries, "files": files})))
+    _, body = await page("/api/tools?servers=files", view)
+    assert body["hidden"] == {"files": ["delete_file"]}
+    rows = {row["path"]: row for row in body["tools"]}
+    assert list(rows) == ["files:open", "files:writeFile"]
+    renamed = rows["files:open"]
+    assert (renamed["own_name"], renamed["calls"], renamed["metadata"]["safety"]) == ("read_file", 10, "safe")
+    assert rows["files:writeFile"]["own_name"] == "writeFile"
 
 
 async def test_without_parameters_every_available_tool_is_there() -> None:

@@ -1,0 +1,140 @@
+"""What a configuration says of the tools of one server: which there are, what they are called and described as. Pure.
+
+Rules of this file:
+- Everything is said by the names that the server itself gives its tools; what clients see follows from it.
+- What an offer shows depends on the rules and the offer alone, so a changed rule needs no new reading of the lists.
+- A rule that cannot be followed, or that fits no tool, is a problem that an operator can read, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+from msgspec.structs import replace
+from rapidfuzz import fuzz, process
+
+from actors.catalogue.offer import Offer, Tool
+from actors.protocol.wire import json
+from actors.protocol.wire.jsonrpc import encode
+
+MAX_PROBLEMS = 20
+"""So many problems of the rules of one server are told."""
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+"""MCP 2025-11-25, server/tools, "Tool Names"."""
+_WILD = re.compile(r"[*?\[\]]")
+_LIKE = 70.0
+_MAX_SHOWN = 100
+
+Patterns = Annotated[tuple[str, ...], Meta(max_length=1000)]
+
+
+class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tools of a server clients see, and how. Empty rules, which are false, show all as they are."""
+
+    allow: Patterns = ("*",)
+    """Names of the tools that there are, `*` for any rest; no other one can be seen or called."""
+    deny: Patterns = ()
+    """Names of tools that there are not, `*` for any rest; goes over `allow`."""
+    rename: dict[str, str] = {}
+    """What clients call a tool, by the server's own name of it."""
+    describe: dict[str, str] = {}
+    """What clients are told of a tool, and find it by, instead of its description; by the server's own name of it."""
+
+    def __bool__(self) -> bool:
+        return self != NO_RULES
+
+    def allows(self, tool: str) -> bool:
+        return _fits(tool, self.allow) and not _fits(tool, self.deny)
+
+    def apply(self, offer: Offer) -> Offer:
+        """Return what clients see of an offer, with the problems of the rules; the same object for empty rules.
+
+        A tool that is shown as it is stays the same object, with its token count.
+        """
+        if not self:
+            return offer
+        allowed = [tool for tool in offer.tools if self.allows(tool.name)]
+        renames, problems = _possible(self.rename, [tool.name for tool in allowed])
+        tools = tuple(_rewrite(tool, renames.get(tool.name), self.describe.get(tool.name)) for tool in allowed)
+        as_they_are = {tool.name for tool in tools if tool.own is None}
+        problems += [] if offer.partial else self._unmet([tool.name for tool in offer.tools])
+        more = len(problems) - MAX_PROBLEMS
+        problems[MAX_PROBLEMS:] = [f"tools: {more} more problems of this kind"] if more > 0 else []
+        return replace(
+            offer,
+            tools=tools,
+            problems=(*offer.problems, *problems),
+            token_counts={name: count for name, count in offer.token_counts.items() if name in as_they_are},
+        )
+
+    def _unmet(self, names: Sequence[str]) -> list[str]:
+        """Return what is said of tools that the server, which has tools of these names, has not got."""
+        known, own = frozenset(names), {new: old for old, new in self.rename.items()}
+        problems = [] if self.allow else ["tools.allow: it is empty, so nobody sees any tool of this server"]
+        for part, patterns in (("allow", self.allow), ("deny", self.deny)):
+            missed = (word for word in patterns if word != "*" and not any(fnmatchcase(name, word) for name in names))
+            problems += [_no_tool(part, word, names, own) for word in missed]
+        for part, said in (("rename", self.rename), ("describe", self.describe)):
+            problems += [_no_tool(part, word, names, own) for word in said if word not in known]
+        return problems
+
+
+NO_RULES = ToolRules()
+
+
+def name_fault(name: str) -> str:
+    """Return why a tool cannot be called so; empty if it can."""
+    if _NAME.fullmatch(name):
+        return ""
+    return 'a name of a tool has 1 to 128 ASCII letters, digits, "_", "-" and "."'
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _possible(wanted: Mapping[str, str], names: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the renames that can be done among tools of these names, and why the others cannot be."""
+    problems: list[str] = []
+    renames = {old: wanted[old] for old in names if wanted.get(old, old) != old}
+    for old, new in list(renames.items()):
+        if fault := name_fault(new):
+            problems.append(f"tools.rename: {_quote(old)} keeps its name: {fault}")
+            del renames[old]
+    while True:  # a tool that keeps its name may be in the way of another one
+        taken = Counter(renames.get(name, name) for name in names)
+        clashing = [(old, new) for old, new in renames.items() if taken[new] > 1]
+        if not clashing:
+            return renames, problems
+        for old, new in clashing:
+            problems.append(f"tools.rename: {_quote(old)} keeps its name: another tool is called {_quote(new)}, too")
+            del renames[old]
+
+
+def _rewrite(tool: Tool, name: str | None, description: str | None) -> Tool:
+    """Return a tool under another name, or with another description; the tool itself without either."""
+    if name is None and description is None:
+        return tool
+    told = {"name": tool.name if name is None else name}
+    told |= {} if description is None else {"description": description}
+    definition = msgspec.Raw(encode({**json.MEMBERS.decode(tool.definition), **told}))
+    return replace(tool, **told, definition=definition, own=tool)
+
+
+def _no_tool(part: str, word: str, names: Sequence[str], own: Mapping[str, str]) -> str:
+    text = f"tools.{part}: the server has no tool {_quote(word)}"
+    if word in own:
+        return f"{text}: write {_quote(own[word])}, its own name of it"
+    bare = _WILD.sub("", word)[:_MAX_SHOWN]
+    likely = process.extractOne(bare, names, scorer=fuzz.ratio, score_cutoff=_LIKE)
+    return f"{text}; did you mean {_quote(likely[0])}?" if likely else text
+
+
+def _quote(name: str) -> str:
+    return repr(name[:_MAX_SHOWN])
