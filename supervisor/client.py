@@ -141,11 +141,13 @@ class DaemonClient:
         *,
         asked: Mapping[str, Any] | None = None,
         retry: Mapping[str, Any] | None = None,
+        profile: str = "",
     ) -> dict[str, Any]:
         """Call a tool, a meta-tool or one behind them, and return its result, also one with `isError`.
 
         `asked`: the capabilities of a client that can be asked; then the result may be incomplete, and the call is made
-        again with a `retry` (MCP 2026-07-28, basic/patterns/mrtr). Raises `RequestRefused`, `DaemonUnreachable`.
+        again with a `retry` (MCP 2026-07-28, basic/patterns/mrtr). `profile`: as a client of that. Raises
+        `RequestRefused`, `DaemonUnreachable`.
         """
         params = {"name": name, "arguments": arguments, **(retry or {})}
         headers = {"content-type": "application/json", "accept": "application/json"}
@@ -155,7 +157,8 @@ class DaemonClient:
             headers |= {VERSION: LATEST_MODERN, METHOD: "tools/call", NAME: name}
             params["_meta"] = {META_VERSION: LATEST_MODERN, META_CAPABILITIES: asked}
         body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-        content = await self._ask("POST", "/mcp", timeout_s, content=body, headers=headers)
+        path = f"/mcp?profile={quote(profile, safe='')}" if profile else "/mcp"
+        content = await self._ask("POST", path, timeout_s, content=body, headers=headers)
         result = self._object(content, "result")["result"]
         if not isinstance(result, dict):
             raise DaemonUnreachable(self._url, NOT_OURS)

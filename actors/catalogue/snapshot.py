@@ -20,6 +20,7 @@ from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.principal import Principal
 from actors.search.document import TOOLS, Document, Kind
 from actors.search.documents.index import Index
+from actors.search.documents.postings import Bools
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +28,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     `offer` is what clients see of the server's `own` by the `rules`. `renamed`: names that tools of it had before, or
     have at the server itself, and those that they have now. `revisions` are those of the catalogue at which each list
-    of this server changed last.
+    of this server changed last. `narrowed`: it has some of its tools only, see `with_tools`.
     """
 
     server: str
@@ -41,6 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     prompt_names: Spellings = Spellings(())
     renamed: Mapping[str, str] = {}
     revisions: Revisions = Revisions()
+    narrowed: bool = False
 
     @classmethod
     def make(
@@ -71,6 +73,24 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         fresh = {**find_renames(before.offer.tools, self.offer.tools), **self.renamed}
         return replace(self, renamed=merge_renames(before.renamed, fresh, self.tools))
 
+    def with_tools(self, tools: tuple[Tool, ...]) -> Entry:
+        """Return the entry with these of its tools alone, for whom there are no others."""
+        named = {tool.name: tool for tool in tools}
+        counts = {name: count for name, count in self.offer.token_counts.items() if name in named}
+        return replace(
+            self,
+            offer=replace(self.offer, tools=tools, token_counts=counts, barred=()),
+            tools=named,
+            tool_names=Spellings(named),
+            renamed={old: new for old, new in self.renamed.items() if new in named},
+            narrowed=True,
+        )
+
+    @property
+    def is_altered(self) -> bool:
+        """Whether its tools are seen as the server itself would not list them."""
+        return self.narrowed or bool(self.rules)
+
     def has(self, tools: Collection[str]) -> bool:
         """Say whether the server has all these tools, by its own names, shown or not."""
         return not tools or {tool.name for tool in self.own.tools}.issuperset(tools)
@@ -98,14 +118,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     def with_revisions(self, before: Entry | None, change: OfferChange, following: Catalogue) -> Entry:
         """Return the entry with its revisions: those of the catalogue that follows, or of the entry before."""
         newest = {
-            kind: getattr((following if getattr(change, kind) else before or self).revisions, kind) for kind in _KINDS
+            kind: getattr((following if getattr(change, kind) else before or self).revisions, kind) for kind in KINDS
         }
         return replace(self, revisions=Revisions(**newest))
 
 
 MAX_RESOLVED = 1024
 """So many paths are remembered, and the tools that they mean."""
-_KINDS = ("tools", "resources", "prompts")
+KINDS = ("tools", "resources", "prompts")
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -136,6 +156,12 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def searchable(self, kinds: frozenset[str]) -> bool:
         """Say whether all of these kinds can be searched: tools come into the index before what else servers have."""
         return self.indexed or (kinds <= TOOLS and self.entries.keys() <= self.index.servers)
+
+    @cached_property
+    def within(self) -> Bools | None:
+        """Which documents of the index may be found, of those of its servers; None for all of them."""
+        tools = {name: entry.tools.keys() for name, entry in self.entries.items() if entry.narrowed}
+        return self.index.with_tools(tools) if tools else None
 
     @cached_property
     def visible(self) -> frozenset[str]:
@@ -211,8 +237,8 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return replace(self, entries={**self.entries, server: entry.with_problem(problem)})
 
     def _next(self, changes: Collection[OfferChange], index: Index) -> Catalogue:
-        grown = {kind: any(getattr(change, kind) for change in changes) for kind in _KINDS}
-        revisions = Revisions(**{kind: getattr(self.revisions, kind) + grown[kind] for kind in _KINDS})
+        grown = {kind: any(getattr(change, kind) for change in changes) for kind in KINDS}
+        revisions = Revisions(**{kind: getattr(self.revisions, kind) + grown[kind] for kind in KINDS})
         return replace(self, revision=self.revision + any(grown.values()), revisions=revisions, index=index)
 
 

@@ -50,7 +50,7 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
         return self != NO_RULES
 
     def allows(self, tool: str) -> bool:
-        return _fits(tool, self.allow) and not _fits(tool, self.deny)
+        return fits(tool, self.allow) and not fits(tool, self.deny)
 
     def apply(self, offer: Offer) -> Offer:
         """Return what clients see of an offer, with the problems of the rules; the same object for empty rules.
@@ -95,7 +95,7 @@ def name_fault(name: str) -> str:
     return 'a name of a tool has 1 to 128 ASCII letters, digits, "_", "-" and "."'
 
 
-def _fits(name: str, patterns: Iterable[str]) -> bool:
+def fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 

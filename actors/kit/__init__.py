@@ -2,8 +2,10 @@
 
 from actors.kit.actor import Actor as Actor
 from actors.kit.actor import StartSoon as StartSoon
+from actors.kit.cells import AnyOf as AnyOf
 from actors.kit.cells import Feed as Feed
 from actors.kit.cells import Latest as Latest
+from actors.kit.cells import Signal as Signal
 from actors.kit.fairness.gate import Gate as Gate
 from actors.kit.fairness.gate import Turn as Turn
 from actors.kit.fairness.quota import Quota as Quota

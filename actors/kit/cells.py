@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Generic, TypeVar
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, Generic, Protocol, TypeVar
 
 import trio
 
@@ -51,6 +51,27 @@ class Latest(Generic[T]):
         while self.version <= seen:
             await self._waiters.park()
         return self.version
+
+
+class Signal(Protocol):
+    """Something that says when it may have changed."""
+
+    def on_set(self, tell: Callable[[], None]) -> AbstractContextManager[None]:
+        """Have `tell`, which must neither wait nor raise, called whenever it may have changed during the block."""
+
+
+class AnyOf:
+    """Several cells as one `Signal`."""
+
+    def __init__(self, *cells: Latest[Any]) -> None:
+        self._cells = cells
+
+    @contextmanager
+    def on_set(self, tell: Callable[[], None]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for cell in self._cells:
+                stack.enter_context(cell.on_set(tell))
+            yield
 
 
 class Feed(Generic[T]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import click
@@ -12,9 +13,9 @@ from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import KIND, RESPONSES, STATE
 from actors.protocol.wire import json
 from actors.protocol.wire.repeated_keys import check_keys
-from supervisor.client import RequestRefused
+from supervisor.client import DaemonClient, RequestRefused
 from supervisor.commands import questions
-from supervisor.commands.common import ask, daemon_options, json_text, print_json, readable
+from supervisor.commands.common import ask, daemon_options, json_text, print_json, profile_option, readable
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
 from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.metatools.definitions import EXECUTE
@@ -26,8 +27,9 @@ MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 @click.command()
 @click.argument("tool", metavar="SERVER:TOOL")
 @click.argument("arguments", metavar="[JSON]", required=False)
+@profile_option
 @daemon_options
-def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
+def call(*, tool: str, arguments: str | None, profile: str, as_json: bool, url: str) -> None:
     """Call SERVER:TOOL with a JSON object of arguments, given or on stdin; exit 1 if it answers with an error.
 
     What has to be answered before it runs or goes on, a yes or a form, is asked on the terminal.
@@ -36,7 +38,8 @@ def call(*, tool: str, arguments: str | None, as_json: bool, url: str) -> None:
     asked = questions.CAPABILITIES if questions.is_terminal() else None
 
     def result_of(retry: dict[str, Any] | None = None) -> dict[str, Any]:
-        return ask(url, lambda daemon: daemon.call(EXECUTE, wanted, asked=asked, retry=retry), _describe)
+        called = partial(DaemonClient.call, name=EXECUTE, arguments=wanted, asked=asked, retry=retry, profile=profile)
+        return ask(url, called, _describe)
 
     result = result_of()
     while result.get("resultType") == KIND:

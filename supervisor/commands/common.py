@@ -46,6 +46,9 @@ servers_option = click.option(
 )
 
 
+profile_option = click.option("--profile", metavar="NAME", default="", help="As a client of this profile sees it.")
+
+
 def limit_option(what: str, default: int, most: int) -> Callable[[Command], Command]:
     return click.option(
         "--limit", type=click.IntRange(1, most), metavar="N", default=default, help=f"Most {what} to show."

@@ -15,6 +15,7 @@ from supervisor.commands.common import (
     plain,
     print_json,
     print_table,
+    profile_option,
     readable,
     table,
 )
@@ -29,11 +30,14 @@ KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
 @limit_option("results", 10, 1000)
 @click.option("--kinds", multiple=True, type=click.Choice(KINDS), default=("tool",), metavar="KIND", help=KINDS_HELP)
 @click.option("--cursor", metavar="CURSOR", help="Go on with a list where the last answer ended.")
+@profile_option
 @daemon_options
-def search(*, query: str, limit: int, kinds: tuple[str, ...], cursor: str | None, as_json: bool, url: str) -> None:
+def search(
+    *, query: str, limit: int, kinds: tuple[str, ...], cursor: str | None, profile: str, as_json: bool, url: str
+) -> None:
     """Search the tools behind the daemon by what you want to do; '*' lists them."""
     arguments = {"query": query, "limit": limit, "kinds": list(kinds), **({"cursor": cursor} if cursor else {})}
-    result = ask(url, lambda daemon: daemon.call(DISCOVER, arguments, SEARCH_TIMEOUT_S))
+    result = ask(url, lambda daemon: daemon.call(DISCOVER, arguments, SEARCH_TIMEOUT_S, profile=profile))
     if result.get("isError"):
         raise CommandFailed(readable(result))
     answer = result.get("structuredContent", {})

@@ -25,12 +25,13 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
 from supervisor.config.entries.servers import Surroundings, read_server
 from supervisor.config.entries.slugs import derived_slugs
+from supervisor.config.profiles import profile_remarks, read_profiles
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import authority, is_loopback, origin_of, split_address
 from supervisor.config.syntax.environment import by_default, inherit, read_env, tool_timeout_s
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.file import read_text
-from supervisor.config.syntax.jsonc import ConfigText, read_document
+from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
 from supervisor.config.syntax.values import Findings, Remark, SeveralErrors, build, keys_of, type_faults
 
@@ -135,6 +136,9 @@ def parse(
     servers = _distinct(_with_slugs(read, top, findings), findings)
     if not servers and not findings.problems:
         findings.note((), "there are no servers", 'add them to "mcpServers"')
+    there = {server.path_name for server in servers} | {each.server for each in findings.problems if each.server}
+    for below, message, hint in profile_remarks(settings.profiles, there):
+        findings.note(("supervisor", *below), message, hint)
     return Configuration(
         settings=settings,
         servers=servers,
@@ -242,6 +246,8 @@ def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
 def _settings(members: Any, directory: Path, environ: Mapping[str, str], findings: Findings) -> Settings:
     """Raises what is wrong with types and keys together, else the first `ConfigError`."""
     own = {key: value for key, value in (members or {}).items() if not is_comment(key)}
+    if isinstance(own.get("profiles"), dict):
+        own["profiles"] = {name: each for name, each in own["profiles"].items() if not is_comment(name)}
     keys, known = keys_of(Settings), len(findings.problems)
     for key in (key for key in own if key not in keys):
         likely = nearest(key, keys)
@@ -249,6 +255,8 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
         findings.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
     for below, message, hint in type_faults(own, keys):
         findings.problem(("supervisor", *below), message, hint)
+    _raise_together(findings.problems[known:])
+    own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), partial(_of_settings, findings))
     _raise_together(findings.problems[known:])
     with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
         split_address(own.get("listen", Settings().listen))
@@ -262,6 +270,10 @@ def _settings(members: Any, directory: Path, environ: Mapping[str, str], finding
     own["env"] = read_env(own, environ, findings)
     settings: Settings = build(Settings, own)
     return settings
+
+
+def _of_settings(findings: Findings, below: KeyPath, message: str, hint: str) -> None:
+    findings.problem(("supervisor", *below), message, hint)
 
 
 def _with_slugs(

@@ -14,6 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from actors.catalogue.profiles import ViewProfile
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import split_address
 from supervisor.config.syntax.units import MIB, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
@@ -126,6 +127,10 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Serve the debug page of the status API."""
     log_level: LogLevel = "info"
     """Least severe records that are logged."""
+    profiles: dict[str, ViewProfile] = field(default_factory=dict)
+    """Named sets of servers and tools; `?profile=NAME` at an address of MCP shows one alone. See below."""
+    profile: str = ""
+    """The one of `profiles` that clients see who name none; empty: everything."""
     tokenizer_timeout_s: Seconds = 30.0
     """Time for loading the tokenizer; after it, token counts are estimates."""
     max_query_chars: Count = 6000

@@ -277,4 +277,4 @@ def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozens
 
 
 def _found(seen: Catalogue, wanted: Discover, servers: frozenset[str]) -> Found:
-    return find(seen.index, wanted.query, limit=wanted.limit, kinds=wanted.kinds, servers=servers)
+    return find(seen.index, wanted.query, limit=wanted.limit, kinds=wanted.kinds, servers=servers, within=seen.within)

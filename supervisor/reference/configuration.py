@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
+from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import ToolRules
 from actors.transport.stdio.command import INHERITED
 from supervisor.config.entries.entry import ServerConfig
@@ -65,6 +66,7 @@ def blocks() -> dict[str, str]:
         "server": _settings_table(ServerConfig),
         "oauth": _settings_table(OAuthConfig),
         "tools": _settings_table(ToolRules),
+        "profiles": _settings_table(ViewProfile),
         "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
         "foreign": table(("key", "written by", "is", "effect"), foreign),
     }
@@ -72,6 +74,7 @@ def blocks() -> dict[str, str]:
 
 def schema() -> dict[str, Any]:
     settings, server = _members(Settings), _members(ServerConfig)
+    settings["properties"]["profiles"] |= {"additionalProperties": _members(ViewProfile)}
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
     rules = server["properties"]["tools"]
     as_list = {"type": "array", "items": {"type": "string"}}

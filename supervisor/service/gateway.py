@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
 import trio
 
 from actors.catalogue.offer import Prompt, Resource, Tool
+from actors.catalogue.profiles import NO_PROFILE, ViewProfile
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, UnknownMethod
-from actors.kit import Address, Latest
+from actors.kit import Address, AnyOf, Latest, Signal
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.protocol.listing import LISTED_BY, MEMBERS
@@ -32,7 +34,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
 from supervisor.service.calls.counting import Used
-from supervisor.service.calls.meta_calls import MetaCalls
+from supervisor.service.calls.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE, MetaCalls
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
@@ -40,7 +42,7 @@ from supervisor.service.introduction import Introduction, SelfDescription
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
-from supervisor.service.lookup.visible import Visible
+from supervisor.service.lookup.visible import Visible, VisibleByProfile
 from supervisor.service.port import Revisions
 from supervisor.service.request import unknown_method
 from supervisor.service.resources import Reading
@@ -74,13 +76,32 @@ class ServiceParts:
         self.deployment = deployment
         self.used = used
         self.bench = Workbench()
+        self.statuses = statuses
+        self.changes: Signal = catalogue
+        self.searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
         self.visible = Visible(catalogue, statuses)
+        self.may_have: Callable[[str], bool] = lambda server: True
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key)
         self.tasks = HeldTasks(deployment, key)
         self.forward = Forwarder(router, deployment, self.bench, self.parking, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)
+
+    def of_profile(self, name: str) -> ServiceParts:
+        """Return the parts for clients of a profile, which see less; all else is shared.
+
+        Nothing of a profile is left once the configuration has none of that name.
+        """
+        parts, deployment = copy(self), self.deployment
+
+        def profile() -> ViewProfile:
+            return deployment.value.settings.profiles.get(name, NO_PROFILE)
+
+        parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile)
+        parts.changes = AnyOf(self.catalogue, deployment)
+        parts.may_have = lambda server: profile().may_have(server)
+        return parts
 
 
 class ManyServers(ABC):
@@ -89,7 +110,7 @@ class ManyServers(ABC):
     MAX_PAGE_BYTES = native_lists.MAX_BYTES
 
     def __init__(self, parts: ServiceParts, of_ours: SelfDescription, methods: Mapping[str, Handler]) -> None:
-        self.changes: Latest[Any] = parts.catalogue
+        self.changes = parts.changes
         self.parts = parts
         self._of_ours = of_ours
         self._methods = {**dict.fromkeys(LISTED_BY, self._list), **methods}
@@ -133,7 +154,7 @@ class Gateway(ManyServers):
         reading = Reading(parts.visible, parts.forward, parts.bench, lookup)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment)
         of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)
-        calls = MetaCalls(parts.visible, tools, reading, parts.bench, introduction, parts.deployment, of_ours.fit)
+        calls = MetaCalls(parts.visible, tools, reading, parts.searches, introduction, parts.deployment, of_ours.fit)
         methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": calls.perform}
         super().__init__(parts, of_ours, methods)
         self._definitions = encode({"tools": definitions.DEFINITIONS})

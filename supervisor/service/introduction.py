@@ -14,7 +14,9 @@ import msgspec
 import trio
 
 from actors.catalogue.offer import Offer
+from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
+from actors.messages import ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import META_SERVER_INFO, MODERN_VERSIONS, Era
 from actors.protocol.changes import subscribable
@@ -27,7 +29,7 @@ from supervisor.metatools.texts import estimate_tokens
 from supervisor.servers.deployment import Deployment
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import with_member
-from supervisor.service.lookup.visible import Visible
+from supervisor.service.lookup.visible import Visible, end_when_changed
 
 HOW = (
     "Many MCP servers stand behind these four tools. Ask discover_mcp_tools for what a tool should do, not in the "
@@ -47,6 +49,8 @@ class Told(msgspec.Struct, frozen=True):
     servers: str = ""
 
 
+View = tuple[Catalogue, Mapping[str, ServerStatus]]
+"""What one principal sees, and how the servers of that are doing."""
 NOTHING = Told()
 """Before anything is known, and for whom nothing is made: it names no server."""
 
@@ -65,30 +69,43 @@ class Introduction:
         self._deployment = deployment
         self._principals = tuple(principals)
         self._purposes = Purposes()
+        self._others: list[Introduction] = []
 
     def text(self, principal: Principal) -> str:
         return self.made.value.get(principal, NOTHING).text
 
     def servers(self, principal: Principal) -> str:
         """Return the servers with what they are for, as of the last change that was looked at."""
-        return self.made.value.get(principal, NOTHING).servers or self._make(principal).servers
+        return self.made.value.get(principal, NOTHING).servers or self._make(*self._view(principal)).servers
 
     async def run(self) -> None:
         while True:
-            seen, statuses = self._visible.versions
+            versions, configured = self._visible.versions, self._deployment.version
             await self.renew()
             await trio.sleep(PAUSE_S)
-            await self._visible.changed_since(seen, statuses)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(end_when_changed, self._deployment, configured, nursery.cancel_scope)
+                await self._visible.changed_since(*versions)
+                nursery.cancel_scope.cancel()
 
     async def renew(self) -> None:
-        """Make the texts anew. A checkpoint."""
-        self.made.set(await beside(self._make_all))
+        """Make the texts anew, and those of all others that are kept up to date with these. A checkpoint."""
+        for each in (self, *self._others):
+            views = {principal: each._view(principal) for principal in each._principals}
+            each.made.set(await beside(partial(each._make_all, views)))
 
-    def _make_all(self) -> Mapping[Principal, Told]:
-        return {principal: self._make(principal) for principal in self._principals}
+    def include(self, other: Introduction) -> None:
+        """Keep the texts of another one up to date, too: from now on it has some."""
+        other.made.set(other._make_all({principal: other._view(principal) for principal in other._principals}))
+        self._others.append(other)
 
-    def _make(self, principal: Principal) -> Told:
-        seen, statuses = self._visible.now(principal), self._visible.statuses(principal)
+    def _view(self, principal: Principal) -> View:
+        return self._visible.now(principal), self._visible.statuses(principal)
+
+    def _make_all(self, views: Mapping[Principal, View]) -> Mapping[Principal, Told]:
+        return {principal: self._make(*view) for principal, view in views.items()}
+
+    def _make(self, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> Told:
         deployment = self._deployment.value
         left = deployment.settings.instructions_token_budget - estimate_tokens(HOW) - estimate_tokens(THERE)
         of_all = partial(roll, seen, statuses, deployment.described, purpose_of=self._purposes.of)

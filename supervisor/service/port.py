@@ -16,7 +16,7 @@ import trio
 from actors import codes
 from actors.catalogue.diff import Revisions as Revisions
 from actors.errors import Outcome, Starved, SupervisorError
-from actors.kit import Latest, is_want, reason_of
+from actors.kit import Signal, is_want, reason_of
 from actors.principal import Principal
 from actors.protocol.listing import METHODS
 from actors.protocol.wire import json, jsonrpc
@@ -39,8 +39,9 @@ KNOWN_METHODS = frozenset({*codes.NAMED_BY, *METHODS.values(), "completion/compl
 class Service(Protocol):
     """The methods of MCP, behind every transport of the front."""
 
-    changes: Latest[object]
-    """Set whenever `revisions` may have changed for somebody."""
+    @property
+    def changes(self) -> Signal:
+        """Tells whenever `revisions` may have changed for somebody."""
 
     def revisions(self, principal: Principal) -> Revisions:
         """Return what `principal` sees now."""
@@ -65,7 +66,8 @@ class Service(Protocol):
 
 
 class Door(msgspec.Struct, frozen=True, eq=False):
-    """What one address leads to. `name` is what stands behind the path of MCP: empty, `all`, `servers/github`."""
+    """What one address leads to. `name` is what stands behind the path of MCP: empty, `all`, `servers/github`; with
+    `?profile=NAME` for clients of a profile."""
 
     name: str
     service: Service
@@ -74,8 +76,11 @@ class Door(msgspec.Struct, frozen=True, eq=False):
 class Doors(Protocol):
     """All doors there are."""
 
-    def find(self, name: str) -> Door:
-        """Return the door of an address; its name may be spelled in another way. Raises `UnknownDoor`."""
+    def find(self, name: str, profile: str = "") -> Door:
+        """Return the door of an address, for clients of a profile, empty for those who name none.
+
+        Its name may be spelled in another way. Raises `UnknownDoor`, also for an unknown profile.
+        """
 
 
 class Answer(msgspec.Struct, frozen=True):

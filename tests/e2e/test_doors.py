@@ -17,16 +17,21 @@ from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, of_one_run, report
 pytestmark = pytest.mark.e2e
 
 ONE, EVERYTHING = "/mcp/servers/growing", "/mcp/all"
+PROFILES = {"small": {"servers": ["growing"], "deny": ["growing:hang"]}}
+ONE_OF_PROFILE, EVERYTHING_OF_PROFILE = f"{ONE}?profile=small", f"{EVERYTHING}?profile=small"
 OWN = ["grow", "echo", "hang", "wait", "big"]
-PREFIX = {ONE: "", EVERYTHING: "growing__"}
-doors = pytest.mark.parametrize("path", [ONE, EVERYTHING])
+PREFIX = {ONE: "", EVERYTHING: "growing__", ONE_OF_PROFILE: "", EVERYTHING_OF_PROFILE: "growing__"}
+doors = pytest.mark.parametrize("path", [*PREFIX])
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon with a server that grows, and a published one beside it."""
-    time = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
-    with running(tmp_path_factory.mktemp("doors"), {"growing": stand_in("growing"), "time": time}) as daemon:
+    servers = {
+        "growing": stand_in("growing"),
+        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
+    }
+    with running(tmp_path_factory.mktemp("doors"), servers, profiles=PROFILES) as daemon:
         trio.run(daemon.ready)
         yield daemon
 
@@ -38,7 +43,11 @@ def check(found: dict[str, Any], path: str, version: str, notified: str) -> None
     assert found["notified"] == notified
     assert found["sprout"] not in found["tools"]
     assert found["sprout"] in found["after"]
-    if path == ONE:
+    if path in (ONE_OF_PROFILE, EVERYTHING_OF_PROFILE):
+        assert {PREFIX[path] + name for name in OWN if name != "hang"} < set(found["tools"])
+        assert not any("time" in name or "hang" in name for name in found["after"])
+        assert found["wrong"] == {"told": True}
+    elif path == ONE:
         assert found["server"] == "growing"
         assert found["tools"][:5] == OWN
         assert "time" not in str(found["after"])

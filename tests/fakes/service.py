@@ -102,7 +102,7 @@ class OneDoor:
     def __init__(self, service: Service) -> None:
         self._door = Door("", service)
 
-    def find(self, name: str) -> Door:
-        if name:
-            raise UnknownDoor(f"there is no door {name[:100]!r} here")
+    def find(self, name: str, profile: str = "") -> Door:
+        if name or profile:
+            raise UnknownDoor(f"there is no door {name[:100]!r} of profile {profile[:100]!r} here")
         return self._door

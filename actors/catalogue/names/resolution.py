@@ -127,6 +127,9 @@ class ServerNames:
         """Return these names and those of more servers; a server's own name goes over another one's second name."""
         return ServerNames({**self._names, **{name: name for name in servers}})
 
+    def only(self, servers: Collection[str]) -> ServerNames:
+        return ServerNames({name: other for name, other in self._names.items() if other in servers})
+
     def without(self, server: str) -> ServerNames:
         return ServerNames({name: other for name, other in self._names.items() if other != server})
 

@@ -11,7 +11,7 @@ history, and nothing is ever ordered by them.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -124,6 +124,22 @@ class Index:
     def place(self, server: str) -> int:
         """Return the number of a server's segment, or the one it would get."""
         return bisect_left(self.segments, server, key=lambda held: held.server)
+
+    def with_tools(self, tools: Mapping[str, Collection[str]]) -> Bools:
+        """Return which documents are left where of these servers only these tools are."""
+        left = np.ones(len(self.documents), np.bool_)
+        for server, names in tools.items():
+            for number in self.numbers(server):
+                document = self.documents[number]
+                left[number] = document.kind != "tool" or document.name in names
+        return left
+
+    def numbers(self, server: str) -> range:
+        """Return the numbers of a server's documents."""
+        place = self.place(server)
+        if place == len(self.segments) or self.segments[place].server != server:
+            return range(0)
+        return range(self.firsts[place], self.firsts[place] + len(self.segments[place]))
 
     def mask(self, kinds: frozenset[str], servers: frozenset[str] | None) -> Bools | None:
         """Return which documents are of these kinds and servers (None: every server); None if that is all of them."""

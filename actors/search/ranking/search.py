@@ -27,14 +27,18 @@ def find(
     limit: int = 10,
     kinds: frozenset[str] = TOOLS,
     servers: frozenset[str] | None = None,
+    within: Bools | None = None,
 ) -> Found:
     """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
 
-    Only documents of these `kinds` and `servers` (None: all) take part: filters come before ranking, limit and total.
+    Only documents of these `kinds` and `servers` (None: all), and among those that are true `within`, take part:
+    filters come before ranking, limit and total.
     `*` lists everything in path order; a query of no or one character finds nothing.
     """
     text = _clip(query)
     mask = index.mask(kinds, servers)
+    if within is not None:
+        mask = within if mask is None else mask & within
     if text.strip() == EVERYTHING:
         return _listing(index, mask, limit)
     if len("".join(clean(text).split())) < 2:

@@ -59,14 +59,18 @@ class Key(Struct, frozen=True, kw_only=True):
             items = enumerate(value)
         elif isinstance(self.type, inspect.DictType) and isinstance(value, dict):
             items = value.items()
-        wrong = [at for at, item in items if not isinstance(item, str)]
+        wrong = [at for at, item in items if not isinstance(item, dict if self._has_objects else str)]
         if wrong:
-            yield from (((at,), "a string") for at in wrong)
+            yield from (((at,), "an object" if self._has_objects else "a string") for at in wrong)
         elif not self._fits(value):
             yield (), self.expects
 
+    @property
+    def _has_objects(self) -> bool:
+        return isinstance(self.type, inspect.DictType) and isinstance(self.type.value_type, inspect.StructType)
+
     def _fits(self, value: object) -> bool:
-        if isinstance(self.type, inspect.StructType):  # the keys in it are checked by themselves
+        if isinstance(self.type, inspect.StructType) or self._has_objects:  # the keys in it are checked by themselves
             return isinstance(value, dict)
         try:
             msgspec.convert(value, self.annotation)
@@ -104,6 +108,8 @@ def expectation(kind: inspect.Type, unit: str = "") -> str:
             return "one of " + ", ".join(f'"{value}"' for value in kind.values)
         case inspect.VarTupleType():
             return "a list of strings" if kind.max_length is None else f"a list of at most {kind.max_length} strings"
+        case inspect.DictType(value_type=inspect.StructType()):
+            return "an object of objects"
         case inspect.UnionType():
             return " or ".join(expectation(each, unit) for each in kind.types)
     if type(kind) not in _WORDS:
@@ -167,7 +173,8 @@ def type_faults(members: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterator
     for name, key in keys.items():
         if name in members:
             for below, text in key.faults(members[name]):
-                hint = "put quotes around it" if below else _EXAMPLES.get(type(key.type), "")
+                example = _EXAMPLES.get(type(key.type), "") if text != "an object of objects" else ""
+                hint = ("put quotes around it" if text == "a string" else "") if below else example
                 yield (name, *below), f"must be {text}", hint
 
 

@@ -34,6 +34,7 @@ from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import Invalid, Message, ModernRequest, Notification, read
+from supervisor.service.doors.addresses import profile_of
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors, Service
 
@@ -96,7 +97,7 @@ class McpHttp:
     async def serve(self, name: str, request: HttpRequest) -> None:
         head, method = scan(request.fields), request.method
         try:
-            fronts = self._behind(name)
+            fronts = self._behind(name, request.target)
             if method == "POST":
                 await self._serve(fronts, await self._read(head, request), head, request)
             elif method not in {"GET", "DELETE"}:
@@ -115,10 +116,10 @@ class McpHttp:
         except HttpRefusal as refused:
             await request.answer(refused.status, refused.body, refused.lines)
 
-    def _behind(self, name: str) -> _Fronts:
-        """Return what serves a door, made when it is used first."""
+    def _behind(self, name: str, target: bytes) -> _Fronts:
+        """Return what serves a door, made when it is used first; `target` may name a profile."""
         try:
-            door = self._doors.find(name)
+            door = self._doors.find(name, profile_of(target) if b"?" in target else "")
         except UnknownDoor as error:
             raise refusal_for_error(error) from None
         fronts = self._fronts.get(door.name)

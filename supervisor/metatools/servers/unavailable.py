@@ -121,7 +121,7 @@ def _says(seen: Catalogue, described: Mapping[str, str], server: str, asked: fro
 def _servers_with_tools(seen: Catalogue, down: Collection[str], wanted: Discover, ranking: Found) -> list[str]:
     """Return the servers whose last-known tools fit as well as the best that can be used."""
     hidden = frozenset(down) & seen.entries.keys()
-    last = find(seen.index, wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden)
+    last = find(seen.index, wanted.query, limit=MOST, kinds=wanted.kinds, servers=hidden, within=seen.within)
     best = max((hit.score for hit in ranking.hits), default=0.0)
     exact = any(hit.exact for hit in ranking.hits)
     least = _AS_GOOD * best

@@ -72,14 +72,17 @@ _call = msgspec.json.Decoder(_Call)
 
 
 class MetaCalls:
-    """Performs `tools/call`. `own` fits a result that we made to the era of a client."""
+    """Performs `tools/call`. `searches` are where queries are compared by meaning.
+
+    `own` fits a result that we made to the era of a client.
+    """
 
     def __init__(
         self,
         visible: Visible,
         tools: ToolCalls,
         reading: Reading,
-        bench: Workbench,
+        searches: Workbench,
         introduction: Introduction,
         deployment: Latest[Deployment],
         own: Callable[[Client, bytes], bytes],
@@ -90,8 +93,8 @@ class MetaCalls:
         self._visible = visible
         self._tools = tools
         self._reading = reading
-        self._bench = bench
-        self._searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
+        self._bench = tools.bench
+        self._searches = searches
 
     async def perform(self, exchange: Exchange) -> bytes:
         """Perform one call. Raises `MalformedRequest`, and what `failures` leaves to the client. A checkpoint."""

@@ -42,7 +42,7 @@ class ToolCalls:
     def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used) -> None:
         self._forward = forward
         self._lookup = lookup
-        self._bench = bench
+        self.bench = bench
         self._used = used
 
     async def call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False) -> bytes:
@@ -59,7 +59,7 @@ class ToolCalls:
         if cost <= SMALL_BYTES:
             approved = check_arguments(entry, tool, wanted)
         else:
-            approved = await self._bench.run(cost, check_arguments, entry, tool, wanted)
+            approved = await self.bench.run(cost, check_arguments, entry, tool, wanted)
         own = (tool.own or tool).name
         members = b'"name":' + encode(own) + b',"arguments":' + bytes(approved.arguments)
         if (continuation := wanted.continuation) is not None:
@@ -76,7 +76,7 @@ class ToolCalls:
             raise
         if not approved.remark:
             return body
-        return await self._bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway)
+        return await self.bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway)
 
 
 class Checked(msgspec.Struct, frozen=True):

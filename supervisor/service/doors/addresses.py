@@ -1,11 +1,12 @@
-"""Which doors there are, and where: the first one at `/mcp`, the others below it."""
+"""Which doors there are, and where: the first one at `/mcp`, the others below it, each of them for each profile."""
 
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 from actors.errors import UnknownDoor
+from supervisor.config.syntax.keys import nearest
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
@@ -15,17 +16,54 @@ from supervisor.service.port import Door
 MCP_PATH: Final = "/mcp"
 ALL: Final = "all"
 SERVERS: Final = "servers/"
-MAX_SERVERS_NAMED: Final = 20
+PROFILE: Final = "profile"
+"""The parameter of an address that names a profile."""
+MAX_NAMED: Final = 20
+"""Servers, and profiles, that are named where another one was asked for."""
 MAX_NAME_SHOWN: Final = 64
+_MAX_FIELDS: Final = 20
 
 
 class DoorTable:
     """Implements `supervisor.service.port.Doors`: the meta-tools, everything, and each server by name or key."""
 
     def __init__(self, gateway: Gateway, version: str) -> None:
+        self._gateway = gateway
+        self._version = version
+        self._deployment = gateway.parts.deployment
+        self._whole = _Doors(gateway, version, "")
+        self._of_profiles: dict[str, _Doors] = {}
+
+    def find(self, name: str, profile: str = "") -> Door:
+        profile = profile or self._deployment.value.settings.profile
+        return self._of_profile(profile).find(name) if profile else self._whole.find(name)
+
+    def _of_profile(self, profile: str) -> _Doors:
+        profiles = self._deployment.value.settings.profiles
+        if profile not in profiles:
+            likely = nearest(profile, profiles)
+            there = f"there are: {_some(sorted(profiles))}" if profiles else 'the configuration has no "profiles"'
+            raise UnknownDoor(
+                f"there is no profile {clean(profile[:MAX_NAME_SHOWN])!r}; "
+                + (f"did you mean {likely!r}?" if likely else there),
+                details={"profiles": sorted(profiles)[:MAX_NAMED], "nearest": [likely] if likely else []},
+            )
+        doors = self._of_profiles.get(profile)
+        if doors is None:
+            gateway = Gateway(self._gateway.parts.of_profile(profile), self._version)
+            self._gateway.introduction.include(gateway.introduction)
+            doors = self._of_profiles[profile] = _Doors(gateway, self._version, f"?{PROFILE}={profile}")
+        return doors
+
+
+class _Doors:
+    """Those of one profile, or for clients without one. `suffix`: what their names end with."""
+
+    def __init__(self, gateway: Gateway, version: str, suffix: str) -> None:
         self._parts = gateway.parts
+        self._suffix = suffix
         everything = Everything(gateway.parts, version, gateway.introduction.servers)
-        self._ours = {"": Door("", gateway), ALL: Door(ALL, everything)}
+        self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
         self._servers: dict[str, Door] = {}
 
     def find(self, name: str) -> Door:
@@ -41,18 +79,22 @@ class DoorTable:
     def _of_server(self, called: str) -> Door:
         names = self._parts.deployment.value.names
         server = names.literal(called)
-        if server is None:
-            known = sorted(names.servers)
-            told = ", ".join(known[:MAX_SERVERS_NAMED]) + (", ..." if len(known) > MAX_SERVERS_NAMED else "")
+        if server is None or not self._parts.may_have(server):
+            known = sorted(filter(self._parts.may_have, names.servers))
             raise UnknownDoor(
-                f"no server {clean(called[:MAX_NAME_SHOWN])!r} is configured; there are: {told or 'none'}; "
+                f"no server {clean(called[:MAX_NAME_SHOWN])!r} is configured; there are: {_some(known) or 'none'}; "
                 "/api/status says how they do",
-                details={"servers": known[:MAX_SERVERS_NAMED]},
+                details={"servers": known[:MAX_NAMED]},
             )
         door = self._servers.get(server)
         if door is None:
-            door = self._servers[server] = Door(f"{SERVERS}{server}", OneServer(server, self._parts))
+            name = f"{SERVERS}{server}{self._suffix}"
+            door = self._servers[server] = Door(name, OneServer(server, self._parts))
         return door
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
 
 
 def door_of(path: str) -> str | None:
@@ -61,6 +103,14 @@ def door_of(path: str) -> str | None:
         return ""
     below = path.removeprefix(f"{MCP_PATH}/")
     return below if below not in ("", path) else None
+
+
+def profile_of(target: bytes) -> str:
+    """Return the profile that the address of a request names; empty if it names none, the last if several."""
+    try:
+        return parse_qs(target.partition(b"?")[2].decode("ascii"), max_num_fields=_MAX_FIELDS)[PROFILE][-1]
+    except (KeyError, ValueError):
+        return ""
 
 
 def path_of(server: str) -> str:

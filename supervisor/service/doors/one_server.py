@@ -12,15 +12,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.errors import InvalidArguments, UnknownTool
-from actors.kit import Latest
+from actors.errors import InvalidArguments, UnknownServer, UnknownTool
 from actors.principal import Principal
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.listing import LISTED_BY
@@ -55,7 +54,7 @@ class OneServer:
     """Implements `supervisor.service.port.Service` for one configured server."""
 
     def __init__(self, server: str, parts: ServiceParts) -> None:
-        self.changes: Latest[Any] = parts.catalogue
+        self.changes = parts.changes
         self._server = server
         self._parts = parts
         self._visible = parts.visible
@@ -96,18 +95,21 @@ class OneServer:
         refused = refusal(self._server, self._visible.statuses(client.principal).get(self._server))
         if refused is not None:
             raise refused
-        entry = self._visible.now(client.principal).entries.get(self._server)
+        seen = self._visible.now(client.principal)
+        entry = seen.entries.get(self._server)
+        if entry is None and self._server not in seen.names:
+            raise UnknownServer(f"there is nothing of server {self._server!r} here", server=self._server)
         if entry is None:
             by = trio.current_time() + self._parts.forward.timeout_s(self._server)
             await self._parts.arrival.of(self._server, client.principal, by)
-            entry = self._visible.now(client.principal).entries[self._server]
+            return await self._entry(client)
         return entry
 
     async def _known_page(self, exchange: Exchange) -> bytes | None:
         """Return a page of a list from what is known; None if the server has to be asked."""
         kind, client = LISTED_BY[exchange.method], exchange.client
         entry = await self._entry(client)
-        offer, ours = entry.offer, kind == "tools" and bool(entry.rules)
+        offer, ours = entry.offer, kind == "tools" and entry.is_altered
         position = known_lists.position_of(exchange.params)
         if position is None and ours:
             raise InvalidArguments("'cursor' is not one that this list gave")
@@ -138,7 +140,7 @@ class OneServer:
         if refused is not None:
             raise refused
         tool = entry.tools.get(parts.name)
-        if tool is None and entry.rules:
+        if tool is None and entry.is_altered:
             raise await beside(partial(_unknown_tool, self._visible.now(exchange.client.principal), entry, parts.name))
         if tool is None:
             return await self._ask(exchange, entry, parts, since)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import trio
 
+from actors.catalogue.profiles import ProfileView, ViewProfile, view
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.life.states import State
@@ -49,7 +50,7 @@ class Visible:
         """Wait until there are more than so many catalogues or reports of servers. A checkpoint."""
         async with trio.open_nursery() as nursery:
             for cell, seen in ((self._catalogue, catalogues), (self._statuses, reports)):
-                nursery.start_soon(_end_when_changed, cell, seen, nursery.cancel_scope)
+                nursery.start_soon(end_when_changed, cell, seen, nursery.cancel_scope)
 
     async def wait_for_report(self, seen: int) -> None:
         """Wait until there are more than `seen` reports of servers. A checkpoint."""
@@ -87,6 +88,35 @@ class Visible:
         return seen
 
 
-async def _end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:
+class VisibleByProfile(Visible):
+    """What a client sees that asks for a profile; what that is may change."""
+
+    def __init__(
+        self,
+        catalogue: Latest[Catalogue],
+        statuses: Latest[Mapping[str, ServerStatus]],
+        profile: Callable[[], ViewProfile],
+    ) -> None:
+        super().__init__(catalogue, statuses)
+        self._profile = profile
+        self._views: dict[Principal, ProfileView] = {}
+        self._seen_statuses: dict[Principal, tuple[object, object, Mapping[str, ServerStatus]]] = {}
+
+    def now(self, principal: Principal) -> Catalogue:
+        whole, profile, known = super().now(principal), self._profile(), self._views.get(principal)
+        if known is None or known.whole is not whole or known.profile is not profile:
+            known = self._views[principal] = view(whole, profile, known)
+        return known.seen
+
+    def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
+        seen, every = self.now(principal), super().statuses(principal)
+        known = self._seen_statuses.get(principal)
+        if known is None or known[0] is not seen or known[1] is not every:
+            own = {name: status for name, status in every.items() if name in seen.names.servers}
+            known = self._seen_statuses[principal] = seen, every, own
+        return known[2]
+
+
+async def end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:
     await cell.wait_newer(seen)
     scope.cancel()

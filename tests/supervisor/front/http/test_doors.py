@@ -27,7 +27,7 @@ class Doors:
         self.services = [FakeService(name=returning(b'{"n":%d}' % number)) for number in range(3)]
         self.names = {"": 0, "second": 1, "2nd": 1, "third": 2}
 
-    def find(self, name: str) -> Door:
+    def find(self, name: str, profile: str = "") -> Door:
         if name not in self.names:
             raise UnknownDoor(f"there is no {name}; there are second and third")
         number = self.names[name]

@@ -632,7 +632,7 @@ class Doors:
     def __init__(self, first: FakeService, second: FakeService) -> None:
         self._doors = {"": Door("", first), "second": Door("second", second)}
 
-    def find(self, name: str) -> Door:
+    def find(self, name: str, profile: str = "") -> Door:
         try:
             return self._doors[name]
         except KeyError:

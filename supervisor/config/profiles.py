@@ -1,0 +1,63 @@
+"""The profiles of a configuration: checked, and held against the servers that there are.
+
+A wrong profile is a problem of the whole file: with less in it, or more, clients would see what nobody meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any
+
+from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.tool_rules import fits
+from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.syntax.keys import is_comment, name_fault, nearest, suggest_name
+from supervisor.config.syntax.values import Remark, keys_of, type_faults
+
+PROFILES = "profiles"
+_WITH_PATHS = ("tools", "deny")
+
+Problem = Callable[[KeyPath, str, str], None]
+"""Records a fault: the key from `supervisor` inwards, what is wrong, and what to do."""
+
+
+def read_profiles(members: Mapping[str, Any], default: object, problem: Problem) -> dict[str, dict[str, Any]]:
+    """Return the members of each profile, objects as the file has them; `default` is the setting `profile`."""
+    read: dict[str, dict[str, Any]] = {}
+    for name, written in members.items():
+        if fault := name_fault(name):
+            problem((PROFILES, name), fault, f'rename it, for example to "{suggest_name(name)}"')
+        read[name] = _read(name, written, problem)
+    if isinstance(default, str) and default and default not in read:
+        likely = nearest(default, read)
+        hint = f'did you mean "{likely}"?' if likely else 'it must be one of "profiles"'
+        problem(("profile",), "there is no such profile", hint)
+    return read
+
+
+def _read(name: str, written: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
+    own = {key: value for key, value in written.items() if not is_comment(key)}
+    keys = keys_of(ViewProfile)
+    for key in own.keys() - keys.keys():
+        likely = nearest(key, keys)
+        hint = f'did you mean "{likely}"?' if likely else "see docs/configuration.md"
+        problem((PROFILES, name, key), "unknown key", hint)
+    faults = [*type_faults(own, keys)]
+    for below, message, hint in faults:
+        problem((PROFILES, name, *below), message, hint)
+    for at, pattern in enumerate(own.get("tools") or () if not faults else ()):
+        if not all(pattern.partition(":")):
+            problem((PROFILES, name, "tools", at), "is not the path of a tool", "write server:tool, or server:*")
+    return own
+
+
+def profile_remarks(profiles: Mapping[str, ViewProfile], servers: Collection[str]) -> Iterator[Remark]:
+    """Yield which patterns of profiles fit none of these servers, all there are."""
+    for name, profile in profiles.items():
+        for key in ("servers", *_WITH_PATHS):
+            for at, pattern in enumerate(getattr(profile, key) or ()):
+                server = pattern.partition(":")[0] if key in _WITH_PATHS else pattern
+                if not any(fits(each, (server,)) for each in servers):
+                    likely = nearest(server, servers)
+                    hint = f'did you mean "{likely}"?' if likely else ""
+                    yield (PROFILES, name, key, at), "no server is called so", hint

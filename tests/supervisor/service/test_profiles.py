@@ -1,0 +1,280 @@
+"""What clients of a profile find, list, call, read and are told of, at every door; and that others see no less."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from msgspec.structs import replace
+
+from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.tool_rules import ToolRules
+from actors.errors import UnknownDoor
+from actors.life.states import State
+from actors.messages import AwaitShown, RefreshServer, RulesChanged
+from actors.principal import LOCAL
+from supervisor.config import Settings
+from supervisor.service.client import Client
+from supervisor.service.doors.addresses import DoorTable, profile_of
+from supervisor.service.port import answer
+from tests.fakes.exchanges import exchange
+from tests.fakes.published import Served, served
+from tests.fakes.whole_server import WholeServer
+
+LEGACY = Client(version="2025-11-25")
+MODERN = Client(era="modern", version="2026-07-28")
+PROFILES = {
+    "work": ViewProfile(servers=("files",), tools=("mail:read_*",), deny=("files:delete",)),
+    "files": ViewProfile(servers=("files",)),
+    "odd": ViewProfile(tools=("late:nothing",)),
+}
+TOOLS = {"files": ["read", "delete"], "mail": ["read_mail", "send_mail"], "shop": ["buy"]}
+
+
+def listed(*names: str) -> list[dict[str, Any]]:
+    return [{"name": name, "description": f"does {name}", "inputSchema": {"type": "object"}} for name in names]
+
+
+class Rig:
+    def __init__(self, running: Served, servers: dict[str, WholeServer]) -> None:
+        self.running = running
+        self.servers = servers
+        self.doors = DoorTable(running.gateway, "1.0")
+
+    async def ask(
+        self, method: str, params: Any = None, door: str = "", profile: str = "work", client: Client = LEGACY
+    ) -> Any:
+        data = b"" if params is None else json.dumps(params).encode()
+        service = self.doors.find(door, profile).service
+        return json.loads((await answer(service, exchange(client, method, data))).body)
+
+    async def result(self, method: str, params: Any = None, **where: Any) -> Any:
+        return (await self.ask(method, params, **where))["result"]
+
+    async def discover(self, query: str, profile: str = "work", **more: Any) -> Any:
+        params = {"name": "discover_mcp_tools", "arguments": {"query": query, **more}}
+        return (await self.result("tools/call", params, profile=profile))["structuredContent"]
+
+    async def paths(self, query: str, profile: str = "work") -> set[str]:
+        return {row["tool_path"] for row in (await self.discover(query, profile))["tools"]}
+
+    async def execute(self, path: str, **where: Any) -> Any:
+        params = {"name": "execute_mcp_tool", "arguments": {"tool_path": path, "arguments": {}}}
+        return await self.result("tools/call", params, **where)
+
+    def asked(self) -> list[tuple[str, str]]:
+        """The requests that arrived: server and method."""
+        return [(name, method) for name, server in self.servers.items() for method in server.methods()]
+
+    def configure(self, **settings: Any) -> None:
+        cell = self.running.gateway.parts.deployment
+        cell.set(replace(cell.value, settings=replace(cell.value.settings, **settings)))
+
+
+@asynccontextmanager
+async def rig(**more: Any) -> AsyncIterator[Rig]:
+    servers = {
+        name: WholeServer(tools=listed(*tools), prompts=("greet",))
+        for name, tools in {**TOOLS, **more.pop("also_servers", {})}.items()
+    }
+    settings = Settings(first_discovery_wait_s=0.0, profiles=PROFILES, profile=more.pop("profile", ""))
+    async with served(servers, settings, **more) as running:
+        for server in servers.values():
+            server.asked.clear()
+        yield Rig(running, servers)
+
+
+async def test_search_and_lists_have_what_is_in_the_profile() -> None:
+    async with rig() as at:
+        assert await at.paths("*") == {"files:read", "mail:read_mail"}
+        assert await at.paths("buy") == set()
+        assert (await at.discover("send delete buy read"))["total_found"] <= 2
+        assert (await at.discover("shop:*"))["tools"] == []
+        assert "shop" not in json.dumps(await at.discover("mail:send_mail")).replace("shop:", "")
+        assert await at.paths("*", "files") == {"files:read", "files:delete"}
+        assert len(await at.paths("*", "")) == 5
+        everything = (await at.result("tools/list", door="all"))["tools"]
+        assert [tool["name"] for tool in everything] == ["files__read", "mail__read_mail"]
+        prompts = (await at.result("prompts/list"))["prompts"]
+        assert [prompt["name"] for prompt in prompts] == ["files-greet", "mail-greet"]
+        resources = (await at.result("resources/list"))["resources"]
+        assert [each["uri"] for each in resources] == ["mcp://files/file:///a", "mcp://mail/file:///a"]
+        model = await at.result("tools/call", {"name": "list_mcp_resources", "arguments": {}})
+        assert model["structuredContent"]["total_resources"] == 2
+
+
+@pytest.mark.parametrize("client", [LEGACY, MODERN], ids=["legacy", "modern"])
+@pytest.mark.parametrize("path", ["mail:send_mail", "files:delete", "shop:buy"])
+async def test_what_is_not_in_it_is_unknown_and_no_server_is_asked(path: str, client: Client) -> None:
+    server, _, tool = path.partition(":")
+    async with rig() as at:
+        told = await at.execute(path, client=client)
+        assert told["structuredContent"]["error"]["type"] == "not_found"
+        direct = await at.result("tools/call", {"name": f"{server}-{tool}", "arguments": {}}, client=client)
+        assert direct["isError"]
+        all_ = await at.result("tools/call", {"name": f"{server}__{tool}", "arguments": {}}, door="all", client=client)
+        assert all_["isError"]
+        if server == "shop":
+            with pytest.raises(UnknownDoor) as caught:
+                at.doors.find("servers/shop", "work")
+            assert caught.value.details == {"servers": ["files", "mail"]}
+        else:
+            one = await at.result(
+                "tools/call", {"name": tool, "arguments": {}}, door=f"servers/{server}", client=client
+            )
+            assert one["isError"]
+        assert at.asked() == []
+        assert not (await at.execute(path, profile="", client=client)).get("isError")
+        assert at.asked() == [(server, "tools/call")]
+
+
+async def test_what_is_in_it_is_called_and_read_as_without_a_profile() -> None:
+    async with rig() as at:
+        await at.execute("mail:read_mail")
+        await at.result("tools/call", {"name": "mail__read_mail", "arguments": {}}, door="all")
+        await at.result("tools/call", {"name": "read_mail", "arguments": {}}, door="servers/mail")
+        assert at.asked() == [("mail", "tools/call")] * 3
+        read = await at.result("resources/read", {"uri": "mcp://mail/file:///a"})
+        assert read["contents"][0]["text"] == "hello"
+        assert (await at.ask("resources/read", {"uri": "mcp://shop/file:///a"}))["error"]["code"] == -32002
+        assert (await at.ask("prompts/get", {"name": "shop-greet"}))["error"]["code"] == -32602
+
+
+async def test_one_server_lists_what_is_in_it() -> None:
+    async with rig() as at:
+        mail = (await at.result("tools/list", door="servers/mail"))["tools"]
+        assert [tool["name"] for tool in mail] == ["read_mail"]
+        assert at.asked() == []
+        assert len((await at.result("tools/list", door="servers/mail", profile=""))["tools"]) == 2
+        assert len((await at.result("tools/list", door="servers/files", profile="files"))["tools"]) == 2
+        assert at.asked() == [("files", "tools/list"), ("mail", "tools/list")], "there it is the server's own"
+
+
+async def test_a_client_is_introduced_to_the_servers_of_its_profile() -> None:
+    async with rig() as at:
+        for profile, told in (("work", {"files", "mail"}), ("", set(TOOLS))):
+            await at.running.gateway.introduction.renew()
+            text = (await at.result("initialize", {"protocolVersion": "2025-11-25"}, profile=profile))["instructions"]
+            assert {name for name in TOOLS if f"{name} " in text or f"{name}:" in text or f"{name};" in text} == told
+        # From the first client on, whatever the moment.
+        first = (await at.result("initialize", profile="files"))["instructions"]
+        assert "files" in first
+        assert "mail" not in first
+        assert "mail" not in (await at.result("initialize", door="all", profile="files"))["instructions"]
+
+
+async def test_changes_are_told_to_those_who_see_them() -> None:
+    async with rig() as at:
+        services = {name: at.doors.find("", name).service for name in ("", "work", "files")}
+
+        def revisions() -> dict[str, int]:
+            return {name: service.revisions(LOCAL).tools for name, service in services.items()}
+
+        before = revisions()
+        rung: list[str] = []
+        with services["work"].changes.on_set(lambda: rung.append("rang")):
+            at.servers["shop"].tools.append(listed("sell")[0])
+            await at.running.actors["shop"].address.ask(RefreshServer(server="shop"))
+            await at.running.registry.address.ask(AwaitShown(server="shop"))
+            after = revisions()
+            assert (after["work"], after["files"]) == (before["work"], before["files"])
+            assert after[""] > before[""]
+            rung.clear()
+            at.configure(profiles={**PROFILES, "work": ViewProfile(servers=("shop",))})
+            assert rung == ["rang"]
+            assert revisions()["work"] > after["work"]
+            assert revisions()["files"] == after["files"]
+        assert await at.paths("*") == {"shop:buy", "shop:sell"}
+        assert at.doors.find("", "work").service is services["work"]
+
+
+async def test_the_profile_of_the_setting_is_that_of_who_names_none() -> None:
+    async with rig(profile="files") as at:
+        assert await at.paths("*", "") == {"files:read", "files:delete"}
+        assert at.doors.find("") is at.doors.find("", "files")
+        assert await at.paths("*") == {"files:read", "mail:read_mail"}
+        with pytest.raises(UnknownDoor):
+            at.doors.find("servers/shop")
+        at.configure(profile="")
+        assert len(await at.paths("*", "")) == 5
+
+
+async def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
+    async with rig() as at:
+        with pytest.raises(UnknownDoor) as caught:
+            at.doors.find("", "wrok")
+        assert caught.value.message == "there is no profile 'wrok'; did you mean 'work'?"
+        assert caught.value.details == {"profiles": ["files", "odd", "work"], "nearest": ["work"]}
+        with pytest.raises(UnknownDoor, match="'zzzz'; there are: files, odd, work"):
+            at.doors.find("all", "zzzz")
+        service = at.doors.find("", "work").service
+        at.configure(profiles={})
+        with pytest.raises(UnknownDoor, match='has no "profiles"'):
+            at.doors.find("", "work")
+        # Who is still there sees nothing any more.
+        told = await service.perform(exchange(LEGACY, "resources/list"))
+        assert json.loads(told)["resources"] == []
+
+
+async def test_doors_of_a_profile_have_names_of_their_own_as_sessions_are_of_one_door() -> None:
+    async with rig() as at:
+        names = [at.doors.find(door, "work").name for door in ("", "all", "servers/mail")]
+        assert names == ["?profile=work", "all?profile=work", "servers/mail?profile=work"]
+        assert [at.doors.find(door).name for door in ("", "all", "servers/mail")] == ["", "all", "servers/mail"]
+
+
+@pytest.mark.parametrize(
+    ("target", "profile"),
+    [
+        (b"/mcp", ""),
+        (b"/mcp?profile=work", "work"),
+        (b"/ws?a=b&profile=all%20but&c", "all but"),
+        (b"/mcp?profile=", ""),
+        (b"/mcp?profile=a&profile=b", "b"),
+        (b"/mcp?Profile=a", ""),
+        (b"/mcp?" + b"a=b&" * 1000, ""),
+        (b"/mcp?profile=%ff", "\ufffd"),
+        (b"/mcp?profile=\xff", ""),
+    ],
+)
+def test_the_profile_of_an_address(target: bytes, profile: str) -> None:
+    assert profile_of(target) == profile
+
+
+async def test_a_server_that_turns_out_to_have_nothing_of_a_profile_is_not_waited_for() -> None:
+    async with rig(also_servers={"late": ["something"]}, undiscovered=["late"]) as at:
+        with trio.fail_after(10):
+            told = await at.execute("late:nothing", profile="odd")
+            assert told["structuredContent"]["error"]["type"] == "not_found"
+            one = await at.ask("tools/call", {"name": "nothing"}, door="servers/late", profile="odd")
+            assert "nothing of server 'late'" in json.dumps(one)
+            assert "error" in await at.ask("tools/list", door="servers/late", profile="odd")
+        assert await at.paths("*", "odd") == set()
+
+
+async def test_status_of_servers_that_are_not_in_it_is_not_told() -> None:
+    async with rig() as at:
+        at.running.report("shop", State.FAILED, reason="it is broken")
+        await at.running.registry.address.ask(AwaitShown(server="shop"))
+        await trio.testing.wait_all_tasks_blocked()
+        visible = at.doors.find("", "work").service.parts.visible  # type: ignore[attr-defined]  # of the gateway
+        assert set(visible.statuses(LOCAL)) == {"files", "mail"}
+        assert visible.statuses(LOCAL) is visible.statuses(LOCAL)
+        assert "broken" not in json.dumps(await at.discover("buy in the shop"))
+        assert "broken" in json.dumps(await at.discover("shop:buy", ""))
+
+
+async def test_rules_of_an_entry_hold_within_a_profile() -> None:
+    async with rig() as at:
+        cell = at.running.gateway.parts.deployment
+        cell.set(replace(cell.value, tool_rules={"mail": ToolRules(rename={"send_mail": "read_out"})}))
+        await at.running.registry.address.tell(RulesChanged(server="mail"))
+        await at.running.registry.address.ask(AwaitShown(server="mail"))
+        assert await at.paths("*") == {"files:read", "mail:read_mail", "mail:read_out"}
+        await at.execute("mail:read_out")
+        assert at.servers["mail"].last()[1]["name"] == "send_mail"
