@@ -20,6 +20,7 @@ LIVE: Final = frozenset(
         *("call_timeout_s", "env", "pass_env", "log_level", "max_question_bytes"),
         *("discover_limit_max", "discover_token_budget", "instructions_token_budget", "first_discovery_wait_s"),
         *("max_query_chars", "notify_catalogue_changes", "show_debug", "reload_on_change", "reload_drain_s"),
+        *("profile", "profiles"),
     }
 )
 """Settings that take effect at once: they are read from the newest deployment, or are a part of the servers' own."""

@@ -20,7 +20,7 @@ from actors.errors import ConfigError
 from actors.kit import Feed, Latest, Reply
 from actors.kit.paths import absolute
 from actors.life.states import ALIVE
-from actors.messages import NamesChanged
+from actors.messages import NamesChanged, RulesChanged
 from actors.registry.actor import Registry
 from actors.registry.happening import Happening
 from supervisor.config import Configuration, Settings
@@ -185,6 +185,9 @@ class Reload:
         off = await self._switched_off()
         self._deployment.set(new)
         await self._registry.address.tell(NamesChanged(names=new.names))
+        for name in changes.changed:
+            if old.tool_rules_of(name) != new.tool_rules_of(name):
+                await self._registry.address.tell(RulesChanged(server=name))
         for name in changes.removed:
             await self._servers.remove(name, REMOVED, new.settings.reload_drain_s)
             await self._servers.forget(name)
