@@ -8,7 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.diff import OfferChange, Revisions
 from actors.catalogue.snapshot import KINDS, Catalogue, Entry, compare_entries
-from actors.catalogue.tool_rules import Patterns, fits
+from actors.catalogue.tool_rules import Patterns, expression_of, fits
 
 
 class ViewProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,23 +32,22 @@ class ViewProfile(msgspec.Struct, frozen=True, kw_only=True):
 
     def may_have(self, server: str) -> bool:
         """Say whether a server can be in it, as far as its name tells."""
-        if fits(server, (pattern for pattern in self.deny if ":" not in pattern)):
+        if fits(server, tuple(pattern for pattern in self.deny if ":" not in pattern)):
             return False
-        return self._has_all_of(server) or any(True for _ in _tools_of(server, self.tools or ()))
+        return self._has_all_of(server) or bool(_tools_of(server, self.tools or ()))
 
     def narrow(self, entry: Entry) -> Entry | None:
         """Return what is in it of a server; None for nothing, the entry itself for everything."""
         server = entry.server
         if not self.may_have(server):
             return None
-        whole, allowed, denied = (
-            self._has_all_of(server),
-            [*_tools_of(server, self.tools or ())],
-            [*_tools_of(server, self.deny)],
-        )
-        tools = tuple(
-            tool for tool in entry.offer.tools if (whole or fits(tool.name, allowed)) and not fits(tool.name, denied)
-        )
+        tools, whole = entry.offer.tools, self._has_all_of(server)
+        if not whole:
+            allowed = expression_of(_tools_of(server, self.tools or ())).match
+            tools = tuple(tool for tool in tools if allowed(tool.name))
+        if patterns := _tools_of(server, self.deny):
+            denied = expression_of(patterns).match
+            tools = tuple(tool for tool in tools if not denied(tool.name))
         if not whole and not tools:
             return None
         return entry if len(tools) == len(entry.offer.tools) else entry.with_tools(tools)
@@ -63,10 +62,10 @@ NO_PROFILE = ViewProfile(servers=())
 """Nothing is in it."""
 
 
-def _tools_of(server: str, paths: Iterable[str]) -> Iterable[str]:
-    """Yield the second halves of the patterns whose first half is that of a server."""
+def _tools_of(server: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the second halves of the patterns whose first half is that of a server."""
     halves = (path.partition(":") for path in paths)
-    return (tool for own, colon, tool in halves if colon and fnmatchcase(server, own))
+    return tuple(tool for own, colon, tool in halves if colon and fnmatchcase(server, own))
 
 
 class ProfileView(msgspec.Struct, frozen=True):

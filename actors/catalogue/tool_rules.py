@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase, translate
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -95,8 +96,14 @@ def name_fault(name: str) -> str:
     return 'a name of a tool has 1 to 128 ASCII letters, digits, "_", "-" and "."'
 
 
-def fits(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
+@lru_cache(maxsize=1024)
+def expression_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the expression that matches the names that fit any of these patterns."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
+
+
+def fits(name: str, patterns: tuple[str, ...]) -> bool:
+    return expression_of(patterns).match(name) is not None
 
 
 def _possible(wanted: Mapping[str, str], names: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -69,7 +69,7 @@ class Introduction:
         self._deployment = deployment
         self._principals = tuple(principals)
         self._purposes = Purposes()
-        self._others: list[Introduction] = []
+        self._others: dict[str, Introduction] = {}
 
     def text(self, principal: Principal) -> str:
         return self.made.value.get(principal, NOTHING).text
@@ -90,14 +90,17 @@ class Introduction:
 
     async def renew(self) -> None:
         """Make the texts anew, and those of all others that are kept up to date with these. A checkpoint."""
-        for each in (self, *self._others):
+        for each in (self, *self._others.values()):
             views = {principal: each._view(principal) for principal in each._principals}
             each.made.set(await beside(partial(each._make_all, views)))
 
-    def include(self, other: Introduction) -> None:
+    def include(self, name: str, other: Introduction) -> None:
         """Keep the texts of another one up to date, too: from now on it has some."""
         other.made.set(other._make_all({principal: other._view(principal) for principal in other._principals}))
-        self._others.append(other)
+        self._others[name] = other
+
+    def leave_out(self, name: str) -> None:
+        self._others.pop(name, None)
 
     def _view(self, principal: Principal) -> View:
         return self._visible.now(principal), self._visible.statuses(principal)

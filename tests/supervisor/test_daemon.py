@@ -77,8 +77,9 @@ def remembered(server: DeployedServer) -> MemoryTransport:
 async def running(
     config: Configuration, data: DataDir, patience_s: float = 120, **more: Any
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Run a daemon in this loop; everything of it has ended at the end of the block."""
+    """Run a daemon in this loop; everything of it has ended at the end of the block. It reads the same file again."""
     daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), **more)
+    daemon.read = lambda path, change: load(Path(path or config.path), {"PATH": os.environ["PATH"]}, change=change)
     with trio.fail_after(patience_s):
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)

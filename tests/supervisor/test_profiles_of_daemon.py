@@ -133,3 +133,25 @@ async def test_pages_of_operators_are_about_everything_whatever_the_setting(tmp_
         rows = {row["server"]: row for row in (await client.get("/api/status")).json()["servers"]}
         assert (rows["one"]["tools"], rows["one"]["hidden_tools"]) == (4, 1)
         assert (rows["two"]["tools"], rows["two"]["hidden_tools"]) == (5, 0)
+
+
+async def test_changed_rules_and_profiles_are_seen_after_a_reload_and_no_server_is_touched(
+    tmp_path: Path, data: DataDir
+) -> None:
+    config = configuration(tmp_path, SERVERS, profiles=PROFILES)
+    fleet = Fleet()
+    async with running(config, data, connect=fleet.connect) as client:
+        await until_ready(client)
+        starts = [server.starts for server in fleet.servers.values()]
+        assert await names(client, "?profile=work") == ["one__first", "two__tool1"]
+        rules = {**SERVERS, "one": {"command": "x", "tools": {"allow": ["tool1", "tool4"]}}}
+        configuration(tmp_path, rules, profiles={"work": {"servers": ["one"]}}, profile="work")
+        reloaded = (await client.post("/api/reload")).json()
+        assert reloaded["outcome"] == "applied"
+        assert (reloaded["changes"]["replaced"], reloaded["changes"]["restart"]) == ([], [])
+        assert set(reloaded["changes"]["settings"]) == {"profile", "profiles"}
+        with trio.fail_after(20):
+            while await names(client, "") != ["one__tool1", "one__tool4"]:  # noqa: ASYNC110 - what others see follows
+                await trio.sleep(0.02)
+        assert (await initialize(client, "/mcp?profile=two")).status_code == 404
+        assert [server.starts for server in fleet.servers.values()] == starts

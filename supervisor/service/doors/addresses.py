@@ -50,8 +50,11 @@ class DoorTable:
             )
         doors = self._of_profiles.get(profile)
         if doors is None:
+            for gone in self._of_profiles.keys() - profiles.keys():
+                del self._of_profiles[gone]
+                self._gateway.introduction.leave_out(gone)
             gateway = Gateway(self._gateway.parts.of_profile(profile), self._version)
-            self._gateway.introduction.include(gateway.introduction)
+            self._gateway.introduction.include(profile, gateway.introduction)
             doors = self._of_profiles[profile] = _Doors(gateway, self._version, f"?{PROFILE}={profile}")
         return doors
 

@@ -213,6 +213,10 @@ async def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
         with pytest.raises(UnknownDoor, match="'zzzz'; there are: files, odd, work"):
             at.doors.find("all", "zzzz")
         service = at.doors.find("", "work").service
+        at.configure(profiles={"new": ViewProfile()})
+        assert at.doors.find("", "new").service is not service
+        at.configure(profiles={**PROFILES})
+        assert at.doors.find("", "work").service is not service, "what is gone is not kept"
         at.configure(profiles={})
         with pytest.raises(UnknownDoor, match='has no "profiles"'):
             at.doors.find("", "work")
