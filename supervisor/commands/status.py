@@ -152,6 +152,8 @@ def _details(row: Row, now: float) -> Iterator[Text]:
     again = row.get("next_start")
     if again is not None and again > now:
         yield plain(f"tried again in {duration(again - now)}")
+    if hidden := row.get("hidden_tools"):
+        yield plain(f"{hidden} more tool{'s' if hidden > 1 else ''}, which the configuration hides")
     problems = [problem for problem in row.get("problems") or () if problem != error]
     for problem in problems[:MAX_PROBLEMS]:
         yield plain(f"problem: {problem}")

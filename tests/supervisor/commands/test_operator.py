@@ -94,6 +94,12 @@ def test_each_problem_is_said_once_and_many_are_counted() -> None:
         assert "5 more problems" in text
 
 
+def test_tools_that_the_configuration_hides_are_counted() -> None:
+    assert "    2 more tools, which the configuration hides" in cards([row("a", hidden_tools=2)])
+    assert "    1 more tool, which the configuration hides" in cards([row("a", hidden_tools=1)])
+    assert "hides" not in " ".join(cards([row("a", hidden_tools=0), row("b")]))
+
+
 def test_a_server_that_waits_says_when_it_is_tried_again() -> None:
     assert "    tried again in 30s" in cards([row("a", "respawning", next_start=NOW + 30)])
 
