@@ -21,6 +21,8 @@ from actors.life import events as ev
 from actors.life.lifecycle import step
 from actors.life.states import Life, State, Timer
 from supervisor.cli import cli
+from supervisor.clients.client import Machine
+from supervisor.clients.table import CLIENTS
 from supervisor.reference.configuration import blocks, table
 
 Arrow = tuple[str, str, str]
@@ -33,6 +35,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/errors.md": {"errors": error_table()},
         "docs/configuration.md": blocks(),
+        "docs/connect.md": {"clients": client_table()},
     }
 
 
@@ -142,6 +145,18 @@ def error_table() -> str:
         retry = "yes" if error.retryable else "no"
         rows.append((f"`{error.__name__}`", f"{error.code}", f"{error.http_status}", f"`{error.kind}`", retry, meaning))
     return table(("error", "code", "HTTP status", "`data.type`", "retry", "meaning"), rows)
+
+
+def client_table() -> str:
+    """Return the clients that `connect` knows, with their places on Linux."""
+    linux = Machine(platform="linux", environ={}, home="~")
+    rows = []
+    for client in CLIENTS:
+        variables = [f"`{file.partition('/')[0]}`" for file in client.files if file.startswith("$")]
+        moved = f", or where {' or '.join(variables)} says" if variables else ""
+        way = "HTTP" if client.remote else "`stdio`"
+        rows.append((f"`{client.name}`", client.title, f"`{client.places(linux)[-1]}`{moved}", way, client.afterwards))
+    return table(("name", "client", "its file", "by", "then"), rows)
 
 
 def main() -> None:

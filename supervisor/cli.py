@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
@@ -24,6 +25,8 @@ _MODULES = {
     "run": "supervisor.commands.run",
     "check": "supervisor.commands.check",
     **dict.fromkeys(("add", "edit", "remove"), "supervisor.commands.servers"),
+    "connect": "supervisor.commands.connect",
+    "import": "supervisor.commands.import_",
     **dict.fromkeys(("diff", "reload"), "supervisor.commands.reload"),
     "status": "supervisor.commands.status",
     "logs": "supervisor.commands.logs",
@@ -36,7 +39,7 @@ _MODULES = {
     "watch": "supervisor.commands.watch",
     "demo": "supervisor.demo.tour",
 }
-"""Where each command is; it has the same name there."""
+"""Where each command is; it has the same name there, with `_` behind it where Python has that word."""
 
 
 class Commands(click.Group):
@@ -53,7 +56,8 @@ class Commands(click.Group):
         if cmd_name not in _MODULES:
             return None
         with pause_gc():
-            command = getattr(import_module(_MODULES[cmd_name]), cmd_name)
+            name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+            command = getattr(import_module(_MODULES[cmd_name]), name)
         assert isinstance(command, click.Command)
         return command
 

@@ -20,6 +20,8 @@ from supervisor.config.syntax.file import read_text
 
 BACKUP_SUFFIX = ".mcpvisor.bak"
 PRIVATE = 0o600
+_CHANGED = "the file has changed meanwhile"
+_AGAIN = "nothing was written; try again"
 
 
 def read_if_there(path: Path) -> str | None:
@@ -39,7 +41,7 @@ def replace_text(path: Path, before: str | None, after: str) -> Path | None:
     Missing directories are made. Raises `ConfigError` if the file has changed since, or cannot be written.
     """
     if read_if_there(path) != before:
-        raise ConfigError("the file has changed meanwhile", path=str(path), hint="nothing was written; try again")
+        raise ConfigError(_CHANGED, path=str(path), hint=_AGAIN)
     try:
         target = Path(os.path.realpath(path))
         if before is None:
@@ -51,15 +53,36 @@ def replace_text(path: Path, before: str | None, after: str) -> Path | None:
             raise ConfigError(
                 "the file may not be written", path=str(path), hint="whoever made it so may manage it by other means"
             )
-        backup = target.with_name(target.name + BACKUP_SUFFIX)
+        backup = backup_of(path)
         write_atomically(backup, before.encode())
         write_atomically(target, after.encode(), about)
     except OSError as error:
-        if is_want(error):
-            raise
-        reason = error.strerror or "unknown reason"
-        raise ConfigError(f"the file cannot be written: {reason}", path=str(path), hint="check permissions") from None
+        raise _unwritable(path, error) from None
     return backup
+
+
+def backup_of(path: Path) -> Path:
+    """Return where the copy of a file is, beside the file itself where `path` is a link."""
+    target = Path(os.path.realpath(path))
+    return target.with_name(target.name + BACKUP_SUFFIX)
+
+
+def remove_file(path: Path, text: str) -> None:
+    """Remove a file that still holds `text`; a link to it stays. Raises `ConfigError` as `replace_text` does."""
+    if read_if_there(path) != text:
+        raise ConfigError(_CHANGED, path=str(path), hint=_AGAIN)
+    try:
+        Path(os.path.realpath(path)).unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> ConfigError:
+    """Return what to say of an error of the disk. Raises it if it is want of resources."""
+    if is_want(error):
+        raise error
+    reason = error.strerror or "unknown reason"
+    return ConfigError(f"the file cannot be written: {reason}", path=str(path), hint="check permissions")
 
 
 def write_atomically(path: Path, content: bytes, like: os.stat_result | None = None) -> None:

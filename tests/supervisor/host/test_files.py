@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from actors.errors import ConfigError
-from supervisor.host.files import read_if_there, replace_text
+from supervisor.host.files import read_if_there, remove_file, replace_text
 
 AS_ROOT = os.geteuid() == 0
 
@@ -101,3 +102,36 @@ def test_a_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
         replace_text(file, "old", "new")
     assert file.read_text() == "old"
+
+
+def test_a_file_is_removed_if_it_is_as_it_was_read_behind_a_link_too(tmp_path: Path) -> None:
+    target, link = tmp_path / "real.json", tmp_path / "f.json"
+    target.write_text("text")
+    link.symlink_to(target)
+    with pytest.raises(ConfigError, match="has changed meanwhile"):
+        remove_file(link, "other")
+    remove_file(link, "text")
+    assert link.is_symlink()
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC])
+def test_what_the_disk_refuses_is_said_and_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A full disk is want, which passes by itself; the rest is somebody's to mend."""
+    file = tmp_path / "f.json"
+    file.write_text("old")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    wanted = OSError if number == errno.ENOSPC else ConfigError
+    with pytest.raises(wanted):
+        replace_text(file, "old", "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["f.json"]
+    assert file.read_text() == "old"
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(wanted):
+        remove_file(file, "old")

@@ -1,0 +1,100 @@
+"""What is known of a client: where it keeps its servers, and how it writes one. Pure: the machine is an argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+URL = "URL"
+"""Stands for our address in `ClientProgram.remote`."""
+
+Format = Literal["json", "toml"]
+Variables = Literal["", "${env:X}", "${X}", "$X", "{env:X}"]
+"""How values refer to the environment; empty: they do not, and such a text is meant as it is."""
+
+_VARIABLE = re.compile(r"\$([A-Z_]+)")
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides where files are: `platform` as in `sys.platform`, the environment, the user's home, absolute."""
+
+    platform: str
+    environ: Mapping[str, str]
+    home: str
+
+    def resolve(self, template: str) -> str | None:
+        """Return the path that a template means here, None if it means none: a variable is not set, or another system.
+
+        `~` is the home, `$X` a variable, and of folders with a name of their own `CONFIG` is where programs of the
+        terminal have their settings (XDG base directory specification), `SUPPORT` where those with windows do.
+        """
+        windows, mac = self.platform == "win32", self.platform == "darwin"
+        roaming = self.environ.get("APPDATA", f"{self.home}/AppData/Roaming")
+        local = self.environ.get("LOCALAPPDATA", f"{self.home}/AppData/Local")
+        config = self.environ.get("XDG_CONFIG_HOME", "")
+        config = config if config.startswith("/") else f"{self.home}/.config"
+        folders = {
+            "~": self.home,
+            "CONFIG": config,
+            "SUPPORT": roaming if windows else f"{self.home}/Library/Application Support" if mac else config,
+            "ROAMING": roaming if windows else None,
+            "LOCAL": local if windows else None,
+            "MAC": self.home if mac else None,
+            "UNIX": None if windows else self.home,
+        }
+        first, slash, rest = template.partition("/")
+        variable = _VARIABLE.fullmatch(first)
+        folder = self.environ.get(variable[1]) or None if variable else folders[first]
+        return None if folder is None else folder + slash + rest
+
+
+class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """One client, a row of the table. Paths are templates for `Machine.resolve`, in the order in which it looks."""
+
+    name: str
+    title: str
+    signs: tuple[str, ...]
+    """Folders and programs, any of which says that it is installed."""
+    files: tuple[str, ...]
+    """Its file of the user: the first that is there, else the last; one that a variable names is the only one."""
+    project: tuple[str, ...] = ()
+    """Its files in the folder of a project."""
+    format: Format = "json"
+    servers: tuple[str, ...] = ("mcpServers",)
+    """The keys that lead to its servers."""
+    local_scope: bool = False
+    """Whether `projects.FOLDER` of the user file has servers for one folder."""
+    remote: Mapping[str, str | tuple[str, ...]] | None
+    """How it writes a server at `URL`, spoken to by Streamable HTTP; None if it only starts programs."""
+    bare_url: Literal["", "sse"] = ""
+    """What an address without a type means; empty: it finds out, as we do."""
+    variables: Variables = ""
+    timeout_unit_s: float = 1.0
+    """The unit of `timeout`, in seconds."""
+    command: str = ""
+    """How its own command adds us, with `{name}` and `{url}`."""
+    rewrites: bool = False
+    """Whether it writes its file itself while it runs, so that a change may be lost."""
+    afterwards: str
+    """What it needs until it has us."""
+    rules: str = ""
+    """What its rules call a tool; those of servers that move here match nothing any more."""
+
+    def places(self, machine: Machine) -> list[str]:
+        """Return where its user file may be, at least one path on a system that it runs on."""
+        paths = [(template, machine.resolve(template)) for template in self.files]
+        named = [path for template, path in paths if path is not None and template.startswith("$")]
+        return named[:1] or [path for _, path in paths if path is not None]
+
+    def folders(self, machine: Machine) -> Iterator[str]:
+        """Yield its own folders."""
+        for sign in self.signs:
+            if "/" in sign and (path := machine.resolve(sign)) is not None:
+                yield path
+
+    @property
+    def programs(self) -> list[str]:
+        return [sign for sign in self.signs if "/" not in sign]

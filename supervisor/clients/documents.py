@@ -1,0 +1,130 @@
+"""The files of clients as texts, JSON with comments or TOML: read, changed by an entry, and shown. Pure.
+
+A change is shown on a copy in which every other value and comment is hidden: beside the servers, clients keep tokens.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from actors.errors import ConfigError
+from actors.transport.redaction import HIDDEN, without_secrets
+from supervisor.clients.client import Format
+from supervisor.clients.toml_tables import headers, put_table, read_toml, remove_table
+from supervisor.config.syntax.editing import put, remove
+from supervisor.config.syntax.jsonc import ConfigText, read_document, show_path
+
+EMPTY: Final[Mapping[Format, str]] = {"json": "{}\n", "toml": ""}
+"""A file in which nothing stands yet."""
+CONTEXT_LINES: Final = 3
+
+_JSON_TOKEN = re.compile(
+    r'(//)[^\n]*?(?=\r?\n|\Z)|(/\*).*?\*/|("(?:[^"\\]|\\.)*")((?:\s|//[^\n]*|/\*.*?\*/)*+:)?', re.DOTALL
+)
+_TOML_TOKEN = re.compile(
+    r'(#)[^\n\r]*|(?:"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')([ \t]*[=.])?', re.DOTALL
+)
+_SHOWN: Final = frozenset({'"command"', '"type"'})
+"""Keys whose values help to find one's way, and are no secrets."""
+
+Way = tuple[str, ...]
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """One change: the entry at the keys `where` becomes `entry`, which is shown as `shown`; None takes it out."""
+
+    where: Way
+    entry: dict[str, Any] | None = None
+    shown: dict[str, Any] | None = None
+
+
+def read_servers(form: Format, text: str, where: Way, path: str) -> dict[str, Any]:
+    """Return the servers at the keys `where`, none if nothing is there. Raises `ConfigError` with the line."""
+    document = _read(form, text, path)
+    for way, line in document.duplicates:
+        if way[: len(where)] == where[: len(way)]:
+            raise ConfigError("the key is written twice", path=path, key=show_path(way), line=line, hint="remove one")
+    value = document.value
+    for depth in range(len(where) + 1):
+        if not isinstance(value, dict):
+            at = where[:depth]
+            raise ConfigError(
+                "must be an object", path=path, key=show_path(at), line=document.line(at), hint="correct it first"
+            )
+        value = value.get(where[depth], {}) if depth < len(where) else value
+    servers: dict[str, Any] = value
+    return servers
+
+
+def _read(form: Format, text: str, path: str) -> ConfigText:
+    if form == "toml":
+        return ConfigText(value=_as_json(read_toml(text, path)), lines={})
+    return read_document(text if text.removeprefix("\ufeff").strip() else EMPTY[form], path)
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value of TOML with texts for what JSON has not got: dates, times, numbers that are none."""
+    if isinstance(value, dict):
+        return {key: _as_json(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_json(each) for each in value]
+    plain = value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+    return value if plain else str(value)
+
+
+def edit(form: Format, text: str, edits: Iterable[Edit], path: str) -> str:
+    """Return the text with the changes, all else as it is. Raises `ConfigError` if that cannot be done."""
+    return _apply(form, text, ((each.where, each.entry) for each in edits), path)
+
+
+def describe_edits(form: Format, text: str, edits: list[Edit], path: str) -> Iterator[str]:
+    """Yield the lines of a unified diff of the changes, with nothing secret in them. Raises as `edit` does."""
+    before = _mask(form, text)
+    after = _apply(form, before, ((each.where, each.shown) for each in edits), path)
+    lines = (before.splitlines(), after.splitlines())
+    return difflib.unified_diff(*lines, fromfile=path, tofile=path, n=CONTEXT_LINES, lineterm="")
+
+
+def _apply(form: Format, text: str, changes: Iterable[tuple[Way, dict[str, Any] | None]], path: str) -> str:
+    if not text.removeprefix("\ufeff").strip():
+        text += EMPTY[form]
+    for where, entry in changes:
+        if form == "toml":
+            text = remove_table(text, where, path) if entry is None else put_table(text, where, entry, path)
+        else:
+            text = remove(text, where, path) if entry is None else put(text, where, entry, path)
+    return text
+
+
+def _mask(form: Format, text: str) -> str:
+    if form == "toml":
+        lines = [(begin, begin + len(text[begin:].partition("\n")[0])) for begin, _ in headers(text)]
+        return _TOML_TOKEN.sub(lambda token: _mask_toml(token, lines), text)
+    parts: list[str] = []
+    at, key = 0, ""
+    for token in _JSON_TOKEN.finditer(text):
+        parts += [text[at : token.start()], _mask_json(token, key)]
+        at, key = token.end(), token[3] if token[4] else ""
+    return "".join([*parts, text[at:]])
+
+
+def _mask_json(token: re.Match[str], key: str) -> str:
+    if token[1] or token[2]:
+        return "// ..." if token[1] else "/* ... */"
+    if token[4]:
+        return f"{token[3]}:"
+    return without_secrets(token[0]) if key in _SHOWN else json.dumps(HIDDEN)
+
+
+def _mask_toml(token: re.Match[str], lines: list[tuple[int, int]]) -> str:
+    if token[1]:
+        return "# ..."
+    in_header = any(begin <= token.start() < end for begin, end in lines)
+    return token[0] if in_header or token[2] else json.dumps(HIDDEN)

@@ -1,0 +1,195 @@
+"""`import`: take the servers of clients over into our configuration, and out of the clients if that is wanted.
+
+Nothing is written before it was shown, secrets by their names only. What cannot be read at a client (an answer that it
+keeps for itself) stays there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from actors.errors import ConfigError
+from supervisor.clients.client import ClientProgram, Machine
+from supervisor.clients.documents import Edit
+from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
+from supervisor.clients.merging import Move, ServerSource, plan_moves
+from supervisor.clients.secret_values import mask_entry, secrets_of
+from supervisor.clients.table import CLIENTS
+from supervisor.commands.common import ask, console, plain, print_table, say, table, url_option
+from supervisor.commands.connect import find_daemon, this_machine
+from supervisor.commands.edits import FileChange, agrees, edit_options, find_client
+from supervisor.commands.outcomes import CommandFailed
+from supervisor.config import parse
+from supervisor.config.entries.remarks import lines
+from supervisor.config.syntax.jsonc import read_document
+from supervisor.host.files import read_if_there
+
+_SECTIONS = ("mcpServers", "servers")
+
+
+@click.command("import")
+@click.argument("client", required=False)
+@url_option
+@click.option("--into", type=click.Path(path_type=Path), metavar="FILE", help="Our configuration, if it is elsewhere.")
+@click.option("--project", is_flag=True, help="From the file of the project in this directory, not from the user's.")
+@click.option("--move", is_flag=True, help="Then take the servers out of the client, too.")
+@edit_options
+def import_(
+    *, client: str | None, url: str, into: Path | None, project: bool, move: bool, yes: bool, dry_run: bool
+) -> None:
+    """Take over the servers of a CLIENT, or of all clients of this machine, after a yes."""
+    machine = this_machine()
+    target = into or Path(machine.home) / ".config" / "mcpvisor" / "mcp.json"
+    try:
+        files = [file for file in _files(client, machine, project=project) if not _is_same(file.path, target)]
+        sources = [source for file in files for source in file.sources(None if project else str(Path.cwd()))]
+        text = read_if_there(target)
+        known, listens = _entries_here(text, target, find_daemon(url).listen)
+        moves = plan_moves(sources, known, listens)
+        if not moves:
+            where = f"{len(files)} file{'s' if len(files) != 1 else ''} of clients"
+            say(f"There is nothing to take over: in {where} there is no server but this daemon.")
+            return
+        if into is None:
+            _remark(url, target)
+        _show(moves)
+        _take(moves, target, text, yes=yes, dry_run=dry_run)
+        _leave(moves, files, move=move, yes=yes, dry_run=dry_run)
+    except ConfigError as error:
+        raise CommandFailed(str(error)) from None
+
+
+def _files(client: str | None, machine: Machine, *, project: bool) -> list[ClientFile]:
+    """Return the files of a client, or of all that are here; of these, what cannot be read is said and left out."""
+    if client is not None:
+        chosen = find_client(client)
+        return [project_file(chosen, Path.cwd()) if project else user_file(chosen, machine)]
+    files = []
+    for each in CLIENTS:
+        if is_installed(each, machine) and (each.project or not project):
+            try:
+                file = project_file(each, Path.cwd()) if project else user_file(each, machine)
+                list(file.sources())
+            except ConfigError as error:
+                say(f"{each.title} is left out: {plain(error).plain}")
+            else:
+                files.append(file)
+    return files
+
+
+def _remark(url: str, target: Path) -> None:
+    """Say so if a daemon runs with another file. It is not taken unasked: whoever listens there would get secrets."""
+    try:
+        running = str(ask(url, lambda daemon: daemon.configuration())["path"])
+    except CommandFailed:  # none runs, or one that does not tell
+        return
+    if not _is_same(Path(running), target):
+        say(f"Note: the daemon that runs reads {plain(running).plain}; --into takes it instead of {target}.")
+
+
+def _is_same(path: Path, target: Path) -> bool:
+    """Say whether a client's file is our configuration: taking servers out of it would be taking them from us."""
+    return os.path.realpath(path) == os.path.realpath(target)
+
+
+def _entries_here(text: str | None, target: Path, listen: str) -> tuple[dict[str, dict[str, object]], set[str]]:
+    """Return the entries of our configuration by name, and where we may listen. Raises `ConfigError`."""
+    top = read_document(text, str(target)).value if text and text.strip() else {}
+    sections = [top.get(key) for key in (*_SECTIONS, "supervisor")] if isinstance(top, dict) else []
+    *servers, own = [section if isinstance(section, dict) else {} for section in sections or [None] * 3]
+    own_listen = own.get("listen")
+    known = {name: members for section in servers for name, members in section.items() if isinstance(members, dict)}
+    return known, {listen, *([own_listen] if isinstance(own_listen, str) else [])}
+
+
+def _show(moves: list[Move]) -> None:
+    """Print what becomes of each server, and what of it cannot go over."""
+    rows = table("SERVER", "FROM", "BECOMES")
+    for move in moves:
+        rows.add_row(plain(move.key), _origin(move.source), plain(_fate(move)))
+    print_table(console(), rows)
+    for move in moves:
+        for note in move.taken.notes if move.taken else ():
+            say(f"{plain(move.key).plain}: {plain(note).plain}")
+        if move.is_new and move.taken and move.taken.left_out:
+            say(f"{plain(move.key).plain}: has no meaning here: {plain(', '.join(move.taken.left_out)).plain}")
+
+
+def _origin(source: ServerSource) -> str:
+    return source.client.title + (" (this directory)" if source.folder else "")
+
+
+def _fate(move: Move) -> str:
+    if move.refusal:
+        return f"stays there: {move.refusal}"
+    if not move.is_new:
+        return f"here already as {move.name}"
+    return "new" if move.name == move.key else f"new, as {move.name}"
+
+
+def _take(moves: list[Move], target: Path, text: str | None, *, yes: bool, dry_run: bool) -> None:
+    """Write what is new into our configuration, after a yes. Raises `CommandFailed` for a no."""
+    new = {move.name: move.taken.entry for move in moves if move.is_new and move.taken}
+    if not new:
+        say(f"{target} has all of them.")
+        return
+    change = FileChange(form="json", path=target, before=text, edits=list(_edits(new, text, target)))
+    change.show()
+    secrets = [f"{name}: {', '.join(names)}" for name, entry in new.items() if (names := secrets_of(entry))]
+    if secrets:
+        say(f"Secrets that would stand in {target}, too: {plain('; '.join(secrets)).plain}")
+    configuration = parse(change.after, target, os.environ)
+    faults = [each for each in (*configuration.problems, *configuration.notes) if each.server in new]
+    for line in lines(faults):
+        say(f"note: {plain(line).plain}")
+    if dry_run:
+        return
+    many = f"these {len(new)} servers" if len(new) > 1 else "this server"
+    if not agrees(f"Write {many} to {target}?", yes=yes):
+        raise CommandFailed("nothing was written")
+    change.write()
+    say(f"A daemon that runs with this file reads it by itself; to start one: mcpvisor run --config {target}")
+
+
+def _edits(new: dict[str, dict[str, object]], text: str | None, target: Path) -> Iterator[Edit]:
+    top = read_document(text, str(target)).value if text and text.strip() else {}
+    section = next((key for key in _SECTIONS if isinstance(top, dict) and key in top), _SECTIONS[0])
+    for name, entry in new.items():
+        yield Edit(where=(section, name), entry=entry, shown=mask_entry(entry))
+
+
+def _leave(moves: list[Move], files: list[ClientFile], *, move: bool, yes: bool, dry_run: bool) -> None:
+    """Take what is here now out of the clients, after a yes for each file; without `move` say who still has it."""
+    have = []
+    for file in {file.path: file for file in files}.values():
+        there = [each for each in moves if each.taken and each.source.path == str(file.path)]
+        ready = [each for each in there if each.taken and not each.taken.notes]
+        if not move and there:
+            have.append(file.client.title)
+        if not move or not ready:
+            continue
+        for each in there:
+            if each not in ready:
+                say(f"{plain(each.key).plain} stays in {file.client.title}, as not all of it could be read.")
+        change = _removal(file, ready)
+        change.show()
+        if not dry_run and agrees(f"Take them out of {file.path}?", yes=yes):
+            change.write()
+            _advise(file.client)
+    if have:
+        say(f"They are still in {', '.join(have)}, too, and started from there by themselves: --move takes them out.")
+
+
+def _removal(file: ClientFile, moves: list[Move]) -> FileChange:
+    places = dict.fromkeys((*each.source.where, each.key) for each in moves)
+    edits = [Edit(where=where) for where in places]
+    return FileChange(form=file.client.format, path=file.path, before=file.text, edits=edits)
+
+
+def _advise(client: ClientProgram) -> None:
+    rules = f" Rules for these tools, {client.rules}, match nothing any more." if client.rules else ""
+    say(f"{client.title}: {client.afterwards}{rules} Connect it with: mcpvisor connect {client.name}")

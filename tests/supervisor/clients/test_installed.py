@@ -1,0 +1,60 @@
+"""Which clients are here, and which of their files is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from actors.errors import ConfigError
+from supervisor.clients.client import Machine
+from supervisor.clients.installed import is_installed, project_file, user_file
+from supervisor.clients.table import CLIENTS
+from tests.supervisor.clients.files import CLAUDE_CODE, CURSOR
+from tests.supervisor.clients.test_table import BY_NAME
+
+
+def machine(home: Path, **environ: str) -> Machine:
+    return Machine(platform="linux", environ={"PATH": "", **environ}, home=str(home))
+
+
+def test_on_an_empty_machine_there_is_no_client(tmp_path: Path) -> None:
+    assert [client.name for client in CLIENTS if is_installed(client, machine(tmp_path))] == []
+
+
+def test_a_client_is_known_by_its_folder_or_its_program(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    program = tmp_path / "bin" / "codex"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    here = machine(tmp_path, PATH=str(program.parent))
+    assert [client.name for client in CLIENTS if is_installed(client, here)] == ["cursor", "codex"]
+
+
+def test_the_file_that_is_there_is_read_else_the_usual_one_would_be_made(tmp_path: Path) -> None:
+    opencode, folder = BY_NAME["opencode"], tmp_path / ".config" / "opencode"
+    assert user_file(opencode, machine(tmp_path)).path == folder / "opencode.json"
+    assert user_file(opencode, machine(tmp_path)).text is None
+    folder.mkdir(parents=True)
+    (folder / "opencode.jsonc").write_text("{}")
+    assert user_file(opencode, machine(tmp_path)).path == folder / "opencode.jsonc"
+    assert user_file(opencode, machine(tmp_path)).text == "{}"
+
+
+def test_servers_of_one_directory_are_those_of_it_alone(tmp_path: Path) -> None:
+    CLAUDE_CODE.write(tmp_path)
+    file = user_file(BY_NAME["claude-code"], machine(tmp_path))
+    assert [(source.folder, list(source.servers)) for source in file.sources("/home/me/other")] == [
+        (None, ["github", "sentry"]),
+        ("/home/me/other", ["local"]),
+    ]
+    assert [list(source.servers) for source in file.sources()] == [["github", "sentry"]]
+
+
+def test_a_project_has_a_file_of_its_own(tmp_path: Path) -> None:
+    CURSOR.write(tmp_path)
+    (source,) = project_file(BY_NAME["cursor"], tmp_path).sources(str(tmp_path))
+    assert (source.folder, list(source.servers)) == (str(tmp_path), ["github", "linear"])
+    with pytest.raises(ConfigError, match="Windsurf has no file for a project"):
+        project_file(BY_NAME["windsurf"], tmp_path)

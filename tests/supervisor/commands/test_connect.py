@@ -1,0 +1,269 @@
+"""`connect`: on files as clients have them, from an empty home on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from supervisor.cli import cli
+from supervisor.commands import edits
+from supervisor.commands.outcomes import NoDaemon
+from tests.supervisor.clients.files import CLAUDE_CODE, CLAUDE_DESKTOP, CURSOR, SAMPLES, VSCODE, Sample
+
+samples = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.client)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home, with no program of a client anywhere."""
+    for variable in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "MCPVISOR_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr("supervisor.commands.import_.ask", no_daemon)
+    return tmp_path
+
+
+def no_daemon(*_: object) -> dict[str, object]:
+    raise NoDaemon("none runs")
+
+
+def invoke(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, arguments, input=stdin, catch_exceptions=False)
+
+
+def snapshot(home: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(home)): file.read_bytes() for file in home.rglob("*") if file.is_file()}
+
+
+@samples
+def test_a_client_is_connected_and_gets_back_every_byte(sample: Sample, home: Path) -> None:
+    file = sample.write(home)
+    file.chmod(0o640)
+    result = invoke("connect", sample.client, "--yes")
+    assert result.exit_code == 0
+    assert "canary" not in result.output
+    assert "mcpvisor" in result.stdout
+    connected = file.read_bytes()
+    assert b"mcpvisor" in connected
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert "is connected already" in invoke("connect", sample.client, "--yes").stderr
+    assert file.read_bytes() == connected
+    result = invoke("connect", sample.client, "--undo", "--yes")
+    assert result.exit_code == 0
+    assert file.read_bytes() == sample.text.encode()
+    assert "is not connected" in invoke("connect", sample.client, "--undo", "--yes").stderr
+
+
+def test_without_a_client_those_that_are_here_are_listed(home: Path) -> None:
+    result = invoke("connect")
+    assert "No client was found" in result.stderr
+    CURSOR.write(home)
+    VSCODE.write(home).write_text('{\n"servers": 1}')
+    invoke("connect", "windsurf", "--yes")
+    result = invoke("connect")
+    rows = [line.split()[:3] for line in result.stdout.splitlines()]
+    assert rows[1] == ["cursor", "no", "2"]
+    assert rows[2][0] == "vscode"
+    assert "mcp.json:2: servers: must be an object" in result.stdout
+    assert rows[3] == ["windsurf", "as", "mcpvisor"]
+    assert "codex" in result.stderr
+
+
+def test_a_file_that_we_made_goes_with_us(home: Path) -> None:
+    result = invoke("connect", "gemini", "--yes")
+    assert "was not found on this machine" in result.stderr
+    file = home / ".gemini" / "settings.json"
+    assert json.loads(file.read_text())["mcpServers"]["mcpvisor"]["url"] == "http://127.0.0.1:3001/mcp"
+    assert file.stat().st_mode & 0o777 == 0o600
+    invoke("connect", "gemini", "--undo", "--yes")
+    assert not file.exists()
+
+
+def test_a_file_that_changed_since_loses_our_entry_alone(home: Path) -> None:
+    file = CURSOR.write(home)
+    invoke("connect", "cursor", "--yes")
+    file.write_text(file.read_text().replace('"linear"', '"lines"'))
+    invoke("connect", "cursor", "--undo", "--yes")
+    assert file.read_text() == CURSOR.text.replace('"linear"', '"lines"')
+
+
+def test_an_entry_that_was_replaced_does_not_come_back(home: Path) -> None:
+    file = CURSOR.write(home)
+    invoke("connect", "cursor", "--url", "127.0.0.1:4000", "--yes")
+    invoke("connect", "cursor", "--yes")
+    assert file.read_text().count("mcpvisor") == 1
+    invoke("connect", "cursor", "--undo", "--yes")
+    assert file.read_text() == CURSOR.text
+
+
+def test_a_client_that_writes_over_it_at_once_is_told_of(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = CLAUDE_CODE.write(home)
+    write = edits.FileChange.write
+
+    def lose(change: edits.FileChange) -> None:
+        write(change)
+        file.write_text(CLAUDE_CODE.text)
+
+    monkeypatch.setattr(edits.FileChange, "write", lose)
+    result = invoke("connect", "claude-code", "--yes")
+    assert result.exit_code == 1
+    assert "Claude Code runs and has written over" in result.stderr
+
+
+def test_a_link_stays_one(home: Path) -> None:
+    target = home / "dotfiles" / "mcp.json"
+    target.parent.mkdir()
+    target.write_text(CURSOR.text)
+    (home / ".cursor").mkdir()
+    link = home / ".cursor" / "mcp.json"
+    link.symlink_to(target)
+    invoke("connect", "cursor", "--yes")
+    assert link.is_symlink()
+    assert "mcpvisor" in target.read_text()
+    invoke("connect", "cursor", "--undo", "--yes")
+    assert target.read_text() == CURSOR.text
+
+
+def test_nothing_is_written_by_a_look_a_no_or_where_nobody_can_be_asked(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CURSOR.write(home)
+    before = snapshot(home)
+    assert invoke("connect", "cursor", "--dry-run").exit_code == 0
+    result = invoke("connect", "cursor")
+    assert result.exit_code == 1
+    assert "add --yes" in result.stderr
+    monkeypatch.setattr(edits, "is_terminal", lambda: True)
+    result = invoke("connect", "cursor", stdin="n\n")
+    assert (result.exit_code, snapshot(home)) == (1, before)
+    assert "nothing was written" in result.stderr
+    result = invoke("connect", "cursor", stdin="y\n")
+    assert result.exit_code == 0
+    assert snapshot(home) != before
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"mcpServers": {', "mcp.json:1: "),
+        ('{\n"mcpServers": {},\n"mcpServers": {}}', "mcp.json:3: mcpServers: the key is written twice"),
+        ('{\n"mcpServers": []}', "mcp.json:2: mcpServers: must be an object"),
+        ("[]", "must be an object"),
+        ('{"mcpServers": {"mcpvisor2": {"command": "x"}}}', "another server is called"),
+    ],
+)
+def test_what_cannot_be_changed_safely_is_not_touched(home: Path, text: str, words: str) -> None:
+    file = CURSOR.write(home)
+    file.write_text(text)
+    result = invoke("connect", "cursor", "--name", "mcpvisor2", "--yes")
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert snapshot(home) == {".cursor/mcp.json": text.encode()}
+
+
+def test_a_client_with_a_command_of_its_own_is_told_it_when_its_file_is_broken(home: Path) -> None:
+    CLAUDE_CODE.write(home).write_text("{")
+    result = invoke("connect", "claude-code", "--yes")
+    assert "claude mcp add --transport http --scope user mcpvisor http://127.0.0.1:3001/mcp" in result.stderr
+
+
+def test_a_client_that_only_starts_programs_gets_ours_by_its_absolute_path(home: Path) -> None:
+    program = home / "bin" / "mcpvisor"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    file = CLAUDE_DESKTOP.write(home)
+    result = invoke("connect", "claude-desktop", "--yes")
+    entry = json.loads(file.read_text())["mcpServers"]["mcpvisor"]
+    assert entry == {"command": str(program), "args": ["stdio"]}
+    assert "It writes this file itself while it runs" in result.stderr
+    invoke("connect", "claude-desktop", "--url", "127.0.0.1:4000", "--yes")
+    entry = json.loads(file.read_text())["mcpServers"]["mcpvisor"]
+    assert entry == {"command": str(program), "args": ["stdio", "--url", "http://127.0.0.1:4000/mcp"]}
+
+
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [("/opt/mcpvisor", ["/opt/mcpvisor", "stdio"]), ("/x/pytest", ["-m", "supervisor", "stdio"])],
+)
+def test_a_program_that_is_not_on_the_path_is_found_by_how_it_was_started(
+    home: Path, monkeypatch: pytest.MonkeyPatch, argv: str, command: list[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [argv])
+    file = CLAUDE_DESKTOP.write(home)
+    invoke("connect", "claude-desktop", "--yes")
+    entry = json.loads(file.read_text())["mcpServers"]["mcpvisor"]
+    assert [entry["command"], *entry["args"]][-len(command) :] == command
+
+
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        ("127.0.0.1:4000", "http://127.0.0.1:4000/mcp"),
+        ("http://[::1]:4000/mcp/", "http://[::1]:4000/mcp"),
+        ("http://localhost:4000/mcp/all", "http://localhost:4000/mcp/all"),
+        ("http://localhost:4000/mcp?profile=work", "http://localhost:4000/mcp?profile=work"),
+    ],
+)
+def test_the_daemon_may_be_elsewhere(home: Path, url: str, written: str) -> None:
+    invoke("connect", "cursor", "--url", url, "--yes")
+    file = home / ".cursor" / "mcp.json"
+    assert json.loads(file.read_text())["mcpServers"]["mcpvisor"]["url"] == written
+    assert "as mcpvisor" in invoke("connect", "--url", url).stdout
+    assert "elsewhere" in invoke("connect").stdout
+
+
+def test_a_project_has_a_file_of_its_own(home: Path) -> None:
+    invoke("connect", "claude-code", "--project", "--yes")
+    file = home / "work" / ".mcp.json"
+    assert "mcpvisor" in json.loads(file.read_text())["mcpServers"]
+    (home / ".claude").mkdir()
+    assert "as mcpvisor" in invoke("connect", "--project").stdout
+    assert "has no file for a project" in invoke("connect", "windsurf", "--project", "--yes").stderr
+
+
+def test_several_entries_of_us_are_told_apart_by_name(home: Path) -> None:
+    file = CURSOR.write(home)
+    invoke("connect", "cursor", "--name", "one", "--yes")
+    assert "it leads here already as one" in invoke("connect", "cursor", "--name", "two", "--yes").stderr
+    assert "several entries lead here: one, two" in invoke("connect", "cursor", "--undo", "--yes").stderr
+    invoke("connect", "cursor", "--undo", "--name", "one", "--yes")
+    invoke("connect", "cursor", "--undo", "--yes")
+    assert file.read_text() == CURSOR.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["cursro"], "did you mean cursor?"),
+        (["qqqqqqqq"], "known are claude-code"),
+        (["cursor", "--name", "a b"], "--name takes letters"),
+        (["cursor", "--url", "ftp://h"], "--url is no address"),
+        (["cursor", "--url", "http://h:x"], "--url is no address"),
+    ],
+)
+def test_what_is_misspelt_is_said(home: Path, arguments: list[str], words: str) -> None:
+    result = invoke("connect", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert snapshot(home) == {}
+
+
+def test_a_file_that_changes_while_somebody_is_asked_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = CURSOR.write(home)
+
+    def agree_late(question: str, *, yes: bool) -> bool:
+        file.write_text("{}")
+        return yes
+
+    monkeypatch.setattr("supervisor.commands.connect.agrees", agree_late)
+    result = invoke("connect", "cursor", "--yes")
+    assert result.exit_code == 1
+    assert "has changed meanwhile" in result.stderr
+    assert file.read_text() == "{}"
