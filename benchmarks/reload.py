@@ -52,7 +52,8 @@ def report(walk: Walk, samples: list[Sample], left: int) -> str:
             f"{sum(edits.values())} edits ({', '.join(f'{count} {name}' for name, count in sorted(edits.items()))}), "
             f"{walk.counts['calls']} calls, of which {walk.counts['calls judged']} had to work; {len(walk.wrong)} "
             f"things were wrong, {left} processes were left. From an edit to the lists of clients it was "
-            f"{cuts[49]:.2f} s in the median, {cuts[98]:.2f} s in the 99th percentile, {max(walk.took_s):.2f} s at the most.",
+            f"{cuts[49]:.2f} s in the median, {cuts[98]:.2f} s in the 99th percentile, {max(walk.took_s):.2f} s at "
+            "the most.",
             "",
             *compare(samples),
             *walk.wrong[:20],
