@@ -16,6 +16,8 @@ LATE = (
     "encodings.idna",  # names of hosts
     "tiktoken",
     "tiktoken.load",
+    "watchdog.events",
+    "watchdog.observers",
 )
 FOR_REMOTE = (
     "actors.transport.http.transport",
