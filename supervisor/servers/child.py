@@ -19,7 +19,7 @@ from supervisor.servers.deployment import DeployedServer
 
 
 class Child:
-    """`on`: it may run. `settled` once what follows from that is done: the server is found, or it has stopped.
+    """`on`: it may run. `settled` once what follows from that is done: the server is found, or it has stopped for good.
 
     `gone` is set once nothing is left of it, nor of its predecessor. `address` is that of its actor, None while it has
     none: it is off, or its actor crashed. `scope` is that of its task.
@@ -67,9 +67,16 @@ class Child:
 
     @property
     def way_free(self) -> trio.Event | None:
-        """Set once a process may be started: two at once could want the same file or port. None: from the start."""
-        before = self._predecessor
-        return before.gone if before is not None and before.server.config.kind == "stdio" else None
+        """Set once a process may be started: two at once could want the same file or port. None: from the start.
+
+        What has to be gone is the last process before it, also where an address came between the two.
+        """
+        before = self if self.server.config.kind == "stdio" else None
+        while before is not None:
+            before = before._predecessor
+            if before is not None and before.server.config.kind == "stdio":
+                return before.gone
+        return None
 
     async def take_over(self, reason: str) -> None:
         """Have the predecessor leave, unless it does already; who waits there is passed on to the actor of this one."""
@@ -78,7 +85,8 @@ class Child:
             await before.leave(Departure(reason=reason, drain_s=self._drain_s, successor=self.address))
 
     async def end(self) -> None:
-        """Be gone, as soon as the predecessor is."""
+        """Be gone, as soon as the predecessor is. Who waits for it to come up or go down waits no longer."""
+        self.settled.set()
         if self._predecessor is not None:
             await self._predecessor.gone.wait()
             self._predecessor = None

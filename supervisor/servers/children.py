@@ -109,16 +109,19 @@ class Servers:
         child = Child(server, on=not disabled, predecessor=before, drain_s=drain_s)
         self._children[server.name] = self._newest[server.name] = child
         await self._nursery.start(self._run_child, child, known, era)
-        if before is not None and disabled:
+        if before is not None and disabled and not before.leaving:
             await before.leave(Departure(reason=CHANGED, drain_s=drain_s))
 
     async def remove(self, name: str, reason: str, drain_s: float) -> None:
         """Have a server leave, if it is there; its calls in flight have `drain_s` seconds. It is not found any more."""
         child = self._children.pop(name, None)
         if child is not None:
-            self.directory.withdraw(name)
-            self.statuses.withdraw(name)
+            self._withdraw(name)
             await child.leave(Departure(reason=reason, drain_s=drain_s))
+
+    def _withdraw(self, name: str) -> None:
+        self.directory.withdraw(name)
+        self.statuses.withdraw(name)
 
     async def forget(self, name: str) -> None:
         """A server that does not run is not configured any more: nothing is left of it but calls that may end."""
@@ -201,8 +204,13 @@ class Servers:
                     task_status.started()
                 await actor.run()
 
-        if not await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random), self._conditions):
+        well = await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random), self._conditions)
+        if not well and not child.leaving:  # of one that leaves nothing is said any more
+            self._withdraw(name)
+            await child.take_over(CHANGED)
             await self.absences.report_failed(name, "internal error; the daemon's log says more", server.config.kind)
+        if not started:
+            task_status.started()
 
     def is_off(self, name: str) -> bool:
         """Say whether a server is switched off by its operator; False, too, for one that is not there."""
@@ -214,23 +222,28 @@ class Servers:
 
     async def disable(self, name: str) -> None:
         """Stop a server and keep it stopped. Raises what `Directory.why_not` says of one that cannot run."""
-        child = self._child(name)
-        await child.settled.wait()  # it may be on its way up
+        child = await self._settled(name)
         if child.on:
             if child.address is not None:  # else its actor crashed, and is not run again
                 with suppress(ActorStopped):
                     child.address.request(StopServer())
             child.turn(on=False)
-        await child.settled.wait()
+            await self._settled(name)
 
     async def enable(self, name: str) -> None:
         """Let a server run again. Raises what `Directory.why_not` says of one that cannot run."""
-        child = self._child(name)
-        while not child.on:
-            await child.settled.wait()  # it may be on its way down
-            if not child.on:
-                child.turn(on=True)
-        await child.settled.wait()
+        child = await self._settled(name)
+        if not child.on:
+            child.turn(on=True)
+            await self._settled(name)
+
+    async def _settled(self, name: str) -> Child:
+        """Return a child once it is neither on its way up nor down; of one that leaves meanwhile its successor."""
+        while True:
+            child = self._child(name)
+            await child.settled.wait()
+            if child.settled.is_set() and self._children.get(name) is child:
+                return child
 
     def _child(self, name: str) -> Child:
         child = self._children.get(name)

@@ -35,8 +35,10 @@ async def supervise(
                 crashed = True
         if wanting:
             conditions.begin(name, wanting)
-            await trio.sleep(pauses.next())
-            conditions.end(name)
+            try:
+                await trio.sleep(pauses.next())
+            finally:  # it may be told to leave meanwhile
+                conditions.end(name)
             continue
         if not crashed:
             return True
