@@ -129,6 +129,11 @@ class Writer(logging.Handler):
             self._told += 1  # there is nobody to tell
 
 
+def set_level(level: str) -> None:
+    """Log records of this severity and above from now on."""
+    logging.getLogger().setLevel(level.upper())
+
+
 def count_lost_records() -> int:
     return sum(handler.lost for handler in logging.getLogger().handlers if isinstance(handler, Writer))
 
@@ -140,7 +145,7 @@ def logging_to_stderr(level: str, fd: int = STDERR) -> Iterator[Writer]:
     before = root.level
     writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1))
     root.addHandler(writer)
-    root.setLevel(level.upper())
+    set_level(level)
     for noisy in _NOISY:
         logging.getLogger(noisy).setLevel(logging.WARNING)
     try:

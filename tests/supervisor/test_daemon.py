@@ -9,7 +9,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from actors.router import BeginShutdown, Message, Router
 from supervisor import daemon as wiring
 from supervisor import process as module
 from supervisor.config import Configuration, load
+from supervisor.config.entries.edits import Change
 from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.front.wiring import Front
@@ -75,11 +76,20 @@ def remembered(server: DeployedServer) -> MemoryTransport:
 
 @asynccontextmanager
 async def running(
-    config: Configuration, data: DataDir, patience_s: float = 120, **more: Any
+    config: Configuration,
+    data: DataDir,
+    patience_s: float = 120,
+    read: Callable[[str, Change], Configuration] | None = None,
+    **more: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """Run a daemon in this loop; everything of it has ended at the end of the block. It reads the same file again."""
+    """Run a daemon in this loop; everything of it has ended at the end of the block. It reads the same file again.
+
+    `read`: see `Daemon`.
+    """
     daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), **more)
-    daemon.read = lambda path, change: load(Path(path or config.path), {"PATH": os.environ["PATH"]}, change=change)
+    daemon.read = read or (
+        lambda path, change: load(Path(path or config.path), {"PATH": os.environ["PATH"]}, change=change)
+    )
     with trio.fail_after(patience_s):
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)

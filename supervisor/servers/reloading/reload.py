@@ -16,7 +16,7 @@ from typing import Any
 import trio
 from msgspec.structs import replace
 
-from actors.errors import ConfigError
+from actors.errors import ConfigError, ShuttingDown
 from actors.kit import Feed, Latest, Reply
 from actors.kit.paths import absolute
 from actors.life.states import ALIVE
@@ -26,6 +26,7 @@ from actors.registry.happening import Happening
 from supervisor.config import Configuration, Settings
 from supervisor.config.entries.edits import Change, add_entry
 from supervisor.config.syntax.values import SeveralErrors
+from supervisor.host.logs import set_level
 from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
 from supervisor.host.watching import FileWatch
@@ -80,6 +81,7 @@ class Reload:
         self._systemd = systemd
         self._wanted = trio.Event()
         self._waiting: list[Reply[Reloaded]] = []
+        self._over = False
         self._path = absolute(str(deployment.value.path))
         self.source = Latest(ConfigurationFile(path=self._path, loaded_at=clock()))
 
@@ -96,7 +98,12 @@ class Reload:
         self._wanted.set()
 
     async def reload(self) -> Reloaded:
-        """Read the file again and apply it. Raises `ConfigError` if it is refused; then nothing has changed."""
+        """Read the file again and apply it. Raises `ConfigError` if it is refused; then nothing has changed.
+
+        Raises `ShuttingDown` if the daemon ends before that.
+        """
+        if self._over:
+            raise _ending()
         reply: Reply[Reloaded] = Reply()
         self._waiting.append(reply)
         self.begin()
@@ -113,40 +120,54 @@ class Reload:
         return Reloaded(outcome=outcome, message=sentence_of(changes), changes=changes)
 
     async def run(self, closing: trio.Event) -> None:
-        """Read the file whenever that is wanted, until the daemon ends."""
+        """Read the file whenever that is wanted, until the daemon ends: a reading under way is given up then."""
         watch = FileWatch(lambda: self._deployment.value.files, self._on_changed, self._settings.reload_poll_s)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch.run)
-            while not closing.is_set():
-                await self._wanted.wait()
-                self._wanted, waiting, self._waiting = trio.Event(), self._waiting, []
-                self._systemd.begin_reload()
-                try:
-                    reloaded = await self._reload(nursery)
-                except ConfigError as error:
-                    self._refuse(error)
-                    for reply in waiting:
-                        reply.fail(error)
-                else:
-                    for reply in waiting:
-                        reply.answer(reloaded)
-                self._systemd.ready(self.source.value.state)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(watch.run)
+                nursery.start_soon(self._read_for_ever, nursery)
+                await closing.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._over = True
+            for reply in self._waiting:
+                reply.fail(_ending())
+
+    async def _read_for_ever(self, nursery: trio.Nursery) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted, waiting, self._waiting = trio.Event(), self._waiting, []
+            self._systemd.begin_reload()
+            try:
+                reloaded = await self._reload(nursery)
+            except ConfigError as error:
+                self._refuse(error)
+                for reply in waiting:
+                    reply.fail(error)
+            else:
+                for reply in waiting:
+                    reply.answer(reloaded)
+            finally:  # too late for those who know already
+                for reply in waiting:
+                    reply.fail(_ending())
+            self._systemd.ready(self.source.value.state)
 
     async def _reload(self, nursery: trio.Nursery) -> Reloaded:
         old = self._deployment.value
         new, changes = await beside(lambda: self._compare(old))
-        source = ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart)
-        if not changes.applicable and changes.restart == self.source.value.restart:
+        before = self.source.value
+        idle = not changes.applicable and changes.restart == before.restart
+        if idle:
             self._deployment.set(new)  # other lines, other remarks
-            self.source.set(source)
-            return Reloaded(outcome="unchanged", message=sentence_of(changes), changes=changes)
-        await self._prepare(new)
-        nursery.start_soon(self._servers.discover, await self._apply(old, new, changes))
-        self.source.set(source)
+        else:
+            await self._prepare(new)
+            nursery.start_soon(self._servers.discover, await self._apply(old, new, changes))
+        self.source.set(ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart))
         message = sentence_of(changes)
-        log.info("configuration read again: %s", message)
-        self._emit("configuration_loaded", {name: names for name, names in _kinds_of(changes).items() if names})
-        return Reloaded(outcome="applied", message=message, changes=changes)
+        if not idle or before.refused:
+            log.info("configuration read again: %s", message)
+            self._emit("configuration_loaded", {name: names for name, names in _kinds_of(changes).items() if names})
+        return Reloaded(outcome="unchanged" if idle else "applied", message=message, changes=changes)
 
     def _compare(
         self, old: Deployment, path: str = "", change: Change = lambda text: text
@@ -184,6 +205,8 @@ class Reload:
         """Do what a difference says; return the servers that are to be discovered."""
         off = await self._switched_off()
         self._deployment.set(new)
+        if "log_level" in changes.settings:
+            set_level(new.settings.log_level)
         await self._registry.address.tell(NamesChanged(names=new.names))
         for name in changes.changed:
             if old.tool_rules_of(name) != new.tool_rules_of(name):
@@ -219,6 +242,10 @@ class Reload:
     async def _switched_off(self) -> frozenset[str]:
         await self._store.keep()
         return await self._store.load_disabled()
+
+
+def _ending() -> ShuttingDown:
+    return ShuttingDown("the daemon is shutting down")
 
 
 def _fault(problem: ConfigError) -> tuple[str | None, str, str]:

@@ -1,0 +1,353 @@
+"""A whole daemon over memory transports whose file is edited while it runs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+import trio.testing
+
+from supervisor.client import open_socket
+from supervisor.config import Configuration, load
+from supervisor.config.entries.edits import Change
+from supervisor.daemon import Daemon
+from supervisor.front.edge.listening import open_sockets
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.failures import failure
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.supervisor.servers.test_operation import called, found, ordered, until_found
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+A, B = {"command": "x"}, {"command": "y"}
+BY_HAND = {"reload_on_change": False}
+"""What is edited is read when that is asked for, and not while it is written."""
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDir]:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+class World:
+    """A daemon, its client, its file, and what stands in for its servers."""
+
+    def __init__(self, directory: Path) -> None:
+        self.fakes = {name: FakeServer(tools=[tool("echo"), tool("sleep")]) for name in "abc"}
+        self.fakes["d"] = FakeServer(exits_at="initialize")
+        self.client = httpx2.AsyncClient()
+        self.path = directory / "mcp.json"
+        self.reads = 0
+        self.gate: trio.Event | None = None
+
+    def connect(self, server: DeployedServer) -> MemoryTransport:
+        return MemoryTransport(self.fakes[server.name].serve)
+
+    def read(self, path: str, change: Change) -> Configuration:
+        self.reads += 1
+        if self.gate is not None:
+            trio.from_thread.run(self.gate.wait)
+        return load(Path(path or self.path), {"PATH": os.environ["PATH"]}, change=change)
+
+    def write(self, servers: dict[str, Any], **settings: Any) -> None:
+        configuration(self.path.parent, servers, **{**BY_HAND, **settings})
+
+    async def reload(self, code: int = 200) -> Any:
+        answer = await self.client.post("/api/reload")
+        assert answer.status_code == code, answer.text
+        return answer.json()
+
+    async def edit(self, servers: dict[str, Any], **settings: Any) -> str:
+        """Change the file, have it read, and return what is said of that."""
+        self.write(servers, **settings)
+        return str((await self.reload())["message"])
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        params = {"name": name, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return (await self.client.post("/mcp", json=body, timeout=60)).json()
+
+    async def row(self, server: str) -> dict[str, Any]:
+        return dict((await self.client.get(f"/api/servers/{server}")).json())
+
+    async def status(self) -> dict[str, Any]:
+        return dict((await self.client.get("/api/status")).json())
+
+    async def source(self) -> dict[str, Any]:
+        return dict((await self.client.get("/api/configuration")).json())
+
+
+@asynccontextmanager
+async def world(directory: Path, data: DataDir, servers: dict[str, Any], **settings: Any) -> AsyncIterator[World]:
+    """Run a daemon until its servers were tried."""
+    shown = World(directory)
+    config = configuration(directory, servers, **{**BY_HAND, **settings})
+    async with running(config, data, read=shown.read, connect=shown.connect) as shown.client:
+        await until_ready(shown.client)
+        yield shown
+
+
+async def begun(shown: World, nursery: trio.Nursery, results: list[Any], server: str, seconds: float) -> None:
+    """Begin a call that takes its time, and return once its server has it."""
+    shown.fakes[server].called = trio.Event()
+
+    async def call() -> None:
+        results.append(await shown.call(f"{server}-sleep", s=seconds))
+
+    nursery.start_soon(call)
+    await shown.fakes[server].called.wait()
+
+
+async def test_what_has_not_changed_keeps_its_process_and_its_calls(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"a": A, "b": B}) as shown:
+        await shown.call("a-echo")
+        results = list[Any]()
+        async with trio.open_nursery() as nursery:
+            await begun(shown, nursery, results, "a", 0.3)
+            said = await shown.edit({"c": A, "b": {**B, "args": ["-v"]}, "a": {**A, "description": "It echoes."}})
+            assert said == "1 server added (c); 1 server replaced (b); 1 server changed (a)"
+        assert results[0]["result"]["structuredContent"] == {"s": 0.3}
+        assert shown.fakes["a"].starts == 1
+        assert (await shown.reload())["outcome"] == "unchanged"
+
+
+async def test_of_a_changed_one_the_call_in_flight_ends_and_the_next_one_waits_for_the_new_process(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with world(tmp_path, data, {"a": A}) as shown:
+        results = list[Any]()
+        async with trio.open_nursery() as nursery:
+            await begun(shown, nursery, results, "a", 0.3)
+            assert await shown.edit({"a": B}) == "1 server replaced (a)"
+            assert shown.fakes["a"].starts == 1
+            results.append(await shown.call("a-echo", n=1))
+        assert [each["result"]["structuredContent"] for each in results] == [{"s": 0.3}, {"n": 1}]
+        assert (shown.fakes["a"].starts, shown.fakes["a"].exits) == (2, 1)
+        assert (await shown.row("a"))["state"] == "ready"
+
+
+async def test_the_tools_of_a_removed_one_are_gone_and_those_of_an_added_one_are_found(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with world(tmp_path, data, {"a": A, "b": B}) as shown:
+        await until_found(shown.client, "a:echo", ["a:echo"])
+        assert await shown.edit({"b": B, "c": A}) == "1 server added (c); 1 server removed (a)"
+        await until_found(shown.client, "c:*", ["c:echo", "c:sleep"])
+        assert not [path for path in await found(shown.client, "echo") if path.startswith("a:")]
+        assert {row["server"] for row in (await shown.status())["servers"]} == {"b", "c"}
+        assert (await until_ready(shown.client))["servers"] == 2
+        assert (await shown.client.get("/api/servers/a")).status_code == 404
+        assert (await shown.client.get("/mcp/servers/a")).status_code == 404
+        assert failure(await shown.call("a-echo"))["data"]["outcome"] == "not_sent"
+        assert shown.fakes["a"].starts == shown.fakes["a"].exits == 1
+        assert await shown.edit({"a": A, "b": B}) == "1 server added (a); 1 server removed (c)"
+        await until_found(shown.client, "a:*", ["a:echo", "a:sleep"])
+        assert "result" in await shown.call("a-echo")
+
+
+async def test_one_that_is_switched_off_and_on_in_the_file_follows(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"a": A, "b": B}) as shown:
+        await until_found(shown.client, "a:echo", ["a:echo"])
+        await shown.edit({"a": {**A, "disabled": True}, "b": B})
+        row = await shown.row("a")
+        assert (row["state"], row["disabled"]) == ("stopped", True)
+        assert "switched off" in failure(await shown.call("a-echo"))["message"]
+        await until_found(shown.client, "a:*", [])
+        await shown.edit({"a": A, "b": B})
+        await until_found(shown.client, "a:*", ["a:echo", "a:sleep"])
+        assert not (await shown.row("a"))["disabled"]
+        assert "result" in await shown.call("a-echo")
+
+
+async def test_one_that_its_operator_has_switched_off_stays_off(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"a": A}) as shown:
+        await ordered(shown.client, "a", "disable")
+        starts = shown.fakes["a"].starts
+        assert await shown.edit({"a": B}) == "1 server replaced (a)"
+        assert (await shown.row("a"))["disabled"]
+        assert "mcpvisor enable a" in failure(await shown.call("a-echo"))["message"]
+        assert shown.fakes["a"].starts == starts == shown.fakes["a"].exits
+        await ordered(shown.client, "a", "enable")
+        assert "result" in await shown.call("a-echo")
+        await ordered(shown.client, "a", "disable")
+        await shown.edit({})
+        await shown.edit({"a": A})  # one that was taken out is forgotten, and so is what was ordered of it
+        assert not (await shown.row("a"))["disabled"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"mcpServers": {"a": {"command": "x"},', ":1"),
+        ('{"mcpServers": {"a": {"command": "z"}, "b": {"comand": "x"}}}', 'did you mean "command"?'),
+        ('{"mcpServers": {"a": {"command": "z"}}, "supervisor": {"drain_s": "soon"}}', "drain_s"),
+        ("", ""),
+    ],
+    ids=["half written", "entry", "setting", "empty"],
+)
+async def test_a_bad_file_changes_nothing_and_says_so_everywhere(
+    tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture, text: str, said: str
+) -> None:
+    async with world(tmp_path, data, {"a": A}) as shown:
+        await shown.call("a-echo")
+        shown.path.write_text(text)
+        for _ in range(2):
+            refused = await shown.reload(422)
+            assert said in refused["error"]["message"]
+            assert str(shown.path) in refused["error"]["message"]
+        source = await shown.source()
+        assert source["refused"]
+        assert said in source["refused"][0]
+        assert source == (await shown.status())["configuration"]
+        assert len([r for r in caplog.records if "everything runs as before" in r.getMessage()]) == 1
+        assert "result" in await shown.call("a-echo")
+        assert shown.fakes["a"].starts == 1
+        assert await shown.edit({"a": A}) == "nothing has changed"
+        source = await shown.source()
+        assert (source["refused"], source["path"]) == ([], str(shown.path))
+
+
+async def test_an_entry_that_was_wrong_at_the_start_stays_left_out_and_holds_up_nothing(
+    tmp_path: Path, data: DataDir
+) -> None:
+    wrong = {"comand": "x"}
+    async with world(tmp_path, data, {"a": A, "w": wrong}) as shown:
+        assert await shown.edit({"a": A, "b": B, "w": wrong}) == "1 server added (b)"
+        assert 'did you mean "command"?' in (await shown.row("w"))["last_error"]
+        shown.fakes["w"] = FakeServer()
+        assert await shown.edit({"a": A, "b": B, "w": A}) == "1 server changed (w)"
+        await until_found(shown.client, "w:*", ["w:echo"])
+        assert (await shown.row("w"))["last_error"] is None
+
+
+async def test_a_plan_says_what_a_reload_would_do_and_does_nothing(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"a": A}) as shown:
+        shown.write({"b": B})
+        plan = (await shown.client.post("/api/reload", params={"plan": "true"})).json()
+        assert (plan["outcome"], plan["changes"]["added"], plan["changes"]["removed"]) == ("planned", ["b"], ["a"])
+        other = tmp_path / "other.json"
+        other.write_text(json.dumps({"mcpServers": {"a": A, "c": B}, "supervisor": {"drain_s": 0.2, **BY_HAND}}))
+        params = {"plan": "true", "path": str(other)}
+        plan = (await shown.client.post("/api/reload", params=params)).json()
+        assert (plan["changes"]["added"], plan["changes"]["restart"]) == (["c"], ["shutdown_s"])
+        other.write_text("{")
+        assert (await shown.client.post("/api/reload", params=params)).status_code == 422
+        params["path"] = str(tmp_path / "none.json")
+        missing = await shown.client.post("/api/reload", params=params)
+        assert (missing.status_code, "none.json" in missing.text) == (422, True)
+        assert {row["server"] for row in (await shown.status())["servers"]} == {"a"}
+        assert (await shown.source())["refused"] == []
+
+
+async def test_settings_take_effect_at_once_or_are_said_to_wait_for_a_restart(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = logging.getLogger()
+    before = root.level
+    async with world(tmp_path, data, {"a": A}, log_level="warning") as shown:
+        try:
+            said = await shown.edit({"a": A}, log_level="debug", max_sessions=7, call_timeout_s=5)
+            assert root.level == logging.DEBUG
+        finally:
+            root.setLevel(before)
+        assert said == (
+            "settings changed: call_timeout_s, log_level. These take effect when the daemon is started again: "
+            "max_sessions"
+        )
+        assert (await shown.source())["restart"] == ["max_sessions"]
+        assert await shown.edit({"a": A}, log_level="debug", max_sessions=7, call_timeout_s=5) == (
+            "nothing has changed. These take effect when the daemon is started again: max_sessions"
+        )
+        await shown.edit({"a": A}, log_level="debug", call_timeout_s=5)
+        assert (await shown.source())["restart"] == []
+
+
+async def test_who_ask_at_once_share_a_reading_that_began_after_they_asked(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"a": A}) as shown:
+        shown.gate = trio.Event()
+        shown.write({"a": A, "b": B})
+        answers = list[Any]()
+
+        async def ask() -> None:
+            answers.append(await shown.reload())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            while not shown.reads:  # noqa: ASYNC110 - it is read in a thread
+                await trio.sleep(0.01)
+            shown.write({"a": A, "c": B})
+            for _ in range(3):
+                nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked(0.1)
+            shown.gate.set()
+        assert shown.reads == 2
+        assert {row["server"] for row in (await shown.status())["servers"]} == {"a", "c"}
+        assert [answer["outcome"] for answer in answers[1:]] == [answers[1]["outcome"]] * 3
+
+
+async def test_a_reload_during_the_end_is_refused_at_once_and_changes_nothing(tmp_path: Path, data: DataDir) -> None:
+    shown, answers = World(tmp_path), list[httpx2.Response]()
+    config = configuration(tmp_path, {"a": A}, **{**BY_HAND, "drain_s": 2})
+    daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), connect=shown.connect)
+    daemon.read = shown.read
+
+    async def ask() -> None:
+        answers.append(await shown.client.post("/api/reload"))
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            (url,) = await nursery.start(daemon.run)
+            async with httpx2.AsyncClient(base_url=url, timeout=30) as shown.client, trio.open_nursery() as asking:
+                await until_ready(shown.client)
+                shown.gate = trio.Event()
+                shown.write({"a": B, "b": B})
+                asking.start_soon(ask)
+                while not shown.reads:  # noqa: ASYNC110 - it is read in a thread
+                    await trio.sleep(0.01)
+                asking.start_soon(ask)
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                daemon.closing.set()
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert {answer.json()["error"]["message"] for answer in answers} == {"the daemon is shutting down"}
+    assert (shown.fakes["a"].starts, shown.fakes["a"].exits, shown.fakes["b"].starts) == (1, 1, 0)
+
+
+async def test_what_happens_to_the_file_is_told_in_the_feed_once(tmp_path: Path, data: DataDir) -> None:
+    async with (
+        world(tmp_path, data, {"a": A}) as shown,
+        open_socket(str(shown.client.base_url), "/api/events") as socket,
+    ):
+        await shown.edit({"a": A, "b": B})
+        shown.path.write_text("{")
+        await shown.reload(422)
+        await shown.reload(422)
+        await shown.edit({"a": A, "b": B})
+        told = list[dict[str, Any]]()
+        while len(told) < 3:
+            event = await socket.receive()
+            if event["type"].startswith("configuration"):
+                told.append(event)
+        assert [(event["type"], event.get("data", {}).get("added")) for event in told] == [
+            ("configuration_loaded", ["b"]),
+            ("configuration_refused", None),
+            ("configuration_loaded", None),
+        ]
+        assert str(shown.path) in told[1]["data"]["problems"][0]
+
+
+async def test_a_file_that_is_saved_is_read_without_being_asked_for(tmp_path: Path, data: DataDir) -> None:
+    settings = {"reload_on_change": True, "reload_poll_s": 0.05}
+    async with world(tmp_path, data, {"a": A}, **settings) as shown:
+        shown.write({"a": A, "b": B}, **settings)
+        await until_found(shown.client, "b:*", ["b:echo", "b:sleep"])
+        assert "result" in await called(shown.client, "b-echo")
