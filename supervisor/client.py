@@ -24,6 +24,7 @@ from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, MET
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.head import METHOD, NAME, VERSION
+from supervisor.servers.reloading.refusal import HEADER, fault_of
 
 T = TypeVar("T")
 
@@ -85,9 +86,10 @@ class _Error(msgspec.Struct):
 
 
 class DaemonClient:
-    """Asks one daemon. Use `connect`."""
+    """Asks one daemon. Use `connect`. `refused`: the fault for which it refuses its configuration, as it said last."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self.refused = ""
         self._http = http
         self._url = url
 
@@ -170,6 +172,7 @@ class DaemonClient:
                 response = await self._http.request(method, self._url + path, **more)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
                 raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
+            self.refused = fault_of(response.headers.get(HEADER, ""))
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
 

@@ -107,6 +107,8 @@ PURE = (
     "supervisor.service.fitting.*",
     "supervisor.service.fitting.relay",
     "supervisor.servers.orders",
+    "supervisor.servers.reloading.difference",
+    "supervisor.servers.reloading.refusal",
     "supervisor.oauth.issuers.grant",
     "supervisor.oauth.issuers.metadata",
     "supervisor.oauth.port",

@@ -85,12 +85,20 @@ def ask(
     url: str,
     question: Callable[[DaemonClient], Awaitable[T]],
     explain: Callable[[RequestRefused], str] = lambda error: error.message,
+    *,
+    warns: bool = True,
 ) -> T:
-    """Return what a daemon answers. Raises `NoDaemon`, and `CommandFailed` if it refuses."""
+    """Return what a daemon answers. Raises `NoDaemon`, and `CommandFailed` if it refuses.
+
+    Says on stderr that the daemon refuses its configuration, if it does and `warns`.
+    """
 
     async def ask_daemon() -> T:
         async with connect(url) as daemon:
-            return await question(daemon)
+            answer = await question(daemon)
+            if daemon.refused and warns:
+                say(plain(f"note: the daemon's configuration is refused, all runs as before: {daemon.refused}").plain)
+            return answer
 
     try:
         return run(ask_daemon)
@@ -98,9 +106,11 @@ def ask(
         raise CommandFailed(explain(error)) from None
 
 
-def page(url: str, path: str, parameters: Mapping[str, Any] | None = None, *, needs: str) -> dict[str, Any]:
-    """Return one of the daemon's pages, which has the member `needs`. Raises as `ask` does."""
-    return ask(url, lambda daemon: daemon.page(path, parameters, needs=needs))
+def page(
+    url: str, path: str, parameters: Mapping[str, Any] | None = None, *, needs: str, warns: bool = True
+) -> dict[str, Any]:
+    """Return one of the daemon's pages, which has the member `needs`. Raises, and `warns`, as `ask` does."""
+    return ask(url, lambda daemon: daemon.page(path, parameters, needs=needs), warns=warns)
 
 
 def say(text: str) -> None:

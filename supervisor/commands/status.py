@@ -48,7 +48,7 @@ Row = dict[str, Any]
 @daemon_options
 def status(*, as_json: bool, url: str) -> None:
     """Show all servers of the running daemon, and the tokens saved."""
-    overview = page(url, PATH, needs="servers")
+    overview = page(url, PATH, needs="servers", warns=as_json)
     if as_json:
         print_json(overview)
         return
@@ -57,6 +57,8 @@ def status(*, as_json: bool, url: str) -> None:
     out.print(f"\nmcpvisor {overview['version']} at {url}, up {duration(overview['uptime_s'])}", markup=False)
     out.print(savings_line(overview["totals"], overview["tokens"]), markup=False)
     for line in list_degraded(overview.get("degraded", ()), time.time()):
+        out.print(line)
+    for line in list_configuration(overview.get("configuration") or {}, time.time()):
         out.print(line)
     told = {row.get("last_error") for row in overview["servers"]}
     for problem in overview["configuration_problems"]:
@@ -70,6 +72,14 @@ def status(*, as_json: bool, url: str) -> None:
 
 def list_degraded(rows: Sequence[Row], now: float) -> list[Text]:
     return [plain(f"degraded for {duration(now - row['since'])}: {row['what']}: {row['why']}") for row in rows]
+
+
+def list_configuration(source: Row, now: float) -> Iterator[Text]:
+    """Yield what is to be known of the daemon's file; nothing if all of it is in force."""
+    for fault in source.get("refused") or ():
+        yield plain(f"configuration refused {duration(now - source['refused_at'])} ago, all runs as before: {fault}")
+    if waiting := source.get("restart"):
+        yield plain(f"these settings take effect when the daemon is started again: {', '.join(waiting)}")
 
 
 def state_of(row: Row) -> str:

@@ -17,15 +17,7 @@ from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
-from actors.messages import (
-    Departure,
-    ReadServer,
-    RestartServer,
-    ServerChanged,
-    ServerRemoved,
-    StopServer,
-    WakeServer,
-)
+from actors.messages import Departure, ReadServer, RestartServer, ServerChanged, ServerRemoved, StopServer, WakeServer
 from actors.principal import LOCAL
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era

@@ -4,6 +4,7 @@
 - Taken from this machine only, as every order is.
 - Whoever adds a server has the daemon run a program. So that is taken only from who can read the daemon's own files:
   with the key in `page.key` of its data directory, in hexadecimal digits, as a bearer token (RFC 6750 2.1).
+- While a file is refused, every answer below `/api/` says so by a header.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, query
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.servers.reloading.port import Reloaded
+from supervisor.servers.reloading.refusal import HEADER, value_of
 
 WAIT_S: Final = 30.0
 """Reading a file takes milliseconds; one that hangs is on a volume that does."""
@@ -57,6 +59,7 @@ _CHANGE: Final = msgspec.json.Decoder(EntryChange)
 
 def add_configuration_routes(view: View, app: QuartTrio) -> None:
     pages = ConfigurationPages(view)
+    app.after_request(pages.tell_refused)
     app.add_url_rule("/api/configuration", "configuration", pages.source)
     app.add_url_rule("/api/reload", "reload", pages.reload, methods=["POST"])
     app.add_url_rule("/api/servers", "add_server", pages.add, methods=["POST"])
@@ -69,6 +72,12 @@ class ConfigurationPages:
 
     def __init__(self, view: View) -> None:
         self._view = view
+
+    async def tell_refused(self, response: Response) -> Response:
+        refused = self._view.configurator.source.value.refused
+        if refused and request.path.startswith("/api/"):
+            response.headers[HEADER] = value_of(refused[0])
+        return response
 
     async def source(self) -> Response:
         source = msgspec.to_builtins(self._view.configurator.source.value)
