@@ -83,6 +83,7 @@ class LegacySession:
         self._open = 0
         self._served = False
         self._refused = False
+        self._left = False
         self._not_before = 0.0
 
     @property
@@ -156,7 +157,7 @@ class LegacySession:
             self._served = True
         if given is not None:
             reply.answer(given)
-        elif isinstance(error, _NOT_UP):
+        elif isinstance(error, _NOT_UP) and not self._left:  # else it is what the successor says
             if actor is self._actor:
                 self._close(actor, error)
             left_s = max(0.0, message.deadline_s - (trio.current_time() - arrived))
@@ -189,6 +190,7 @@ class LegacySession:
         self._order(SleepServer(server=self._server.name, principal=LOCAL))
 
     def end(self, departure: Departure | None = None) -> None:
+        self._left = self._left or departure is not None
         self._order(StopServer(departure))
         self._actor = None
 

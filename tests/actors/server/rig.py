@@ -21,6 +21,7 @@ from actors.life.states import State
 from actors.messages import (
     Caller,
     CallServer,
+    Departure,
     EraLearned,
     ReadServer,
     Refreshed,
@@ -87,7 +88,7 @@ class Rig:
 
     def submit(
         self,
-        tool: str,
+        tool: str = "echo",
         deadline_s: float = 60.0,
         exchange: Caller | None = None,
         interest: Interest = NOTHING,
@@ -133,6 +134,13 @@ class Rig:
     async def stop(self) -> None:
         await self.actor.address.ask(StopServer())
 
+    def leave(
+        self, successor: Rig | None = None, reason: str = "it was replaced", drain_s: float = 30.0
+    ) -> Reply[None]:
+        """Have the server leave, and return where it says that nothing of it is left."""
+        address = successor.actor.address if successor is not None else None
+        return self.actor.address.request(StopServer(Departure(reason=reason, drain_s=drain_s, successor=address)))
+
     async def status(self, *, stderr: bool = False) -> ServerStatus:
         return await self.actor.address.ask(ReadServer(stderr=stderr))
 
@@ -177,10 +185,11 @@ async def running_server(
     hide: Callable[[str], str] = str,
     now_s: float = 0.0,
     subscribers: Subscribers | None = None,
+    predecessor: trio.Event | None = None,
 ) -> AsyncIterator[Rig]:
     """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
 
-    `now_s` is the unix time, which stands still.
+    `now_s` is the unix time, which stands still. `predecessor`: see `Profile`.
     """
     fake = fake or FakeServer()
     restarts = RestartLog(policy or RestartPolicy(), lambda: 1.0)
@@ -196,6 +205,7 @@ async def running_server(
             known=known,
             era=era,
             hide=hide,
+            predecessor=predecessor,
         ),
         Shared(
             starts=starts or Starts(),

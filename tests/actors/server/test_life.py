@@ -11,7 +11,15 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
-from actors.errors import ActorStopped, ServerExited, ServerGaveUp, ServerStarting, ShuttingDown, SpawnFailed
+from actors.errors import (
+    ActorStopped,
+    ServerExited,
+    ServerGaveUp,
+    ServerStarting,
+    ShuttingDown,
+    SpawnFailed,
+    UnknownServer,
+)
 from actors.kit import Starts
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartPolicy
@@ -66,7 +74,7 @@ class Unstartable:
 async def outcome(rig: Rig, action: Callable[[], Any]) -> Exception | None:
     try:
         await action()
-    except (ServerGaveUp, ServerStarting, ShuttingDown) as error:
+    except (ServerGaveUp, ServerStarting, ShuttingDown, UnknownServer) as error:
         return error
     return None
 
