@@ -15,6 +15,8 @@ from contextlib import suppress
 import trio
 
 MAX_STATUS_CHARS = 200
+MAX_DIGITS = 20
+"""Of a number of microseconds, which has 64 bits."""
 
 
 class Systemd:
@@ -25,7 +27,8 @@ class Systemd:
         self._address = f"\0{address[1:]}" if address.startswith("@") else address
         ours = environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         every_us = environ.get("WATCHDOG_USEC", "")
-        self._watched_s = int(every_us) / 1e6 if ours and every_us.isdecimal() else 0.0
+        known = ours and every_us.isdecimal() and len(every_us) <= MAX_DIGITS
+        self._watched_s = int(every_us) / 1e6 if known else 0.0
 
     def ready(self, status: str) -> None:
         """Say that the start, or a reload, is done. `status` is for people."""

@@ -99,7 +99,7 @@ class Events:
         self.close()
         try:
             self._observer = self._observe(wanted)
-        except (OSError, RuntimeError) as error:  # no such directory, no room for more watches, no thread
+        except (OSError, RuntimeError) as error:  # no thread, no descriptor
             log.debug("the system tells nothing of changed files, so they are only looked at: %s", error)
 
     def _observe(self, wanted: set[Path]) -> BaseObserver:
@@ -115,9 +115,12 @@ class Events:
                     stir()
 
         observer = Observer()
-        for directory in sorted({place.parent for place in wanted}):
-            observer.schedule(Handler(), str(directory))
         observer.start()
+        for directory in sorted({place.parent for place in wanted}):
+            try:
+                observer.schedule(Handler(), str(directory))
+            except OSError as error:  # no such directory, a link to one, no room for more watches
+                log.debug("the system tells nothing of files in %s, so they are only looked at: %s", directory, error)
         return observer
 
     def close(self) -> None:
