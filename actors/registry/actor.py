@@ -203,6 +203,8 @@ class Registry(Actor[Message]):
         self._unsearched -= (message.entries.keys() - message.tools_only) | message.removed
         self.catalogue.set(replace(following, indexed=not self._unsearched))
         self._publication.publish(message.versions)
+        for server in message.removed - self._entries.keys():
+            self._publication.forget(server)
         for server, change in changes.items():
             self._emit_change(server, change)
         self._unembedded.set()

@@ -36,6 +36,12 @@ class Publication:
                 elif not reply.settled:
                     self._waiting.setdefault(server, []).append((wanted, reply))
 
+    def forget(self, server: str) -> None:
+        """Count no more of a server that is gone, if that is published and nobody waits for it."""
+        if self._told.get(server) == self._published.get(server) and server not in self._waiting:
+            self._told.pop(server, None)
+            self._published.pop(server, None)
+
     def wait(self, server: str, reply: Reply[None]) -> None:
         """Answer when all that is told of a server so far is published."""
         wanted = self._told.get(server, 0)

@@ -77,7 +77,8 @@ class Subscribers:
 
     def uris(self, server: str) -> tuple[str, ...]:
         """Return the URIs that somebody is subscribed to, as the server knows them."""
-        return tuple(self._of[server].by_uri)
+        subscribed = self._of.get(server)
+        return () if subscribed is None else tuple(subscribed.by_uri)
 
     def add(self, server: str, uri: str, tell: Tell, client: Hashable = None) -> None:
         """Subscribe somebody of a client.
@@ -92,7 +93,10 @@ class Subscribers:
         subscribed.add(uri, tell, client)
 
     def remove(self, server: str, uri: str, tell: Tell) -> bool:
-        return self._of[server].remove(uri, tell)
+        last = self._of[server].remove(uri, tell)
+        if not self._of[server].by_uri:
+            del self._of[server]
+        return last
 
     def tell_update(self, server: str, uri: str) -> None:
         """Tell those who are subscribed to a resource, or else to what it is a part of, that it changed.

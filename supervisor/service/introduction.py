@@ -110,6 +110,7 @@ class Introduction:
 
     def _make(self, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> Told:
         deployment = self._deployment.value
+        self._purposes.keep(seen.entries)
         left = deployment.settings.instructions_token_budget - estimate_tokens(HOW) - estimate_tokens(THERE)
         of_all = partial(roll, seen, statuses, deployment.described, purpose_of=self._purposes.of)
         told = of_all(left) if left > 0 else ""

@@ -107,6 +107,7 @@ class Journal:
         What it wrote is kept as it came, so all of them stay hidden; after `MAX_MASKS` it is dropped, with the oldest.
         """
         if self._mask.hides(mask):
+            self._newest_mask = mask
             return
         self._masks += 1
         if self._masks > MAX_MASKS:

@@ -34,7 +34,7 @@ from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import Invalid, Message, ModernRequest, Notification, read
-from supervisor.service.doors.addresses import profile_of
+from supervisor.service.doors.addresses import PROFILE, profile_of
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors, Service
 
@@ -124,6 +124,7 @@ class McpHttp:
             raise refusal_for_error(error) from None
         fronts = self._fronts.get(door.name)
         if fronts is None or fronts.service is not door.service:
+            self._fronts = {known: kept for known, kept in self._fronts.items() if self._is_door(known)}
             drain, settings, alive = self._drain.behind(door.service), self._settings, self._keep_alive
             fronts = self._fronts[door.name] = _Fronts(
                 door.service,
@@ -131,6 +132,15 @@ class McpHttp:
                 ModernFront(drain, settings=settings, keep_alive=alive, limit=self._limit),
             )
         return fronts
+
+    def _is_door(self, name: str) -> bool:
+        """Say whether there still is a door of that name; that of a server that was removed is no more."""
+        path, _, profile = name.partition(f"?{PROFILE}=")
+        try:
+            self._doors.find(path, profile)
+        except UnknownDoor:
+            return False
+        return True
 
     def _legacy(self, drain: RequestDrain, door: str) -> LegacyFront:
         return LegacyFront(

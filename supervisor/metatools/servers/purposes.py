@@ -7,7 +7,7 @@ and in quotes, so that it can be told from what we say.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
 import msgspec
 
@@ -61,6 +61,10 @@ class Purposes:
             known = purpose(entry, described)
             self._known[entry.server] = (entry.offer, described, known)
         return known
+
+    def keep(self, servers: Container[str]) -> None:
+        """Forget all servers but these."""
+        self._known = {server: known for server, known in self._known.items() if server in servers}
 
 
 def _of_itself(entry: Entry) -> tuple[str, str]:

@@ -91,6 +91,7 @@ class _Doors:
             )
         door = self._servers.get(server)
         if door is None:
+            self._servers = {name: door for name, door in self._servers.items() if name in names.servers}
             name = f"{SERVERS}{server}{self._suffix}"
             door = self._servers[server] = Door(name, OneServer(server, self._parts))
         return door

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ async def watching(
 ) -> AsyncIterator[tuple[Rig, FakeServer, list[str]]]:
     """A server of an era, with somebody who is subscribed to these resources, and what that one is told."""
     names: list[str] = []
-    subscribers = Subscribers(at_once)
+    subscribers = more.pop("subscribers", None) or Subscribers(at_once)
     for uri in uris:
         subscribers.add("s", uri, lambda uri=uri: names.append(uri))  # type: ignore[misc]  # mypy knows no default here
     fake = FakeServer(probe="modern" if era == "modern" else "error", honours={"toolsListChanged": True})
@@ -156,3 +157,28 @@ async def test_a_call_whose_process_dies_before_the_acknowledgement_fails(autoju
         fake.exits_at = "subscriptions/listen"
         with pytest.raises(Exception, match="stopped while the call was in flight"):
             await rig.watch("a")
+
+
+@both
+async def test_the_process_of_a_successor_is_asked_for_what_clients_are_subscribed_to_and_they_are_told(
+    era: Era, autojump_clock: MockClock
+) -> None:
+    subscribers, gone = Subscribers(at_once), trio.Event()
+    async with watching(era, "a", "b", subscribers=subscribers) as (old, fake, _):
+        told: list[str] = []
+        for uri in ("a", "b"):
+            subscribers.add("s", uri, partial(told.append, uri))
+            await old.watch(uri)
+        assert sorted(fake.watched) == ["a", "b"]
+        fresh = FakeServer(probe=fake.probe, honours=fake.honours)
+        async with running_server(fresh, settings=AWAKE, era=era, subscribers=subscribers, predecessor=gone) as new:
+            told.clear()
+            await old.leave(new).wait()
+            gone.set()
+            await new.wake()
+            await wait_all_tasks_blocked()
+            assert sorted(fresh.watched) == ["a", "b"]
+            assert sorted(told) == ["a", "b"]
+            await fresh.update("a")
+            await wait_all_tasks_blocked()
+            assert sorted(told) == ["a", "a", "b"]

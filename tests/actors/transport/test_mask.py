@@ -99,3 +99,14 @@ def test_secrets_on_the_command_line_are_hidden() -> None:
 
 def test_a_pattern_is_taken_literally() -> None:
     assert Mask({"KEY": "(a+)+$", "AUTH": "http://[bad"})("aaaa (a+)+$") == "aaaa ***"
+
+
+def test_joined_masks_hide_what_either_hides_the_longer_one_first() -> None:
+    one, two = Mask({"TOKEN": "canary-value"}), Mask({"KEY": "canary-value-that-is-longer", "PASSWORD": "other-canary"})
+    both = one.join(two)
+    assert both("canary-value-that-is-longer, other-canary, canary-value") == "***, ***, ***"
+    assert both.longest == two.longest
+    assert (both.hides(one), both.hides(two), both.hides(both)) == (True, True, True)
+    assert (one.hides(two), two.hides(one), one.hides(Mask({}))) == (False, False, True)
+    assert one("other-canary") == "other-canary"
+    assert Mask({}).join(Mask({}))("text") == "text"

@@ -28,7 +28,7 @@ def notified(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Socket]
 
 def told(listener: socket.socket) -> list[dict[str, str]]:
     """The messages that have come, each as its assignments."""
-    messages = []
+    messages = list[dict[str, str]]()
     while True:
         try:
             lines = listener.recv(65536).decode().split("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -68,10 +67,10 @@ def clean() -> Iterator[None]:
     events = Events(lambda: None)
     events.watch({Path("/nothing")})
     events.close()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     yield
     assert len([thread for thread in threading.enumerate() if "watchdog" in type(thread).__module__]) <= 1
-    assert len(os.listdir("/proc/self/fd")) <= before
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def replaced(file: Path, text: str) -> None:
@@ -137,7 +136,7 @@ async def test_a_link_that_is_given_another_target_and_a_target_that_is_saved_ar
 
 @pytest.mark.usefixtures("clean")
 async def test_a_directory_of_a_mounted_volume_that_is_swapped_by_a_link_is_told_of(tmp_path: Path) -> None:
-    """As Kubernetes updates a mounted ConfigMap: the file is a link through a link to a directory, which is replaced."""
+    """As Kubernetes updates a ConfigMap: the file is a link through a link to a directory, which is replaced."""
     for name in ("..1", "..2", "..3"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mcp.json").write_text(name)

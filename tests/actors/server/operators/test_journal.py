@@ -9,7 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.server.operators.journal import MAX_LINES, MAX_LINES_AT_ONCE, MAX_NOTES, Journal, Level
+from actors.server.operators.journal import MAX_LINES, MAX_LINES_AT_ONCE, MAX_MASKS, MAX_NOTES, Journal, Level
 from actors.transport.mask import Mask
 
 SECRET = "s3cr3t-canary-value"
@@ -194,3 +194,44 @@ def test_a_line_without_an_end_is_shown_after_a_second_wherever_the_clock_was_se
     assert texts(journal) == []
     steady.now += 1.0
     assert texts(journal) == ["Enter your key:"]
+
+
+OTHER = "0ther-canary-value"
+
+
+def test_secrets_of_earlier_configurations_stay_hidden_in_what_was_written_and_in_what_comes() -> None:
+    journal = Journal(Clock(), mask=Mask({"KEY": SECRET}))
+    journal.overhear("stderr", f"old {SECRET}\nearly {OTHER}\n".encode())
+    journal.hide(Mask({"KEY": OTHER}))
+    journal.overhear("stderr", f"late {SECRET}\nnew {OTHER}\n".encode())
+    journal.note(f"{SECRET} and {OTHER}")
+    assert texts(journal) == ["old ***", "early ***", "late ***", "new ***", "*** and ***"]
+    assert texts(journal.fresh()) == []
+
+
+def test_after_many_configurations_old_output_is_dropped_with_the_oldest_secrets_and_the_masks_stay_few() -> None:
+    journal = Journal(Clock(), mask=Mask({"KEY": "first-canary-value"}))
+    for number in range(100):
+        journal.hide(Mask({"KEY": f"canary-number-{number:03}"}))
+        journal.overhear("stderr", f"it has canary-number-{number:03}, had canary-number-{number - 1:03}\n".encode())
+        assert not any("canary-number" in text.replace("canary-number--01", "") for text in texts(journal))
+        assert len(journal._mask._known) <= 10 * MAX_MASKS
+    assert 0 < len(texts(journal)) <= MAX_MASKS
+
+
+def test_one_configuration_that_comes_back_again_and_again_costs_nothing() -> None:
+    journal = Journal(Clock(), mask=Mask({"KEY": SECRET}))
+    journal.overhear("stderr", b"kept\n")
+    for number in range(100):
+        journal.hide(Mask({"KEY": (SECRET, OTHER)[number % 2]}))
+    assert texts(journal) == ["kept"]
+
+
+def test_what_is_hidden_last_stays_hidden_when_the_oldest_are_dropped() -> None:
+    journal = Journal(Clock(), mask=Mask({"KEY": SECRET}))
+    for number in range(MAX_MASKS - 1):
+        journal.hide(Mask({"KEY": f"canary-number-{number:03}"}))
+    journal.hide(Mask({"KEY": SECRET}))  # back again: the process that runs now has it
+    journal.hide(Mask({"KEY": OTHER}))
+    journal.overhear("stderr", f"{SECRET} {OTHER}\n".encode())
+    assert texts(journal)[-1] == "*** ***"

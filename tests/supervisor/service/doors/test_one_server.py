@@ -12,6 +12,7 @@ import pytest
 import trio
 from msgspec.structs import replace
 
+from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.snapshot import Entry
 from actors.errors import ServerGaveUp, ServerStarting, UnknownDoor
 from actors.life.policy import RestartPolicy
@@ -355,6 +356,21 @@ async def test_an_address_means_exactly_one_door() -> None:
             with pytest.raises(UnknownDoor) as caught:
                 doors.find(name)
             assert "whole" in caught.value.message or "/mcp/servers/NAME" in caught.value.message
+
+
+async def test_the_address_of_a_server_that_was_removed_is_none_and_nothing_of_it_is_kept() -> None:
+    async with served({"whole": WholeServer(), "other": WholeServer()}) as running:
+        doors, cell = DoorTable(running.gateway, "1.0"), running.gateway.parts.deployment
+        before = cell.value
+        doors.find("servers/whole")
+        cell.set(replace(before, names=ServerNames({"other": "other"})))
+        with pytest.raises(UnknownDoor):
+            doors.find("servers/whole")
+        kept = doors.find("servers/other")
+        assert list(doors._servers) == ["other"]
+        cell.set(before)
+        assert doors.find("servers/whole").name == "servers/whole"
+        assert doors.find("servers/other") is kept
 
 
 async def test_a_tool_that_must_not_be_called_as_it_is_reached_is_not_listed_either() -> None:
