@@ -33,6 +33,7 @@ class ChangeStream:
         self._opened_at: float | None = None
         self._unheard = False
         self._lost = set(self._subscribers.uris(self._server))
+        self._succeeds = context.server.predecessor is not None
 
     @property
     def wanted(self) -> bool:
@@ -40,6 +41,9 @@ class ChangeStream:
 
     def begin(self) -> None:
         self._losses, self._useful, self._opened_at, self._unheard = 0, True, None, False
+        if self._succeeds:  # calls that were in flight at the predecessor may have subscribed that one
+            self._succeeds = False
+            self._lost.update(self._subscribers.uris(self._server))
         self.open()
         if (link := self._processes.link) is not None and link.talk.era == "legacy":
             self._tell_lost()

@@ -172,13 +172,15 @@ async def test_the_process_of_a_successor_is_asked_for_what_clients_are_subscrib
         assert sorted(fake.watched) == ["a", "b"]
         fresh = FakeServer(probe=fake.probe, honours=fake.honours)
         async with running_server(fresh, settings=AWAKE, era=era, subscribers=subscribers, predecessor=gone) as new:
+            subscribers.add("s", "c", partial(told.append, "c"))
+            await old.watch("c")  # it was in flight
             told.clear()
             await old.leave(new).wait()
             gone.set()
             await new.wake()
             await wait_all_tasks_blocked()
-            assert sorted(fresh.watched) == ["a", "b"]
-            assert sorted(told) == ["a", "b"]
+            assert sorted(fresh.watched) == ["a", "b", "c"]
+            assert sorted(told) == ["a", "b", "c"]
             await fresh.update("a")
             await wait_all_tasks_blocked()
-            assert sorted(told) == ["a", "a", "b"]
+            assert sorted(told) == ["a", "a", "b", "c"]

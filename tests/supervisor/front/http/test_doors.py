@@ -160,3 +160,14 @@ async def test_all_doors_end_together() -> None:
     assert [answer.json["error"]["data"]["type"] for answer in answers] == ["shutdown"] * 3
     late = await front.post("/mcp/second", legacy("initialize", {"protocolVersion": "2025-11-25"}))
     assert late.json["error"]["data"]["type"] == "shutdown"
+
+
+async def test_what_served_a_door_that_is_gone_is_not_kept() -> None:
+    front = Front()
+    for path in ("/mcp", "/mcp/second", "/mcp/third"):
+        await front.post(path, legacy("name"))
+    front.doors.names = {"": 0, "third": 2}
+    assert (await front.post("/mcp/second", legacy("name"))).status == 404
+    front.app._fronts.pop("third")
+    await front.post("/mcp/third", legacy("name"))
+    assert sorted(front.app._fronts) == ["", "third"]
