@@ -31,7 +31,7 @@ JOIN_S = 2.0
 SHORT_CHARS = 1000
 """In UTF-8 at most PIPE_BUF bytes (POSIX): a pipe that takes any takes all of them."""
 STDERR = 2
-_NOISY = ("hypercorn", "quart", "httpx2", "httpcore2", "trio_websocket")
+_NOISY = ("hypercorn", "quart", "httpx2", "httpcore2", "trio_websocket", "watchdog")
 
 
 class Lines(logging.Formatter):

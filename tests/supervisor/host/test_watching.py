@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ import pytest
 import trio
 
 from supervisor.host import watching
+from supervisor.host.logs import logging_to_stderr
 from supervisor.host.watching import Events, FileWatch, places, stamp
 
 SOON_S = 20.0
@@ -247,3 +249,18 @@ def test_what_could_not_be_watched_leaves_no_thread(tmp_path: Path) -> None:
         events.watch({tmp_path / "mcp.json", tmp_path / f"none{number}" / "x"})
     events.close()
     events.close()
+
+
+@pytest.mark.usefixtures("clean")
+async def test_a_log_that_is_written_beside_the_file_does_not_feed_itself(tmp_path: Path) -> None:
+    """What tells of files logs each event, which would be the next event."""
+    file, log = tmp_path / "mcp.json", tmp_path / "log"
+    file.write_text("1")
+    with log.open("wb") as out, logging_to_stderr("debug", out.fileno()):
+        async with watched(file) as told:
+            logging.getLogger("servers").debug("begins")
+            file.write_text("22")
+            await told.more()
+            await trio.sleep(QUIET_S)
+    assert "begins" in log.read_text()
+    assert "inotify" not in log.read_text()
