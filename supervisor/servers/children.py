@@ -214,22 +214,22 @@ class Servers:
 
     async def disable(self, name: str) -> None:
         """Stop a server and keep it stopped. Raises what `Directory.why_not` says of one that cannot run."""
-        child = await self._settled(name)
+        child = await self._wait_settled(name)
         if child.on:
             if child.address is not None:  # else its actor crashed, and is not run again
                 with suppress(ActorStopped):
                     child.address.request(StopServer())
             child.turn(on=False)
-            await self._settled(name)
+            await self._wait_settled(name)
 
     async def enable(self, name: str) -> None:
         """Let a server run again. Raises what `Directory.why_not` says of one that cannot run."""
-        child = await self._settled(name)
+        child = await self._wait_settled(name)
         if not child.on:
             child.turn(on=True)
-            await self._settled(name)
+            await self._wait_settled(name)
 
-    async def _settled(self, name: str) -> Child:
+    async def _wait_settled(self, name: str) -> Child:
         """Return a child once it is neither on its way up nor down; of one that leaves meanwhile its successor."""
         while True:
             child = self._child(name)

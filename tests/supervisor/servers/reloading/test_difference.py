@@ -122,6 +122,8 @@ READ_IN: dict[str, set[str]] = {
     "max_query_chars": {"metatools/discovery"},
     "notify_catalogue_changes": {"service/gateway"},
     "show_debug": {"front/pages/api"},
+    "profile": {"service/doors/addresses"},
+    "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
     "reload_drain_s": {"servers/reloading/reload"},
 }

@@ -208,7 +208,7 @@ async def test_a_bad_file_changes_nothing_and_says_so_everywhere(
         source = await shown.source()
         assert source["refused"]
         assert said in source["refused"][0]
-        assert source == (await shown.status())["configuration"]
+        assert (await shown.status())["configuration"].items() <= source.items()
         assert len([r for r in caplog.records if "everything runs as before" in r.getMessage()]) == 1
         assert "result" in await shown.call("a-echo")
         assert shown.fakes["a"].starts == 1
