@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
@@ -79,7 +81,13 @@ async def test_nothing_grows_with_servers_that_come_and_go(rounds: int) -> None:
             await rig.until(lambda seen, name=name: name not in seen.entries)
         registry = rig.registry
         publication = registry._publication
-        kept = [registry._entries, registry._saved_at, registry._dirty, registry._unsearched, registry._uncounted]
+        kept: list[Sized] = [
+            registry._entries,
+            registry._saved_at,
+            registry._dirty,
+            registry._unsearched,
+            registry._uncounted,
+        ]
         kept += [publication._told, publication._published, publication._waiting, registry._indexer._published]
         kept += [registry._indexer._searched, registry._indexer._with_tools, registry.statuses.value]
         assert [len(each) for each in kept] == [0] * len(kept)
