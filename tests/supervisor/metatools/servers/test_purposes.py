@@ -214,3 +214,12 @@ def test_a_purpose_is_worked_out_anew_only_where_what_is_said_of_a_server_change
     said = [known.of(one, text) for one, text in ((first, ""), (first, ""), (other, ""), (other, "Ours."), (first, ""))]
     assert said == ["Finds books", "Finds books", "Finds films", "Ours", "Finds books"]
     assert len(worked_out) == 4
+
+
+def test_servers_that_are_gone_are_forgotten() -> None:
+    known, one = Purposes(), entry(instructions="Finds books.")
+    known.of(one)
+    known.keep([one.server])
+    assert list(known._known) == [one.server]
+    known.keep([])
+    assert known._known == {}
