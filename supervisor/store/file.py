@@ -1,6 +1,7 @@
 """The file of the store: made and opened with the right mode and schema, examined, moved aside when it is damaged.
 
 - A file of a newer version is left alone (`ConfigError`): it is not ours to change.
+- A file of an earlier version is copied before it is changed: that version can be gone back to.
 - Nobody else may have written it: what it says of servers is believed (`ConfigError`). Reading by others is taken back.
 """
 
@@ -95,7 +96,7 @@ def check_version(path: Path, version: int) -> None:
         raise ConfigError(
             f"the database was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})",
             path=str(path),
-            hint="run the newer version, or move the file away to start afresh",
+            hint="run the newer version, or put the copy of this one in its place (docs/upgrading.md)",
         )
 
 
@@ -127,11 +128,25 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
     if version == SCHEMA_VERSION:
         return  # without a write, so that it can be read while another process holds the lock
+    if version:
+        _copy(connection, path.with_name(f"{path.name}.schema-{version}"))
     connection.execute("BEGIN IMMEDIATE")
     for statement in _statements(version):
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
+
+
+def _copy(connection: sqlite3.Connection, copy: Path) -> None:
+    """Copy the database, in the place of an earlier copy. Raises `sqlite3.Error`, `OSError`; that one stays then."""
+    draft = copy.with_name(f"{copy.name}.new")
+    draft.unlink(missing_ok=True)
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        connection.execute("VACUUM INTO ?", (str(draft),))
+        draft.replace(copy)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _statements(version: int) -> list[str]:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer, encode_offer
 from actors.errors import ConfigError
@@ -522,67 +521,6 @@ async def test_vectors_of_another_shape_than_ours_are_not_read(path: Path) -> No
     async with open_store(path) as store:
         assert await store.load_vectors([b"a"]) == {}
         assert store.state == "ok"
-
-
-SCHEMA_5 = (
-    "DROP TABLE tool_usage",
-    "CREATE TABLE tool_usage (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
-    " calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL,"
-    " PRIMARY KEY (principal, server, tool)) WITHOUT ROWID",
-    f"INSERT INTO tool_usage VALUES ('{LOCAL}', 'files', 'read', 1, 0, 10.0)",
-    "PRAGMA user_version = 5",
-)
-SCHEMA_2 = (
-    "DROP TABLE vectors",
-    "DROP TABLE eras",
-    "DROP TABLE tool_usage",
-    "CREATE TABLE eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL, payload BLOB NOT NULL,"
-    " updated_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL,"
-    " failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID",
-    f"INSERT INTO eras VALUES ('d1', 'modern', X'7B7D', {NOW})",
-    "INSERT INTO tool_usage VALUES ('files', 'read', 1, 0, 10.0)",
-    "PRAGMA user_version = 2",
-)
-"""What makes a database of that version of a fresh one."""
-
-
-async def test_what_was_counted_before_waits_were_stays_and_is_added_to(path: Path) -> None:
-    async with open_store(path):
-        pass
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in SCHEMA_5:
-            connection.execute(statement)
-        connection.commit()
-    async with open_store(path) as store:
-        (earlier,) = await store.load_usage()
-        assert (earlier.calls, earlier.total_ms, earlier.waited_ms) == (1, 10.0, 0.0)
-        store.add_usage([replace(earlier, waited_ms=5.0)])
-    async with open_store(path) as store:
-        (added,) = await store.load_usage()
-        assert (added.calls, added.total_ms, added.waited_ms) == (2, 20.0, 5.0)
-
-
-async def test_a_database_of_an_earlier_version_keeps_what_is_in_it_and_gets_what_it_lacks(path: Path) -> None:
-    async with open_store(path) as store:
-        store.save_server("files", "d1", b"snapshot")
-    with closing(sqlite3.connect(path)) as connection:
-        for statement in SCHEMA_2:
-            connection.execute(statement)
-        connection.commit()
-    async with open_store(path) as store:
-        assert await store.load_eras(NOW) == {"d1": "modern"}
-        earlier = ToolUsage(principal=LOCAL, server="files", tool="read", calls=1, failures=0, total_ms=10.0)
-        assert await store.load_usage() == [earlier]
-        store.save_era("d2", "legacy")
-        store.add_usage([earlier])
-    with closing(sqlite3.connect(path)) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert {name for name in tables if name.endswith("_before")} == set()
-    async with open_store(path) as store:
-        assert set(await store.load_servers()) == {"files"}
-        store.save_vectors({b"a": b"1"})
-        assert await store.load_vectors([b"a"]) == {b"a": b"1"}
 
 
 async def test_a_store_that_cannot_be_opened_has_no_vectors(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""A daemon on the data directory of every earlier version, and one on that of a later version."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.daemons import PATIENCE_S, log_of, running, spawn, write_config
+from tests.supervisor.store.earlier import SERVERS, VERSIONS, make_directory, schema_of
+
+pytestmark = pytest.mark.e2e
+
+READ_AGAIN = ["4"]
+"""Their digests of launches have a setting in them that later ones leave out where it is not set."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_daemon_goes_on_with_what_an_earlier_version_left(tmp_path: Path, version: str) -> None:
+    make_directory(tmp_path / "data", version)
+    with running(tmp_path, SERVERS) as daemon:
+        rows = await daemon.servers()
+        if version not in READ_AGAIN:
+            assert rows["notes"]["tools"] == 1  # before anything was started
+        assert (rows["off"]["state"] == "stopped") is (version != "1-first")
+        await daemon.ready()
+        page = (await daemon.get("/api/tools")).json()
+        calls = {row["path"]: row["calls"] for row in page["tools"]}
+        assert calls["notes:add_note"] == 3
+        logout = (await daemon.post({}, path="/api/servers/tickets/logout")).json()
+        known = (
+            "logged out; its authorization server cannot revoke" if schema_of(version) >= 5 else "there was no login"
+        )
+        assert known in logout["message"]
+        assert (await daemon.get("/api/status")).json()["store"]["state"] == "ok"
+        again = "started another way than when they were read, so they are read again: notes"
+        assert (again in daemon.log) is (version in READ_AGAIN)
+
+
+def test_the_directory_of_a_later_version_is_refused_and_not_touched(tmp_path: Path) -> None:
+    make_directory(tmp_path / "data", VERSIONS[-1])
+    database = tmp_path / "data" / "store.sqlite3"
+    with closing(sqlite3.connect(database)) as later:
+        later.execute("PRAGMA user_version = 99")
+    before = database.read_bytes()
+    write_config(tmp_path, SERVERS)
+    with spawn(tmp_path) as process:
+        assert process.wait(PATIENCE_S) == 78
+    said = log_of(tmp_path).read_text()
+    assert "the database was written by a newer version (schema 99, this one knows 6)" in said
+    assert "docs/upgrading.md" in said
+    assert database.read_bytes() == before

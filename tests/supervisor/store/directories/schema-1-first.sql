@@ -1,0 +1,14 @@
+PRAGMA user_version = 1;
+BEGIN TRANSACTION;
+CREATE TABLE ended_sessions (id TEXT PRIMARY KEY, expires_at REAL NOT NULL) WITHOUT ROWID;
+INSERT INTO "ended_sessions" VALUES('abababababababababababababababab',1795700000.0);
+CREATE TABLE eras (digest TEXT PRIMARY KEY, era TEXT NOT NULL, payload BLOB NOT NULL, updated_at REAL NOT NULL) WITHOUT ROWID;
+INSERT INTO "eras" VALUES('022bdd8ba70a6f41c4cd3ddf4d2fad2876b5cea315a1135057cee638a4e35db4','legacy',CAST('{}' AS BLOB),1795600000.0);
+INSERT INTO "eras" VALUES('2680aa11c8c122bc9d435fe2f1e6cf90697cb8a898f0093b6200fc790a277164','legacy',CAST('{}' AS BLOB),1795600000.0);
+CREATE TABLE servers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, payload BLOB NOT NULL, updated_at REAL NOT NULL) WITHOUT ROWID;
+INSERT INTO "servers" VALUES('notes','2680aa11c8c122bc9d435fe2f1e6cf90697cb8a898f0093b6200fc790a277164',CAST('{"tools":[{"name":"add_note","description":"Add a note.","input_schema":{"type":"object","properties":{"text":{"type":"string"}}},"parameters":[["text",""]],"definition":{"name": "add_note", "description": "Add a note.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}}],"server_info":{"name": "notes", "version": "1"},"capabilities":{"tools": {}},"version":"2025-06-18","token_counts":{"add_note":20},"tokens_exact":true}' AS BLOB),1795600000.0);
+INSERT INTO "servers" VALUES('off','022bdd8ba70a6f41c4cd3ddf4d2fad2876b5cea315a1135057cee638a4e35db4',CAST('{"tools":[{"name":"add_note","description":"Add a note.","input_schema":{"type":"object","properties":{"text":{"type":"string"}}},"parameters":[["text",""]],"definition":{"name": "add_note", "description": "Add a note.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}}],"server_info":{"name": "notes", "version": "1"},"capabilities":{"tools": {}},"version":"2025-06-18","token_counts":{"add_note":20},"tokens_exact":true}' AS BLOB),1795600000.0);
+CREATE TABLE tool_usage (server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL, PRIMARY KEY (server, tool)) WITHOUT ROWID;
+INSERT INTO "tool_usage" VALUES('notes','add_note',3,0,12.5);
+CREATE INDEX ended_sessions_expiry ON ended_sessions (expires_at);
+COMMIT;
