@@ -28,6 +28,7 @@ _MODULES = {
     "connect": "supervisor.commands.connect",
     "import": "supervisor.commands.import_",
     **dict.fromkeys(("diff", "reload"), "supervisor.commands.reload"),
+    "explain": "supervisor.commands.explain",
     "status": "supervisor.commands.status",
     "logs": "supervisor.commands.logs",
     **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),

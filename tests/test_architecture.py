@@ -153,6 +153,7 @@ SYSTEM = {
     "supervisor.commands.servers": "reads the environment for the configuration",
     "supervisor.commands.connect": "the environment says where files of clients are",
     "supervisor.commands.import_": "reads the environment for the configuration",
+    "supervisor.commands.explain": "reads the environment for the configuration",
     "supervisor.commands.run": "reads the environment for the configuration; outlives its terminal",
     "supervisor.process": "the hard end",
     "supervisor.host.signals": "is about signals",

@@ -73,14 +73,15 @@ class Mask:
 def secret_parts(name: str, value: str) -> tuple[str, ...]:
     """Return what of a configured value is secret: all of it, a part, or nothing."""
     whole = value.strip()
-    if len(whole) < MIN_CHARACTERS or not _is_secret(name, whole):
+    if len(whole) < MIN_CHARACTERS or not is_secret(name, whole):
         parts = [_password(whole)]
     else:
         parts = [value, whole, *value.splitlines(), _token(whole), _password(whole)]
     return tuple(part for part in parts if len(part.strip()) >= MIN_CHARACTERS)
 
 
-def _is_secret(name: str, value: str) -> bool:
+def is_secret(name: str, value: str) -> bool:
+    """Say whether a value of that name is one, however short it is."""
     words = {word.lower() for word in _NAME_WORDS.findall(name)}
     if _SWITCH.fullmatch(value):
         return False

@@ -35,6 +35,11 @@ LISTENING = "listening on "
 EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
 
 
+config_option = click.option(
+    "--config", "config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file."
+)
+
+
 def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
     """Return the given file, or the first one that exists. Raises `ConfigError` that names where it looked."""
     if given is not None:
@@ -52,7 +57,7 @@ def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
 
 
 @click.command()
-@click.option("--config", "config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file.")
+@config_option
 @click.option("--listen", metavar="HOST:PORT", help='Instead of the setting "listen"; port 0 takes a free one.')
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help='Instead of the setting "data_dir".')
 def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:

@@ -25,32 +25,28 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
 from supervisor.config.entries.servers import Surroundings, read_server
 from supervisor.config.entries.slugs import derived_slugs
-from supervisor.config.profiles import profile_remarks, read_profiles
+from supervisor.config.profiles import profile_remarks
+from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
-from supervisor.config.syntax.address import authority, is_loopback, origin_of, split_address
-from supervisor.config.syntax.environment import by_default, inherit, read_env, tool_timeout_s
-from supervisor.config.syntax.expand import expand, expand_home
+from supervisor.config.syntax.address import is_loopback
+from supervisor.config.syntax.environment import deadline, inherit, tool_timeout_s
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
-from supervisor.config.syntax.values import Findings, Remark, SeveralErrors, build, keys_of, type_faults
+from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
+from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_together
 
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
 _SERVER_KEYS = ("mcpServers", "servers")
-_NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
-    ("allowed_hosts", authority, "a host", '"mcp.example.com" or "mcp.example.com:8443"'),
-    ("allowed_origins", origin_of, "an origin", '"https://app.example.com", without a path'),
-)
-"""Settings whose entries have a form: what reads it, what it is, an example."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A usable configuration. `problems` has every fault of the entries that are left out, `.server` naming the entry.
 
     `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given, `files` are it and the
-    `envFile`s that were read with it, as absolute paths.
+    `envFile`s that were read with it, as absolute paths. `origins` are those of `Findings`.
     """
 
     settings: Settings
@@ -59,6 +55,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[ConfigError, ...] = ()
     path: Path
     files: tuple[Path, ...] = ()
+    origins: Mapping[tuple[str, KeyPath], Origin] = {}
 
     @property
     def server_names(self) -> dict[str, str]:
@@ -110,28 +107,28 @@ def parse(
     findings = Findings(document, str(path))
     top = _top_level(document, path, findings)
     entries = _entries(top, findings)
-    _raise_together(_duplicates(document, findings))
+    raise_together(_duplicates(document, findings))
     timeout_s = tool_timeout_s(environ, findings)
-    settings = _settings(by_default(top.get("supervisor"), "call_timeout_s", timeout_s), path.parent, environ, findings)
+    settings = read_settings(top.get("supervisor"), timeout_s, path.parent, environ, findings)
     if listen is not None:
         settings = replace(settings, listen=listen)
+        findings.origins["", ("listen",)] = Origin(source="derived", place="--listen")
     if not is_loopback(settings.address[0]):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
-    from_ours = inherit(settings.pass_env, environ, findings)
+    for_all = ValueLayer(settings.env, {name: findings.origins["", ("env", name)] for name in settings.env})
     around = Surroundings(
         findings=findings,
         environ=environ,
         directory=path.parent,
         read_file=read_beside,
-        shared={**from_ours, **settings.env},
-        passed=tuple(name for name in from_ours if name not in settings.env),
+        shared=overlay(inherit(settings.pass_env, environ, findings), for_all),
+        defaults=deadline("discovery_timeout_s", timeout_s),
         missing=missing,
         listen=settings.listen,
     )
     read = {}
     for section, name in entries:
-        members = by_default(top[section][name], "discovery_timeout_s", timeout_s)
-        if server := read_server(name, members, (section, name), around):
+        if server := read_server(name, top[section][name], (section, name), around):
             read[section, name] = server
     servers = _distinct(_with_slugs(read, top, findings), findings)
     if not servers and not findings.problems:
@@ -146,13 +143,8 @@ def parse(
         notes=tuple(findings.notes),
         path=path,
         files=tuple(files),
+        origins=findings.origins,
     )
-
-
-def _raise_together(fatal: list[ConfigError]) -> None:
-    """Raise what is wrong with the file, if anything is, in its order and at once: one look mends all."""
-    if fatal:
-        raise SeveralErrors(sorted(fatal, key=lambda error: error.line or 0)) if len(fatal) > 1 else fatal[0]
 
 
 def _top_level(document: ConfigText, path: Path, findings: Findings) -> dict[str, Any]:
@@ -174,7 +166,7 @@ def _top_level(document: ConfigText, path: Path, findings: Findings) -> dict[str
         fatal += [findings.error((key,), "unknown key", _top_level_hint(key, top[key])) for key in unknown]
     elif unknown:
         findings.note((), f'this is a file of {client}: only "mcpServers" is read of it', _other_places(top))
-    _raise_together(fatal)
+    raise_together(fatal)
     return top
 
 
@@ -243,39 +235,6 @@ def _duplicates(document: ConfigText, findings: Findings) -> list[ConfigError]:
     return fatal
 
 
-def _settings(members: Any, directory: Path, environ: Mapping[str, str], findings: Findings) -> Settings:
-    """Raises what is wrong with types and keys together, else the first `ConfigError`."""
-    own = {key: value for key, value in (members or {}).items() if not is_comment(key)}
-    if isinstance(own.get("profiles"), dict):
-        own["profiles"] = {name: each for name, each in own["profiles"].items() if not is_comment(name)}
-    keys, known = keys_of(Settings), len(findings.problems)
-    for key in (key for key in own if key not in keys):
-        likely = nearest(key, keys)
-        beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
-        findings.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
-    for below, message, hint in type_faults(own, keys):
-        findings.problem(("supervisor", *below), message, hint)
-    _raise_together(findings.problems[known:])
-    own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), partial(_of_settings, findings))
-    _raise_together(findings.problems[known:])
-    with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
-        split_address(own.get("listen", Settings().listen))
-    for key, read, what, example in _NAMES:
-        for number, entry in enumerate(own.get(key, ())):
-            if read(entry) is None:
-                raise findings.error(("supervisor", key, number), f"not {what}: {entry!r}", f"for example {example}")
-    if own.get("data_dir"):
-        with findings.at(("supervisor", "data_dir")):
-            own["data_dir"] = str(directory / expand_home(expand(own["data_dir"], environ), environ))
-    own["env"] = read_env(own, environ, findings)
-    settings: Settings = build(Settings, own)
-    return settings
-
-
-def _of_settings(findings: Findings, below: KeyPath, message: str, hint: str) -> None:
-    findings.problem(("supervisor", *below), message, hint)
-
-
 def _with_slugs(
     entries: Mapping[Place, ServerConfig], top: Mapping[str, Any], findings: Findings
 ) -> dict[Place, ServerConfig]:
@@ -287,6 +246,7 @@ def _with_slugs(
     for where, server in entries.items():
         if slug := slugs.get(server.name):
             servers[where] = replace(server, slug=slug)
+            findings.origins[server.name, ("slug",)] = Origin(source="derived", place="the name")
             findings.note(where, f'served as "{slug}", as its name says', 'set "slug" to call it otherwise', where[1])
     return servers
 

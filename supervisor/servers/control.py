@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-
 import trio
 from msgspec.structs import replace
 
@@ -15,12 +13,12 @@ from actors.principal import Principal
 from actors.registry.actor import Registry
 from actors.router import Message as RouterMessage
 from supervisor.config import ServerConfig
+from supervisor.config.syntax.keys import nearest_names
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Done, Order
 from supervisor.store import Store
 
-NEAREST = 5
 SHOWN_S = 10.0
 """How long an order waits at the most until its effect can be seen."""
 LATER = "; searches see that a little later: the daemon still indexes what it knows, or is short of resources"
@@ -50,9 +48,7 @@ class Operation:
         if server in deployment.server_names:
             return
         slugs = [name for name, config in deployment.entries.items() if config.name == server]
-        folded = {name.casefold(): name for name in sorted(deployment.server_names)}
-        near = difflib.get_close_matches(server[:100].casefold(), folded, NEAREST)
-        nearest = slugs or [folded[name] for name in near]
+        nearest = slugs or nearest_names(server, deployment.server_names)
         hint = f"did you mean {', '.join(nearest)}?" if nearest else "mcpvisor status lists them"
         raise UnknownServer(f"there is no server {server[:100]!r}; {hint}", details={"nearest": nearest})
 

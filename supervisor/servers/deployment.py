@@ -170,7 +170,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
 
 
 def _rules(config: ServerConfig, settings: Settings) -> CallRules:
-    timeout_s = settings.call_timeout_s if config.call_timeout_s is None else config.call_timeout_s
+    timeout_s = config.deadline_s(settings)
     return CallRules(
         timeout_s=timeout_s,
         max_s=max(timeout_s, config.call_max_s),
@@ -187,8 +187,6 @@ def _rules(config: ServerConfig, settings: Settings) -> CallRules:
 
 
 def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
-    given = {f"header {name}": value for name, value in config.headers.items()}
-    given |= {"client secret": config.oauth.client_secret, "private key": config.oauth.private_key}
     installer = installer_of(config.command, config.args)
     return DeployedServer(
         name=config.path_name,
@@ -205,9 +203,9 @@ def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
                 roots=encode(roots_result(config.roots)) if config.roots else b"",
                 only=None if config.era == "auto" else config.era,
             ),
-            refresh_asleep=config.kind != "stdio" if config.refresh_asleep is None else config.refresh_asleep,
+            refresh_asleep=config.is_refreshed_asleep,
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
-        mask=Mask({**{name: value for name, value in given.items() if value}, **config.env}, config.args),
+        mask=config.mask(),
         digest=launch_digest(config, {}, key=key),
     )

@@ -8,9 +8,11 @@ from msgspec import Meta, Struct, field
 
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.protocol.asking.questions import Fallback
+from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
+from supervisor.config.structs import Settings
 from supervisor.config.syntax.units import MIB, Ask, Count, Derived, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
 
 
@@ -143,3 +145,17 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     @property
     def path_name(self) -> str:
         return self.slug or self.name
+
+    @property
+    def is_refreshed_asleep(self) -> bool:
+        return self.kind != "stdio" if self.refresh_asleep is None else self.refresh_asleep
+
+    def deadline_s(self, settings: Settings) -> float:
+        """Return the deadline of a call."""
+        return settings.call_timeout_s if self.call_timeout_s is None else self.call_timeout_s
+
+    def mask(self) -> Mask:
+        """Return what hides the secrets of this entry in texts of its server."""
+        given = {f"header {name}": value for name, value in self.headers.items()}
+        given |= {"client secret": self.oauth.client_secret, "private key": self.oauth.private_key}
+        return Mask({**{name: value for name, value in given.items() if value}, **self.env}, self.args)

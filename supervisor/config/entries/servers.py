@@ -23,12 +23,13 @@ from supervisor.config.entries.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
-from supervisor.config.entries.tools import APPROVED, read_names, read_tools, rename_remarks
+from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import ways_to
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
+from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
 from supervisor.config.syntax.units import Kind
 from supervisor.config.syntax.values import Findings, Remark, build, keys_of, type_faults
 
@@ -49,17 +50,17 @@ KINDS: Mapping[str, Kind] = {
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """What entries are read against. `directory` is that of the configuration file.
 
-    `shared` are the variables of all servers, `passed` the names of those that come from our own environment. `missing`
-    looks for what an entry starts, given its keys, expanded, and remarks on what is not there. `listen` is the address
-    of the daemon itself.
+    `shared` are the variables of all local servers, `defaults` keys of entries that do not set them. `missing` looks
+    for what an entry starts, given its keys, expanded, and remarks on what is not there. `listen` is the address of
+    the daemon itself.
     """
 
     findings: Findings
     environ: Mapping[str, str]
     directory: PurePath
     read_file: Callable[[PurePath], str]
-    shared: Mapping[str, str]
-    passed: tuple[str, ...]
+    shared: ValueLayer
+    defaults: ValueLayer
     missing: Callable[[Mapping[str, Any]], Iterable[Remark]]
     listen: str
 
@@ -89,7 +90,9 @@ class _Entry:
             self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
             return None
         meant = self._refuse_unknown()
-        self._own, self._spelled = translate_entry(self._members, keys_of(ServerConfig))
+        written, self._spelled = translate_entry(self._members, keys_of(ServerConfig))
+        in_file = ValueLayer(written, {key: self._around.findings.origin(self._at((key,))) for key in written})
+        self._own = self._lay((), self._around.defaults, in_file)
         as_written: tuple[Remark, ...] = ()
         if self._types():
             as_written = tuple(remarks(self._own))
@@ -112,6 +115,16 @@ class _Entry:
     def _at(self, below: KeyPath) -> KeyPath:
         """Return the place in the file of what stands `below` the entry under our keys."""
         return (*self._where, *(self._spelled.get(str(key), key) for key in below[:1]), *below[1:])
+
+    def _note_origin(self, below: KeyPath, origin: Origin) -> None:
+        self._around.findings.origins[self._name, below] = origin
+
+    def _lay(self, below: KeyPath, *layers: ValueLayer) -> dict[str, Any]:
+        """Return the values of layers that lie over one another, and keep where each comes from."""
+        together = overlay(*layers)
+        for name, origin in together.origins.items():
+            self._note_origin((*below, name), origin)
+        return dict(together.values)
 
     def _problem(self, below: KeyPath, message: str, hint: str = "") -> None:
         self._failed = True
@@ -159,6 +172,7 @@ class _Entry:
         if written is None:
             remote: Kind = "websocket" if str(self._own.get("url")).startswith(("ws:", "wss:")) else "http"
             self._kind = remote if url else "stdio"
+            self._note_origin(("kind",), Origin(source="derived", place="url" if url else "command"))
             return
         word = self._members[written]
         kind = KINDS.get(word) if isinstance(word, str) else None
@@ -166,20 +180,23 @@ class _Entry:
             self._problem((written,), "must be one of " + ", ".join(f'"{each}"' for each in KINDS))
             return
         self._kind = kind
+        self._note_origin(("kind",), self._around.findings.origin(self._at((written,))))
         if (kind == "stdio" and url) or (kind != "stdio" and command):
             wanted = '"command"' if kind == "stdio" else '"url"'
             self._problem((written,), f"a server of this type has a {wanted}", "correct the type, or leave it out")
 
     def _replace(self, below: KeyPath, text: str, *, home: bool = False, root: bool = False) -> str:
         """Return a text with what stands for something replaced, as a URI if `root`; record what is wrong."""
-        around = self._around
+        lookups = Lookups(self._around.environ)
         try:
-            text = expand(text, around.environ)
-            text = expand_home(text, around.environ) if home else text
-            return root_uri(text, around.directory) if root else text
+            text = expand(text, lookups)
+            text = expand_home(text, lookups) if home else text
+            return root_uri(text, self._around.directory) if root else text
         except ConfigError as error:
             self._problem(below, error.message, error.hint)
             return text
+        finally:
+            self._note_origin(below, self._around.findings.origin(self._at(below), lookups.names))
 
     def _expand(self) -> None:
         own = self._own
@@ -197,30 +214,30 @@ class _Entry:
 
     def _environment(self) -> None:
         """Put the variables of all servers below those of `envFile`, and these below those of `env`."""
-        self._env_file()
-        own = self._own.get("env", {})
-        if self._kind == "stdio":
-            self._own["env"] = {**self._around.shared, **own}
-            self._own["passed"] = [name for name in self._around.passed if name not in own]
+        own: dict[str, str] = self._own.get("env", {})
+        origins = self._around.findings.origins
+        shared = self._around.shared if self._kind == "stdio" else ValueLayer()
+        in_entry = ValueLayer(own, {name: origins[self._name, ("env", name)] for name in own})
+        env = self._own["env"] = self._lay(("env",), shared, self._env_file(), in_entry)
+        self._own["passed"] = [name for name in env if origins[self._name, ("env", name)].source == "environment"]
 
-    def _env_file(self) -> None:
+    def _env_file(self) -> ValueLayer:
         name = self._members.get("envFile")
         if not name:
-            return
+            return ValueLayer()
         expanded = self._replace(("envFile",), name, home=True)
         if self._failed:
-            return
+            return ValueLayer()
         if "\0" in expanded:
             self._problem(("envFile",), "holds a NUL character", "remove it")
-            return
+            return ValueLayer()
         path = self._around.directory / expanded
         try:
-            variables = parse_env_file(self._around.read_file(path), str(path))
+            return parse_env_file(self._around.read_file(path), str(path))
         except ConfigError as error:
             place = f" (line {error.line} of it)" if error.line else ""
             self._problem(("envFile",), f"the file cannot be used: {error.message}{place}", error.hint)
-            return
-        self._own["env"] = {**variables, **self._own.get("env", {})}
+            return ValueLayer()
 
     def _limits(self) -> None:
         """Check what would be refused at every start, and whether the daemon would be a server of itself."""
@@ -240,6 +257,8 @@ class _Entry:
         members = self._own.pop("oauth", None)
         if members is None:
             return
+        origins = self._around.findings.origins
+        del origins[self._name, ("oauth",)]  # what is not written in it is the default, not of its line
 
         def problem(key: str, message: str, hint: str) -> None:
             self._problem(("oauth", spelled.get(key, key)), message, hint)
@@ -248,16 +267,25 @@ class _Entry:
         own, spelled = translate_oauth(members, problem)
         for below, message, hint in type_faults(own, keys_of(OAuthConfig)):
             problem(str(below[0]), message, hint)
+        for key, value in own.items():
+            below = ("oauth", spelled.get(key, key))
+            self._note_origin(below, self._around.findings.origin(self._at(below)))
+            if isinstance(value, str) and not self._failed and self._enabled:
+                own[key] = self._replace(below, value)
+            self._note_origin(("oauth", key), origins[self._name, below])
         if not self._failed and self._enabled:
-            for key, value in own.items():
-                if isinstance(value, str):
-                    own[key] = self._replace(("oauth", spelled.get(key, key)), value)
             check(own, problem)
         self._own["oauth"] = own
 
     def _tools(self) -> None:
-        self._own["tools"] = read_tools(self._members, self._problem)
+        own = self._own["tools"] = read_tools(self._members, self._problem)
+        self._around.findings.origins.pop((self._name, ("tools",)), None)  # as with logins
+        places: dict[KeyPath, KeyPath] = {("tools", key): below for key, below in places_of(self._members, own).items()}
         approved = read_names(self._members, APPROVED, self._problem)
+        if approved and "confirm_except" not in self._own:
+            places["confirm_except",] = next((name,) for name in APPROVED if name in self._members)
+        for key, below in places.items():
+            self._note_origin(key, self._around.findings.origin(self._at(below)))
         self._own["confirm_except"] = [*self._own.get("confirm_except", ()), *(approved or ())]
 
     def _remark(self, as_written: Iterable[Remark]) -> None:

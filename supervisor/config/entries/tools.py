@@ -50,6 +50,15 @@ def read_tools(members: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     return own
 
 
+def places_of(members: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, KeyPath]:
+    """Return where each member that `read_tools` returned is written; of several places, that which is ours."""
+    written = members.get("tools")
+    whole: tuple[str, ...] = ("allow",) if isinstance(written, list) else ()
+    ours: dict[str, KeyPath] = {key: ("tools", key) for key in written or ()} if not whole else {"allow": ("tools",)}
+    theirs = {"allow": ALLOWED, "deny": DENIED}
+    return {key: ours.get(key) or (next(name for name in theirs[key] if name in members),) for key in own}
+
+
 def read_names(members: Mapping[str, Any], names: tuple[str, ...], problem: Problem) -> list[str] | None:
     """Return what stands in the lists of these names, None if there is none of them."""
     given = {name: members[name] for name in names if members.get(name) is not None}

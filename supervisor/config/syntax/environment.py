@@ -12,6 +12,7 @@ from typing import Any
 
 from supervisor.config.syntax.expand import expand, is_env_name
 from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer
 from supervisor.config.syntax.values import Findings
 
 VARIABLE = "MCP_TOOL_TIMEOUT"
@@ -20,21 +21,23 @@ _MILLISECONDS = re.compile(r"[0-9]{1,10}(?:\.[0-9]*)?")
 _WHERE: KeyPath = ("supervisor",)
 
 
-def read_env(own: Mapping[str, Any], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
+def read_env(own: Mapping[str, Any], environ: Mapping[str, str], findings: Findings) -> ValueLayer:
     """Return `env`, expanded. Raises `ConfigError` for the first variable that cannot be used."""
     variables: dict[str, str] = {}
+    origins: dict[str, Origin] = {}
     for name, text in own.get("env", {}).items():
         where = (*_WHERE, "env", name)
         if not is_env_name(name):
             raise findings.error(where, "an environment variable cannot have this name", 'no "=", no blanks')
         with findings.at(where):
-            variables[name] = expand(text, environ)
+            variables[name] = expand(text, lookups := Lookups(environ))
+            origins[name] = findings.origin(where, lookups.names)
         if "\0" in variables[name]:
             raise findings.error(where, "holds a NUL character", "remove it")
-    return variables
+    return ValueLayer(variables, origins)
 
 
-def inherit(patterns: Sequence[str], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
+def inherit(patterns: Sequence[str], environ: Mapping[str, str], findings: Findings) -> ValueLayer:
     """Return the variables of our own environment that `pass_env` names. Raises `ConfigError` for what is no name.
 
     A name that is not set is left out: whether it is may depend on how the daemon was started.
@@ -47,7 +50,8 @@ def inherit(patterns: Sequence[str], environ: Mapping[str, str], findings: Findi
     begins = tuple(pattern[:-1] for pattern in patterns if pattern.endswith("*"))
     names = sorted(name for name in environ if name in exact or name.startswith(begins))
     # A function that a shell exported (CVE-2014-6271) is nothing a server should see.
-    return {name: environ[name] for name in names if not environ[name].startswith("()")}
+    passed = {name: environ[name] for name in names if not environ[name].startswith("()")}
+    return ValueLayer(passed, {name: Origin(source="environment", place=name) for name in passed})
 
 
 def tool_timeout_s(environ: Mapping[str, str], findings: Findings) -> float | None:
@@ -66,8 +70,7 @@ def tool_timeout_s(environ: Mapping[str, str], findings: Findings) -> float | No
     return max(seconds, LEAST_S)
 
 
-def by_default(members: object, key: str, seconds: float | None) -> object:
-    """Return the members of an object of the file, with that deadline where they do not set it themselves."""
-    if seconds is None or not (members is None or isinstance(members, dict)):
-        return members
-    return {key: seconds, **(members or {})}
+def deadline(key: str, seconds: float | None) -> ValueLayer:
+    """Return that deadline as the default of a key, if there is one."""
+    origin = Origin(source="environment", place=VARIABLE)
+    return ValueLayer() if seconds is None else ValueLayer({key: seconds}, {key: origin})

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 
 from actors.errors import ConfigError
+from supervisor.config.syntax.origins import Origin, ValueLayer
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
@@ -83,12 +84,13 @@ def expand_home(text: str, environ: Mapping[str, str]) -> str:
     return _variable("HOME", None, environ) + text[1:]
 
 
-def parse_env_file(text: str, path: str) -> dict[str, str]:
+def parse_env_file(text: str, path: str) -> ValueLayer:
     """Return the variables of an env file: `NAME=value` lines, `#` comments, optional `export` and quotes.
 
     Values are taken literally, without expansion. Raises `ConfigError` with `path` and line.
     """
     variables: dict[str, str] = {}
+    origins: dict[str, Origin] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
@@ -100,4 +102,5 @@ def parse_env_file(text: str, path: str) -> dict[str, str]:
         if len(value) >= 2 and value[0] == value[-1] and value[0] in "\"'":
             value = value[1:-1]
         variables[match[1]] = value
-    return variables
+        origins[match[1]] = Origin(source="env_file", place=path, line=number)
+    return ValueLayer(variables, origins)

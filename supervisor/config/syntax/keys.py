@@ -9,6 +9,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
@@ -23,6 +24,7 @@ MAX_NAME_CHARS = 64
 
 _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_.-])?")
 _SUGGEST_ABOVE = 70.0
+_MOST_NEAREST = 5
 
 _SPELLINGS = {"serverUrl": "url", "httpUrl": "url", "timeout": "call_timeout_s", "enabled": "disabled"}
 Treatment = Literal["used", "renamed", "ignored", "noted"]
@@ -135,6 +137,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
         word[:80].lower().replace("_", "").replace("-", ""), options, scorer=fuzz.ratio, score_cutoff=_SUGGEST_ABOVE
     )
     return str(closest[2]) if closest else None
+
+
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the names of servers that may be meant by one that is none, the most likely first."""
+    folded = {each.casefold(): each for each in sorted(known)}
+    return [folded[each] for each in difflib.get_close_matches(name[:100].casefold(), folded, _MOST_NEAREST)]
 
 
 def name_fault(name: str) -> str | None:

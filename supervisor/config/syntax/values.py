@@ -18,6 +18,7 @@ from msgspec import NODEFAULT, Struct, inspect, structs
 
 from actors.errors import ConfigError
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, show_path
+from supervisor.config.syntax.origins import Origin
 
 MAX_PROBLEMS = 20
 """Problems recorded for one server; more of them help nobody, and a hostile file has a hundred thousand."""
@@ -130,12 +131,23 @@ class SeveralErrors(ConfigError):
         return "\n".join([*map(str, self.errors[:MAX_PROBLEMS]), *([f"and {more} more"] if more > 0 else [])])
 
 
+def raise_together(fatal: list[ConfigError]) -> None:
+    """Raise what is wrong with the file, if anything is, in its order and at once: one look mends all."""
+    if fatal:
+        raise SeveralErrors(sorted(fatal, key=lambda error: error.line or 0)) if len(fatal) > 1 else fatal[0]
+
+
 class Findings:
-    """What is wrong with a document, and what is only worth knowing, each with file, line and key."""
+    """What is wrong with a document, and what is only worth knowing, each with file, line and key.
+
+    `origins` has where values come from, by the server's name, empty for the daemon, and the key under our names. What
+    is not there is as its parent, or the default.
+    """
 
     def __init__(self, document: ConfigText, path: str) -> None:
         self.problems: list[ConfigError] = []
         self.notes: list[ConfigError] = []
+        self.origins: dict[tuple[str, KeyPath], Origin] = {}
         self._counts: Counter[str | None] = Counter()
         self._document = document
         self._path = path
@@ -143,6 +155,10 @@ class Findings:
     def error(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> ConfigError:
         line = self._document.line(where)
         return ConfigError(message, path=self._path, key=show_path(where), line=line, hint=hint, server=server)
+
+    def origin(self, where: KeyPath, variables: tuple[str, ...] = ()) -> Origin:
+        """Return the origin of what stands at `where` in the document."""
+        return Origin(source="file", place=show_path(where), line=self._document.line(where), variables=variables)
 
     @contextmanager
     def at(self, where: KeyPath, hint: str = "") -> Iterator[None]:

@@ -99,7 +99,7 @@ def test_a_leading_tilde_is_the_home_directory_and_nothing_else_is() -> None:
 
 def test_an_env_file_gives_its_variables_literally() -> None:
     text = "\ufeff# comment\n\nA=1\nexport B = two words \nC='x y'\nD=\"q\"\nE=\nF=${A}=1\nG='"
-    assert parse_env_file(text, "p") == {
+    assert parse_env_file(text, "p").values == {
         "A": "1", "B": "two words", "C": "x y", "D": "q", "E": "", "F": "${A}=1", "G": "'",
     }  # fmt: skip
 

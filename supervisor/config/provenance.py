@@ -1,0 +1,157 @@
+"""What holds for one server, or for the daemon, and where each value comes from, with secrets hidden. Pure.
+
+- What is decided while the file is read is not decided again here: `Configuration.origins` has where values come from.
+- A secret is hidden by the name of its key and of the variables in its text, by its look, and wherever it occurs in
+  another value of the entry; the daemon itself hides less, as it would spoil the answers of servers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from actors.transport.mask import Mask, is_secret, looks_secret
+from actors.transport.redaction import HIDDEN, without_secrets
+from actors.transport.stdio.command import build_environment
+from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.load import Configuration
+from supervisor.config.structs import Settings
+from supervisor.config.syntax.jsonc import KeyPath, show_path
+from supervisor.config.syntax.origins import DEFAULT, Origin
+from supervisor.config.syntax.values import keys_of
+
+_OF_LOCAL = frozenset({"command", "args", "cwd", "env"})
+_OF_REMOTE = frozenset({"url", "headers", "oauth"})
+_GROUPS = frozenset({"env", "headers", "oauth", "profiles", "tools"})
+"""Keys that hold values by names, each of which has an origin of its own."""
+_BY_NAME = Origin(source="derived", place="the name")
+_BY_KIND = Origin(source="derived", place="kind")
+_PART_OF_ADDRESS = re.compile(r"[^/?&=#:@]+")
+
+
+class EffectiveValue(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that holds, as it may be shown. `key`: as the documentation calls it, names of groups behind a dot."""
+
+    key: str
+    value: Any
+    origin: Origin
+
+    def words(self, file: str, *, of_daemon: bool) -> str:
+        """Return where it comes from. `file` is how the configuration file is called."""
+        origin = self.origin
+        used = f", with {', '.join(f'${{{name}}}' for name in origin.variables)}" if origin.variables else ""
+        match origin.source:
+            case "file":
+                beside = origin.place.startswith("supervisor.") is not of_daemon
+                itself = origin.place.endswith(f".{self.key}") and not beside
+                return f"{file}:{origin.line}{'' if itself else f' {origin.place}'}{used}"
+            case "env_file":
+                return f"{origin.place}:{origin.line}"
+            case "environment":
+                return f"{origin.place} of the environment"
+            case "derived":
+                return f"follows from {origin.place}{used}"
+        return "default"
+
+
+def _origin_of(configuration: Configuration, server: str, key: KeyPath) -> Origin:
+    """Return where a value of a server comes from, or of the daemon for an empty name."""
+    while key and (server, key) not in configuration.origins:
+        key = key[:-1]
+    return configuration.origins.get((server, key), DEFAULT)
+
+
+def explain_server(
+    configuration: Configuration, server: ServerConfig, environ: Mapping[str, str]
+) -> list[EffectiveValue]:
+    """Return all that holds for a server of the configuration, what is set first; `environ` is the daemon's."""
+    view = _View(partial(_origin_of, configuration, server.name), server.mask(), environ)
+    own: dict[str, Any] = msgspec.structs.asdict(server)
+    own |= {key: msgspec.structs.asdict(own[key]) for key in ("oauth", "tools")}
+    apart = _OF_LOCAL if server.kind != "stdio" else _OF_REMOTE
+    keys = ("kind", *(key for key in keys_of(ServerConfig) if key not in apart))
+    values = [value for key in keys for value in view.of(key, own[key])]
+    passing = view.ambient(server) if server.kind == "stdio" else ()
+    settings = configuration.settings
+    for at, each in enumerate(values):
+        if each.key == "call_timeout_s" and server.call_timeout_s is None:
+            origin = _origin_of(configuration, "", ("call_timeout_s",))
+            values[at] = EffectiveValue(key=each.key, value=server.deadline_s(settings), origin=origin)
+        elif each.key == "refresh_asleep" and server.refresh_asleep is None:
+            values[at] = EffectiveValue(key=each.key, value=server.is_refreshed_asleep, origin=_BY_KIND)
+        elif each.key == "slug" and server.slug is None:
+            values[at] = EffectiveValue(key=each.key, value=server.name, origin=_BY_NAME)
+    return _set_first([*values, *passing])
+
+
+def explain_daemon(
+    configuration: Configuration, data_dir: EffectiveValue, environ: Mapping[str, str]
+) -> list[EffectiveValue]:
+    """Return all settings of the daemon, what is set first. `data_dir` is what holds where the setting is not set."""
+    settings = configuration.settings
+    view = _View(partial(_origin_of, configuration, ""), Mask(settings.env), environ)
+    own = msgspec.structs.asdict(settings)
+    values = [value for key in keys_of(Settings) for value in view.of(key, own[key])]
+    return _set_first([data_dir if each.key == data_dir.key and each.value is None else each for each in values])
+
+
+def _set_first(values: list[EffectiveValue]) -> list[EffectiveValue]:
+    return sorted(values, key=lambda each: each.origin.source == "default")
+
+
+class _View:
+    """Shows values of one entry, of which `origin` says where they come from."""
+
+    def __init__(self, origin: Callable[[KeyPath], Origin], mask: Mask, environ: Mapping[str, str]) -> None:
+        self._origin = origin
+        self._mask = mask
+        self._environ = environ
+
+    def of(self, key: str, value: Any) -> Iterator[EffectiveValue]:
+        if key in _GROUPS:
+            for name, each in value.items():
+                origin = self._origin((key, name))
+                shown = (
+                    self._text(each, origin, name) if isinstance(each, str) else self._plain(msgspec.to_builtins(each))
+                )
+                yield EffectiveValue(key=show_path((key, name)), value=shown, origin=origin)
+            return
+        origin = self._origin((key,))
+        if isinstance(value, tuple):
+            origins = [self._origin((key, at)) for at in range(len(value))]
+            value = [self._text(each, own) for each, own in zip(value, origins, strict=True)]
+            used = dict.fromkeys(name for own in origins for name in own.variables)
+            origin = msgspec.structs.replace(origin, variables=tuple(used))
+        elif isinstance(value, str):
+            value = self._text(value, origin)
+            if key == "url":
+                value = _PART_OF_ADDRESS.sub(lambda part: HIDDEN if looks_secret(part[0]) else part[0], value)
+        yield EffectiveValue(key=key, value=value, origin=origin)
+
+    def ambient(self, server: ServerConfig) -> Iterator[EffectiveValue]:
+        """Yield the variables that a local server sees besides those of its entry."""
+        for name, text in build_environment(server.env, self._environ).items():
+            if name not in server.env:
+                origin = Origin(source="environment", place=name) if name in self._environ else DEFAULT
+                yield EffectiveValue(key=show_path(("env", name)), value=self._text(text, origin, name), origin=origin)
+
+    def _plain(self, value: Any) -> Any:
+        """Return a value of lists, objects and texts with what is secret in these hidden."""
+        if isinstance(value, dict):
+            return {name: self._plain(each) for name, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._plain(each) for each in value]
+        return without_secrets(self._mask(value)) if isinstance(value, str) else value
+
+    def _text(self, text: str, origin: Origin, name: str = "") -> str:
+        if text and name and is_secret(name, text):
+            return HIDDEN
+        for variable in origin.variables:
+            value = self._environ.get(variable, "")
+            if value and is_secret(variable, value):
+                text = text.replace(value, HIDDEN)
+        return without_secrets(self._mask(text))

@@ -1,0 +1,74 @@
+"""Read the object `supervisor` of a configuration: its keys, types, forms, variables. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.profiles import read_profiles
+from supervisor.config.structs import Settings
+from supervisor.config.syntax.address import authority, origin_of, split_address
+from supervisor.config.syntax.environment import deadline, read_env
+from supervisor.config.syntax.expand import expand, expand_home
+from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.origins import Lookups, ValueLayer, overlay
+from supervisor.config.syntax.values import Findings, build, keys_of, raise_together, type_faults
+
+_NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
+    ("allowed_hosts", authority, "a host", '"mcp.example.com" or "mcp.example.com:8443"'),
+    ("allowed_origins", origin_of, "an origin", '"https://app.example.com", without a path'),
+)
+"""Settings whose entries have a form: what reads it, what it is, an example."""
+
+
+def read_settings(
+    members: Any, timeout_s: float | None, directory: Path, environ: Mapping[str, str], findings: Findings
+) -> Settings:
+    """Return the settings that the members of the object say, None for no object.
+
+    `timeout_s` is the deadline of calls where they have none. Raises what is wrong with types and keys together, else
+    the first `ConfigError`.
+    """
+    defaults = deadline("call_timeout_s", timeout_s)
+    written = {key: value for key, value in (members or {}).items() if not is_comment(key)}
+    laid = overlay(defaults, ValueLayer(written, {key: findings.origin(("supervisor", key)) for key in written}))
+    own, origins = dict(laid.values), dict(laid.origins)
+    if isinstance(own.get("profiles"), dict):
+        own["profiles"] = {name: each for name, each in own["profiles"].items() if not is_comment(name)}
+    keys, known = keys_of(Settings), len(findings.problems)
+    for key in (key for key in own if key not in keys):
+        likely = nearest(key, keys)
+        beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
+        findings.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
+    for below, message, hint in type_faults(own, keys):
+        findings.problem(("supervisor", *below), message, hint)
+    raise_together(findings.problems[known:])
+    own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), partial(_of_settings, findings))
+    raise_together(findings.problems[known:])
+    with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
+        split_address(own.get("listen", Settings().listen))
+    for key, read, what, example in _NAMES:
+        for number, entry in enumerate(own.get(key, ())):
+            if read(entry) is None:
+                raise findings.error(("supervisor", key, number), f"not {what}: {entry!r}", f"for example {example}")
+    if own.get("data_dir"):
+        with findings.at(("supervisor", "data_dir")):
+            lookups = Lookups(environ)
+            own["data_dir"] = str(directory / expand_home(expand(own["data_dir"], lookups), lookups))
+            origins["data_dir"] = findings.origin(("supervisor", "data_dir"), lookups.names)
+    env = read_env(own, environ, findings)
+    own["env"] = env.values
+    findings.origins.update({("", (key,)): origin for key, origin in origins.items()})
+    findings.origins.update({("", ("env", name)): origin for name, origin in env.origins.items()})
+    for name in own["profiles"]:
+        findings.origins["", ("profiles", name)] = findings.origin(("supervisor", "profiles", name))
+    settings: Settings = build(Settings, own)
+    return settings
+
+
+def _of_settings(findings: Findings, below: KeyPath, message: str, hint: str) -> None:
+    findings.problem(("supervisor", *below), message, hint)

@@ -1,0 +1,108 @@
+"""`explain`: what holds for a server or the daemon, read as `run` reads it, without a daemon."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from supervisor.cli import cli
+
+CONFIG = """{
+  "mcpServers": {
+    "time": {"command": "cat", "args": ["--token", "${MY_TOKEN}"], "timeout": 30},
+    "maps": {"url": "https://maps.example/mcp"},
+    "wrong": {"comand": "cat"}
+  },
+  "supervisor": {"listen": "127.0.0.1:0"}
+}"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home with a configuration where `run` looks for it, and a working directory without one."""
+    file = tmp_path / "home" / ".config" / "mcpvisor" / "mcp.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(CONFIG)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MY_TOKEN", "correct-horse")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    return file
+
+
+def explain(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["explain", *arguments])
+
+
+def rows(result: Result) -> dict[str, list[str]]:
+    return {line.split()[0]: line.split()[1:] for line in result.stdout.splitlines()}
+
+
+def test_it_finds_the_file_that_run_finds_and_says_where_values_come_from(home: Path) -> None:
+    result = explain("time")
+    assert result.exit_code == 0
+    shown = rows(result)
+    assert shown["command"] == ["cat", "mcp.json:3"]
+    assert shown["call_timeout_s"] == ["30.0", "mcp.json:3", "mcpServers.time.timeout"]
+    assert shown["idle_timeout_s"] == ["180.0", "default"]
+    assert "correct-horse" not in result.output
+
+
+def test_without_a_server_it_is_about_the_daemon(home: Path, tmp_path: Path) -> None:
+    shown = rows(explain())
+    assert shown["listen"] == ["127.0.0.1:0", "mcp.json:7"]
+    place = str(tmp_path / "home" / ".local" / "state" / "mcpvisor")
+    assert shown["data_dir"] == [place, "follows", "from", "the", "environment,", "with", "${HOME}"]
+
+
+def test_json_has_the_same(home: Path) -> None:
+    answer = json.loads(explain("maps", "--json").stdout)
+    assert (answer["path"], answer["server"]) == (str(home), "maps")
+    by_key = {row["key"]: row for row in answer["values"]}
+    expected = {"source": "file", "place": "mcpServers.maps.url", "line": 4, "variables": []}
+    assert by_key["url"] == {"key": "url", "value": "https://maps.example/mcp", **expected}
+    assert by_key["kind"]["source"] == "derived"
+
+
+def test_an_unknown_name_gets_the_nearest_ones(home: Path) -> None:
+    result = explain("tme")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "there is no server 'tme'; did you mean time?" in result.stderr
+    assert f"mcpvisor check {home} lists them" in explain("something else").stderr
+
+
+def test_an_entry_that_is_left_out_says_what_is_wrong_with_it(home: Path) -> None:
+    result = explain("wrong")
+    assert result.exit_code == 1
+    assert f'{home}:5: mcpServers.wrong.comand: unknown key (did you mean "command"?)' in result.stderr
+    assert "wrong is left out until this is mended" in result.stderr
+
+
+def test_notes_on_the_server_stand_below(home: Path) -> None:
+    home.write_text('{"mcpServers": {"a": {"command": "npx", "args": ["-y", "b"]}, "b": {"command": "cat"}}}')
+    assert "note: " in explain("a").stdout
+    assert "note: " not in explain("b").stdout
+
+
+def test_a_name_that_is_served_otherwise_is_known_by_both(home: Path) -> None:
+    home.write_text('{"mcpServers": {"a": {"command": "cat", "slug": "b"}}}')
+    assert explain("a").stdout == explain("b").stdout
+
+
+def test_a_file_that_no_daemon_starts_with_ends_with_its_code(home: Path) -> None:
+    home.write_text("{")
+    result = explain("time")
+    assert (result.exit_code, result.stdout) == (78, "")
+    home.unlink()
+    assert "there is no configuration; looked for" in explain().stderr
+
+
+def test_without_a_place_for_data_there_is_none(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("MY_TOKEN")
+    home.write_text("{}")
+    assert rows(explain("--config", str(home)))["data_dir"][0] == '""'

@@ -1,0 +1,244 @@
+"""Where values come from: what is shown holds, its origin is where it stands, and no secret is shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import asdict
+
+from supervisor.config import Configuration, Settings, parse
+from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server
+from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
+from supervisor.config.syntax.values import keys_of
+
+FILE = Path("/etc/mcp/mcp.json")
+ENVIRON = {"HOME": "/home/me", "KUBECONFIG": "/k", "PAT": "xy", "GITHUB_TOKEN": "correct-horse", "HOST": "mcp.example"}
+DATA = EffectiveValue(key="data_dir", value="/state/mcpvisor", origin=Origin(source="derived", place="the environment"))
+SECRETS = ("correct-horse", "hunter2", "Tr0ub4dor3xyz", "xy")
+
+
+def configuration(document: dict[str, Any], environ: dict[str, str] | None = None, env_file: str = "") -> Configuration:
+    text = json.dumps(document, indent=1)
+    return parse(text, FILE, ENVIRON if environ is None else environ, read_file=lambda path: env_file)
+
+
+def explained(
+    entry: dict[str, Any],
+    supervisor: dict[str, Any] | None = None,
+    env_file: str = "",
+    environ: dict[str, str] | None = None,
+) -> dict[str, EffectiveValue]:
+    document = {"mcpServers": {"s": entry}, "supervisor": supervisor or {}}
+    environ = ENVIRON if environ is None else environ
+    read = configuration(document, environ, env_file)
+    assert not read.problems
+    return {each.key: each for each in explain_server(read, read.servers[0], environ)}
+
+
+def words(values: dict[str, EffectiveValue], key: str) -> tuple[Any, str]:
+    return values[key].value, values[key].words("mcp.json", of_daemon=False)
+
+
+def test_a_value_of_the_file_has_its_line_and_its_spelling_where_that_is_another() -> None:
+    values = explained({"command": "c", "timeout": 30, "enabled": True, "type": "local"})
+    assert words(values, "command") == ("c", "mcp.json:4")
+    assert words(values, "call_timeout_s") == (30.0, "mcp.json:5 mcpServers.s.timeout")
+    assert words(values, "disabled") == (False, "mcp.json:6 mcpServers.s.enabled")
+    assert words(values, "kind") == ("stdio", "mcp.json:7 mcpServers.s.type")
+    assert words(values, "idle_timeout_s") == (180.0, "default")
+
+
+def test_each_variable_comes_from_the_layer_that_holds() -> None:
+    supervisor = {"pass_env": ["KUBECONFIG", "HOST"], "env": {"A": "all", "B": "all", "C": "all", "HOST": "all"}}
+    entry = {"command": "c", "envFile": "s.env", "env": {"C": "own"}}
+    values = explained(entry, supervisor, env_file="\nB=file\nC=file\n")
+    assert {key: words(values, key) for key in values if key.startswith("env.")} == {
+        "env.KUBECONFIG": ("/k", "KUBECONFIG of the environment"),
+        "env.HOST": ("all", "mcp.json:20 supervisor.env.HOST"),
+        "env.A": ("all", "mcp.json:17 supervisor.env.A"),
+        "env.B": ("file", "/etc/mcp/s.env:2"),
+        "env.C": ("own", "mcp.json:7"),
+        "env.HOME": ("/home/me", "HOME of the environment"),
+        "env.PATH": ("/usr/local/bin:/usr/bin:/bin", "default"),
+    }
+
+
+def test_what_follows_from_something_else_says_from_what() -> None:
+    values = explained({"url": "wss://x.example/mcp"})
+    assert words(values, "kind") == ("websocket", "follows from url")
+    assert words(values, "slug") == ("s", "follows from the name")
+    assert words(values, "refresh_asleep") == (True, "follows from kind")
+    assert not values.keys() & {"env.HOME", "command"}
+    asked = explained({"command": "c", "refresh_asleep": True})
+    assert words(asked, "refresh_asleep") == (True, "mcp.json:5")
+    assert not asked.keys() & {"url", "oauth.scope"}
+
+
+def test_the_deadline_of_calls_is_that_of_the_daemon_where_the_entry_has_none() -> None:
+    assert words(explained({"command": "c"}), "call_timeout_s") == (60.0, "default")
+    daemons = explained({"command": "c"}, {"call_timeout_s": 20})
+    assert words(daemons, "call_timeout_s") == (20.0, "mcp.json:8 supervisor.call_timeout_s")
+    variable = explained({"command": "c"}, environ={"MCP_TOOL_TIMEOUT": "7000"})
+    assert words(variable, "call_timeout_s") == (7.0, "MCP_TOOL_TIMEOUT of the environment")
+    assert words(variable, "discovery_timeout_s") == (7.0, "MCP_TOOL_TIMEOUT of the environment")
+
+
+def test_variables_in_a_text_are_named() -> None:
+    values = explained({"command": "${HOME}/c", "args": ["${KUBECONFIG}", "${NOPE:-d}"], "cwd": "~/x"})
+    assert words(values, "command") == ("/home/me/c", "mcp.json:4, with ${HOME}")
+    assert words(values, "args") == (["/k", "d"], "mcp.json:5, with ${KUBECONFIG}")
+    assert words(values, "cwd") == ("/home/me/x", "mcp.json:9, with ${HOME}")
+
+
+def test_an_installation_name_gives_a_slug_that_follows_from_it() -> None:
+    read = configuration({"mcpServers": {"io.github.acme.maps-mcp": {"command": "c"}, "b": {"command": "c"}}})
+    server = next(each for each in read.servers if each.name != "b")
+    values = {each.key: each for each in explain_server(read, server, ENVIRON)}
+    assert words(values, "slug") == (server.path_name, "follows from the name")
+
+
+def test_a_login_is_explained_key_by_key() -> None:
+    oauth = {"clientId": "me", "client_secret": "${GITHUB_TOKEN}", "enabled": True}
+    values = explained({"url": "https://x.example", "oauth": oauth})
+    assert words(values, "oauth.client_id") == ("me", "mcp.json:6 mcpServers.s.oauth.clientId")
+    assert words(values, "oauth.client_secret") == ("***", "mcp.json:7, with ${GITHUB_TOKEN}")
+    assert words(values, "oauth.enabled") == (True, "mcp.json:8")
+    assert words(values, "oauth.scope") == ("", "default")
+
+
+def test_rules_of_tools_are_explained_key_by_key_also_those_of_other_programs() -> None:
+    tools = {"allow": ["a*"], "describe": {"a": "in hunter2 words"}}
+    values = explained(
+        {"command": "c", "tools": tools, "disabledTools": ["b"], "alwaysAllow": ["a"], "env": {"PASSWORD": "hunter2"}}
+    )
+    assert words(values, "tools.allow") == (["a*"], "mcp.json:6")
+    assert words(values, "tools.describe") == ({"a": "in *** words"}, "mcp.json:9")
+    assert words(values, "tools.deny") == (["b"], "mcp.json:13 mcpServers.s.disabledTools")
+    assert words(values, "tools.rename") == ({}, "default")
+    assert words(values, "confirm_except") == (["a"], "mcp.json:16 mcpServers.s.alwaysAllow")
+    listed = explained({"command": "c", "tools": ["a"], "confirm_except": ["b"], "autoApprove": ["c"]})
+    assert words(listed, "tools.allow") == (["a"], "mcp.json:5 mcpServers.s.tools")
+    assert words(listed, "confirm_except") == (["b", "c"], "mcp.json:8")
+    assert words(explained({"command": "c"}), "tools.allow") == (["*"], "default")
+
+
+def test_profiles_are_explained_one_by_one() -> None:
+    read = configuration({"mcpServers": {"s": {"command": "c"}}, "supervisor": {"profiles": {"p": {"servers": ["s"]}}}})
+    values = {each.key: each for each in explain_daemon(read, DATA, ENVIRON)}
+    profile = values["profiles.p"]
+    assert profile.value == {"servers": ["s"], "tools": None, "deny": []}
+    assert profile.words("mcp.json", of_daemon=True) == "mcp.json:9"
+
+
+def test_a_disabled_server_is_explained_as_it_is_written() -> None:
+    values = explained({"command": "c", "env": {"A": "${NOPE}"}, "oauth": {"scope": "${NOPE}"}, "disabled": True})
+    assert words(values, "env.A") == ("${NOPE}", "mcp.json:5 mcpServers.s.env")
+
+
+def test_the_daemon_is_explained_likewise() -> None:
+    supervisor = {"listen": "127.0.0.1:0", "env": {"API_KEY": "abc"}}
+    read = configuration({"supervisor": supervisor})
+    values = {each.key: each for each in explain_daemon(read, DATA, ENVIRON)}
+    shown = {key: (each.value, each.words("mcp.json", of_daemon=True)) for key, each in values.items()}
+    assert shown["listen"] == ("127.0.0.1:0", "mcp.json:3")
+    assert shown["env.API_KEY"] == ("***", "mcp.json:5")
+    assert shown["data_dir"] == ("/state/mcpvisor", "follows from the environment")
+    assert shown["drain_s"] == (5.0, "default")
+    assert keys_of(Settings).keys() - {"env", "profiles"} <= values.keys()
+    own = configuration({"supervisor": {"data_dir": "~/d"}})
+    (data_dir,) = (each for each in explain_daemon(own, DATA, ENVIRON) if each.key == "data_dir")
+    assert (data_dir.value, data_dir.words("f", of_daemon=True)) == ("/home/me/d", "f:3, with ${HOME}")
+
+
+def test_an_address_of_the_command_line_follows_from_it() -> None:
+    read = parse("{}", FILE, {}, listen="127.0.0.1:0")
+    values = {each.key: each for each in explain_daemon(read, DATA, {})}
+    assert values["listen"].words("f", of_daemon=True) == "follows from --listen"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "c", "args": ["--token", "hunter2"]},
+        {"command": "c", "args": ["--host=${GITHUB_TOKEN}"]},
+        {"command": "c", "env": {"A_TOKEN": "hunter2"}},
+        {"command": "c", "env": {"A": "${PAT}"}},
+        {"command": "c", "env": {"PIN": "xy"}},
+        {"command": "c", "args": ["in hunter2 words"], "env": {"PASSWORD": "hunter2"}},
+        {"command": "c", "description": "with hunter2", "env": {"PASSWORD": "hunter2"}},
+        {"command": "c", "envFile": "e"},
+        {"url": "https://x.example/${GITHUB_TOKEN}/mcp"},
+        {"url": "https://x.example/Tr0ub4dor3xyz/mcp?a=1"},
+        {"url": "https://me:hunter2@x.example/"},
+        {"url": "https://x.example/", "headers": {"Authorization": "Bearer hunter2"}},
+        {"url": "https://x.example/", "headers": {"X": "${GITHUB_TOKEN}"}},
+        {"url": "https://x.example/", "oauth": {"client_id": "c", "client_secret": "xy"}},
+    ],
+)
+def test_no_secret_is_shown(entry: dict[str, Any]) -> None:
+    values = explained(entry, env_file="MY_KEY=hunter2")
+    text = json.dumps([[each.value, each.words("f", of_daemon=False)] for each in values.values()])
+    assert "***" in text
+    assert not [secret for secret in SECRETS if secret in text]
+
+
+plain_words = st.text(alphabet="abc", min_size=1, max_size=5)
+entries = st.fixed_dictionaries(
+    {"command": plain_words},
+    optional={
+        "args": st.lists(plain_words, max_size=3),
+        "env": st.dictionaries(plain_words, plain_words, max_size=3),
+        "idle_timeout_s": st.integers(0, 500),
+        "description": plain_words,
+        "max_restarts": st.integers(0, 9),
+        "restart": st.sampled_from(["permanent", "temporary"]),
+    },
+)
+
+
+@given(entries, st.dictionaries(plain_words, plain_words, max_size=3))
+def test_what_is_shown_is_what_holds_and_stands_where_it_says(entry: dict[str, Any], shared: dict[str, str]) -> None:
+    document = {"mcpServers": {"s": entry}, "supervisor": {"env": shared}}
+    lines = json.dumps(document, indent=1).splitlines()
+    read = configuration(document)
+    server = read.servers[0]
+    values = {each.key: each for each in explain_server(read, server, ENVIRON)}
+    held = {**asdict(server), **{f"env.{name}": value for name, value in server.env.items()}}
+    held |= {"call_timeout_s": 60.0, "refresh_asleep": False, "slug": "s"}
+    for key, each in values.items():
+        expected = held.get(key, each.value)
+        assert each.value == (list(expected) if isinstance(expected, tuple) else expected)
+        if each.origin.source == "file":
+            last = key.rpartition(".")[2]
+            assert f'"{last}": ' in lines[each.origin.line - 1]
+    assert {key for key in entry if key != "env"} == {
+        key for key, each in values.items() if each.origin.source == "file" and "." not in key
+    }
+
+
+layers = st.dictionaries(plain_words, st.integers(), max_size=4)
+
+
+@given(st.lists(layers, max_size=4))
+def test_the_last_layer_with_a_name_holds(values: list[dict[str, int]]) -> None:
+    named = [
+        ValueLayer(layer, {name: Origin(source="file", line=number) for name in layer})
+        for number, layer in enumerate(values, 1)
+    ]
+    together = overlay(*named)
+    assert together.values.keys() == together.origins.keys() == {name for layer in values for name in layer}
+    for name, origin in together.origins.items():
+        assert together.values[name] == values[origin.line - 1][name]
+        assert not [later for later in values[origin.line :] if name in later]
+
+
+def test_lookups_remember_what_was_found() -> None:
+    lookups = Lookups({"A": "1", "B": "2"})
+    assert (lookups.get("B"), lookups.get("C"), lookups.get("B")) == ("2", None, "2")
+    assert lookups.names == ("B",)
+    assert (list(lookups), len(lookups)) == (["A", "B"], 2)
