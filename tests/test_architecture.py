@@ -98,6 +98,7 @@ PURE = (
     "supervisor.clients.table",
     "supervisor.clients.toml_tables",
     "supervisor.clients.variables",
+    "actors.transport.stdio.remedies",
     "supervisor.config.*",
     "supervisor.metatools.*",
     "supervisor.service.doors.greeting",

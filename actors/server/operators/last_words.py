@@ -13,6 +13,7 @@ import re
 
 from actors.transport.base import Exit
 from actors.transport.stdio.installer import NPM, Installer
+from actors.transport.stdio.remedies import advice_on
 
 MAX_WORDS_CHARS = 200
 
@@ -43,7 +44,8 @@ def ending(exit_: Exit, installer: Installer | None) -> str:
     """
     for text in (exit_.last_stderr, exit_.last_stdout):
         if words := last_words(text):
-            return f"; last words: {words}{_python_advice(text)}"
+            advice = _python_advice(text) or advice_on(text)
+            return f"; last words: {words}{f'; {advice}' if advice else ''}"
     if installer is None or not exit_.code:
         return ""
     said = (
@@ -95,7 +97,7 @@ def _python_advice(text: str) -> str:
         return ""
     _, relation, major, minor = filter(None, version.groups())
     usable = int(minor) + {"<": -1, ">": 1}.get(relation, 0)
-    return f'; put "--python", "{major}.{usable}" first into its args' if "!" not in relation else ""
+    return f'put "--python", "{major}.{usable}" first into its args' if "!" not in relation else ""
 
 
 def _more_of(installer: Installer) -> str:

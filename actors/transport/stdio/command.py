@@ -18,6 +18,7 @@ from rapidfuzz import fuzz, process
 from actors.errors import SpawnFailed
 from actors.kit import is_want, reason_of
 from actors.kit.paths import NO_FILE, absolute, names_in, objection_to_directory, objection_to_program
+from actors.transport.stdio.remedies import how_to_install
 
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"),
@@ -77,8 +78,8 @@ def resolve_command(command: str, *, path: str, cwd: str) -> str:
     """Return the absolute path of `command`: as it is, relative to `cwd` if it has a slash, else searched on `path`.
 
     Symbolic links stay (a virtual environment is one). Raises `SpawnFailed` (permanent) with the reason: not found (the
-    detail has the PATH searched and the nearest name), a directory, not executable, the interpreter of its first line
-    is missing, or a whole command line.
+    detail has the PATH searched, and how to install it or the nearest name), a directory, not executable, the
+    interpreter of its first line is missing, or a whole command line.
     """
     if not command or "\0" in command:
         raise _refusal("the command is empty or has a NUL character in it")
@@ -165,6 +166,8 @@ def _search(command: str, path: str) -> str:
             return candidate
         if not near and reason != NO_FILE:
             near = f"; {candidate}: {reason}"
+    if not near and (install := how_to_install(command)):
+        near = f"; {install}"
     if not near and (nearest := nearest_command(command, path)):
         near = f"; did you mean {nearest}?"
     raise _refusal(
@@ -203,7 +206,8 @@ def _env_objection(words: Sequence[str], path: str) -> str:
         return ""
     if any(not objection_to_program(f"{directory.rstrip('/')}/{asked}") for directory in _directories(path)):
         return ""
-    return f"the interpreter {asked} of its first line was not found on PATH {path}"
+    install = how_to_install(asked)
+    return f"the interpreter {asked} of its first line was not found on PATH {path}{f'; {install}' if install else ''}"
 
 
 def nearest_command(command: str, path: str) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
 from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command
+from actors.transport.stdio.remedies import how_to_install
 from supervisor.config.syntax.values import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
@@ -40,6 +41,8 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
 def _advice(command: str, path: str) -> str:
     if "/" in command:
         return "correct the path, or install the program"
-    nearest = nearest_command(command, path)
+    install = how_to_install(command)
+    nearest = None if install else nearest_command(command, path)
     meant = f'did you mean "{nearest}"? Or ' if nearest else ""
-    return f"{meant}install it, or write its absolute path; a service often has a shorter PATH than your shell"
+    what = install or f"{meant}install it"
+    return f"{what}, or write its absolute path; a service often has a shorter PATH than your shell"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from actors.transport.stdio.remedies import how_to_install
 from supervisor.config import load
 
 
@@ -30,6 +31,14 @@ def test_a_program_that_is_not_on_the_path_is_noted_with_the_one_that_was_probab
     assert (key, line) == ("command", 4)
     assert message == "the program cannot be started: it was not found on the PATH"
     assert hint.startswith('did you mean "uvx"? Or install it')
+
+
+def test_a_known_program_that_is_missing_is_noted_with_how_to_install_it(tmp_path: Path) -> None:
+    ((_, _, _, hint),) = notes(tmp_path, {"command": "npx"})
+    assert (
+        hint
+        == f"{how_to_install('npx')}, or write its absolute path; a service often has a shorter PATH than your shell"
+    )
 
 
 def test_a_program_by_its_path_that_is_not_there_is_noted(tmp_path: Path) -> None:

@@ -1,0 +1,82 @@
+"""What to do about programs that are missing or complain; the texts are those of published programs, shortened."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.errors import SpawnFailed
+from actors.server.operators.last_words import ending
+from actors.transport.base import Exit
+from actors.transport.stdio.command import resolve_command
+from actors.transport.stdio.remedies import PROVIDERS, advice_on, how_to_install, provider_of
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("npx", "npx comes with Node.js: install Node.js 20"),
+        ("/usr/bin/uvx", "uvx comes with uv: install uv: python -m pip install uv"),
+        ("uv", "install uv: "),
+        ("docker", "install Docker: "),
+        ("python3", "python3 comes with Python: install Python"),
+    ],
+)
+def test_how_a_missing_program_is_installed_is_known(command: str, says: str) -> None:
+    assert how_to_install(command).startswith(says)
+
+
+def test_of_another_program_nothing_is_said() -> None:
+    assert (how_to_install("my-server"), provider_of("my-server")) == ("", None)
+
+
+def test_a_program_has_one_provider_which_is_asked_by_one_of_its_programs() -> None:
+    programs = [program for provider in PROVIDERS for program in provider.programs]
+    assert len(set(programs)) == len(programs)
+    assert all(provider.asked in provider.programs for provider in PROVIDERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("npm warn EBADENGINE Unsupported engine {\nSyntaxError: x", "its Node.js may be too old"),
+        ("a-server requires Node.js >=20\n", "its Node.js may be too old"),
+        ("npm error code SELF_SIGNED_CERT_IN_CHAIN", "a certificate of its own"),
+        (
+            "error: Failed to fetch: https://i/\n  cause: invalid peer certificate: UnknownIssuer",
+            "certificate of its own",
+        ),
+        ("npm error code EAI_AGAIN\nnpm error request to https://r/x failed", "npm does not reach the address"),
+        ("npm ERR! network request to https://r/x failed, reason: connect ECONNREFUSED", "set HTTPS_PROXY"),
+        ("npm error code E404\nnpm error 404 Not Found - GET https://r/x", "there is no such package"),
+        ("  cause: Because a-server was not found in the package registry and", "there is no such package"),
+        ("error: Failed to fetch: `https://index.example/simple/a/`", "uv does not reach the address"),
+        ("npm error code ENOSPC", "the disk is full"),
+        ("docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", "start Docker"),
+        ("permission denied while trying to connect to the Docker daemon socket", "group docker"),
+    ],
+)
+def test_what_a_program_complains_of_has_its_advice_in_the_reason_of_the_failure(text: str, says: str) -> None:
+    assert says in advice_on(text)
+    assert ending(Exit(code=1, last_stderr=text), None).endswith(f"; {advice_on(text)}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Error: connect ECONNREFUSED 127.0.0.1:5432", "404 Not Found", "error sending request for url (https://api/)"],
+)
+def test_what_a_server_says_of_its_own_matters_gets_no_advice(text: str) -> None:
+    assert advice_on(text) == ""
+
+
+@given(st.text(max_size=500), st.text(max_size=500))
+def test_whatever_stands_around_it_a_complaint_has_its_advice(before: str, after: str) -> None:
+    assert advice_on(f"{before}\nnpm error code E404\n{after}")
+
+
+def test_a_failed_start_says_how_to_install_what_is_missing() -> None:
+    with pytest.raises(SpawnFailed) as caught:
+        resolve_command("npx", path="/nowhere", cwd="/")
+    assert caught.value.message == "command 'npx' was not found on the PATH"
+    assert caught.value.detail == f"command 'npx' was not found on PATH /nowhere; {how_to_install('npx')}"
