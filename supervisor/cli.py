@@ -29,6 +29,7 @@ _MODULES = {
     "import": "supervisor.commands.import_",
     **dict.fromkeys(("diff", "reload"), "supervisor.commands.reload"),
     "explain": "supervisor.commands.explain",
+    "doctor": "supervisor.commands.doctor",
     "status": "supervisor.commands.status",
     "logs": "supervisor.commands.logs",
     **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),

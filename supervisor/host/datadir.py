@@ -34,7 +34,7 @@ KeyName = Literal["launch", "session", "oauth", "page", "request-state"]
 """The keys of a daemon, each a file."""
 
 KEY_BYTES = 32
-_DATABASE = "store.sqlite3"
+DATABASE = "store.sqlite3"
 MAX_PID_BYTES = 32
 
 
@@ -43,7 +43,7 @@ class DataDir:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.database = root / _DATABASE
+        self.database = root / DATABASE
         self.tokenizer_cache = root / "tokenizer"  # tiktoken makes it, and keeps its vocabulary there
         self.model = root / "model"  # made once there are weights of the sentence model
 
@@ -97,7 +97,7 @@ def problems_of(root: Path) -> list[ConfigError]:
         return [problem]
     keys = ((_read_key, root / f"{name}.key") for name in get_args(KeyName))
     problems: list[ConfigError] = []
-    for examination, path in ((examine, root / _DATABASE), *keys):
+    for examination, path in ((examine, root / DATABASE), *keys):
         try:
             examination(path)
         except FileNotFoundError:

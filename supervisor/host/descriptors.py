@@ -42,10 +42,16 @@ def occupy_standard() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
+def attainable() -> int:
+    """Return how far the limit may sensibly be raised."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+
+
 def raise_limit() -> int:
     """Raise the limit as far as is allowed and sensible; return the soft limit there was."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH)
+    wanted = attainable()
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return soft

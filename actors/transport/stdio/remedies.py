@@ -14,14 +14,15 @@ import msgspec
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Where programs come from that servers are started with. `oldest`: versions before it start no present server.
 
-    `asked`: the program that says the version.
+    `asked`: the program that says the version, to these `arguments`; empty: each says it itself.
     """
 
     name: str
     programs: tuple[str, ...]
-    asked: str
     install: str
+    asked: str = ""
     oldest: tuple[int, ...] = ()
+    arguments: tuple[str, ...] = ("--version",)
 
 
 PROVIDERS = (
@@ -35,27 +36,25 @@ PROVIDERS = (
     Provider(
         name="uv",
         programs=("uvx", "uv"),
-        asked="uv",
         install="install uv: python -m pip install uv, or https://docs.astral.sh/uv",
     ),
     Provider(
         name="Python",
         programs=("python3", "python"),
-        asked="python3",
         install="install Python 3.10 or newer: https://www.python.org, or the package python3 of your system",
         oldest=(3, 10),
     ),
-    Provider(name="pipx", programs=("pipx",), asked="pipx", install="install pipx: python -m pip install pipx"),
+    Provider(name="pipx", programs=("pipx",), install="install pipx: python -m pip install pipx"),
     Provider(
         name="Docker",
         programs=("docker",),
-        asked="docker",
         install="install Docker: https://docs.docker.com/get-docker, or the package docker.io of your system",
+        arguments=("version", "--format", "{{.Server.Version}}"),
     ),
-    Provider(name="Podman", programs=("podman",), asked="podman", install="install Podman: https://podman.io"),
-    Provider(name="Bun", programs=("bunx", "bun"), asked="bun", install="install Bun: https://bun.sh"),
-    Provider(name="Deno", programs=("deno",), asked="deno", install="install Deno: https://deno.com"),
-    Provider(name="pnpm", programs=("pnpm", "pnpx"), asked="pnpm", install="install pnpm: npm install -g pnpm"),
+    Provider(name="Podman", programs=("podman",), install="install Podman: https://podman.io"),
+    Provider(name="Bun", programs=("bunx", "bun"), install="install Bun: https://bun.sh"),
+    Provider(name="Deno", programs=("deno",), install="install Deno: https://deno.com"),
+    Provider(name="pnpm", programs=("pnpm", "pnpx"), install="install pnpm: npm install -g pnpm"),
 )
 """Those that published servers are started with; of another program nobody here knows where it comes from."""
 

@@ -1,0 +1,225 @@
+"""The checks of `doctor`: each looks at facts and says what was seen, whether it is well, and what to do. Pure.
+
+`CHECKS` is all of them, in the order in which one would mend things. One that has nothing to say yields nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from actors.transport.stdio.remedies import advice_on, how_to_install, provider_of
+from supervisor.commands.diagnosis.facts import Facts, ProgramFacts, RemoteFacts
+from supervisor.config.syntax.units import MIB
+from supervisor.store.file import SCHEMA_VERSION
+
+Status = Literal["ok", "warning", "wrong"]
+
+LEAST_FREE_BYTES = 10 * MIB
+LITTLE_FREE_BYTES = 200 * MIB
+"""A first `npx` or `uvx` of a server takes that much of a disk."""
+CLOCK_SLACK_S = 600.0
+_SHORTER_PATH = "or write its absolute path: a service often has a shorter PATH than your shell"
+_MOST_NAMED = 5
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a check says. `todo` is empty where all is well."""
+
+    status: Status
+    seen: str
+    todo: str = ""
+
+
+def _installation(facts: Facts) -> Iterator[Verdict]:
+    for clash in facts.clashes:
+        seen, _, todo = clash.rpartition(": ")
+        yield Verdict("warning", seen, todo)
+    yield Verdict("ok", f"mcpvisor {facts.version}, Python {facts.python}")
+
+
+def _configuration(facts: Facts) -> Iterator[Verdict]:
+    if facts.unusable:
+        yield Verdict("wrong", facts.unusable, "no daemon starts before this is mended")
+        return
+    for problem in facts.problems:
+        yield Verdict("wrong", problem, "the daemon goes on without this server until it is mended")
+    if facts.notes:
+        yield Verdict("warning", f"{_count(facts.notes, 'note')} on the configuration", f"mcpvisor check {facts.file}")
+    if not facts.problems:
+        yield Verdict("ok", f"{facts.file}: {_count(facts.servers, 'server')}")
+
+
+def _data_directory(facts: Facts) -> Iterator[Verdict]:
+    data = facts.data
+    for seen, todo in data.troubles:
+        yield Verdict("wrong", seen, todo)
+    if data.troubles:
+        return
+    if not data.writable:
+        yield Verdict("wrong", f"{data.path}: this user cannot write there", "make it writable, or set data_dir")
+    elif data.mode is None:
+        yield Verdict("ok", f"{data.path} is made at the first start")
+    elif data.mode & 0o077:
+        yield Verdict(
+            "warning", f"{data.path}: others can look into it (mode {data.mode:04o})", f"chmod 700 {data.path}"
+        )
+    else:
+        yield Verdict("ok", f"{data.path}, mode {data.mode:04o}")
+
+
+def _disk(facts: Facts) -> Iterator[Verdict]:
+    free = facts.data.free_bytes
+    if free is None:
+        return
+    seen = f"{free // MIB} MiB are free for {facts.data.path}"
+    if free < LEAST_FREE_BYTES:
+        yield Verdict("wrong", seen, "free some space: what is known of servers cannot be saved")
+    elif free < LITTLE_FREE_BYTES:
+        yield Verdict("warning", seen, "free some space: servers that are downloaded at their start need it")
+    else:
+        yield Verdict("ok", seen)
+
+
+def _database(facts: Facts) -> Iterator[Verdict]:
+    schema = facts.data.schema
+    if facts.data.damage:
+        todo = "it is moved aside at the next start, and servers are discovered again; a backup brings back logins"
+        yield Verdict("warning", f"the database is damaged: {facts.data.damage}", todo)
+    elif 0 < schema < SCHEMA_VERSION:
+        yield Verdict("ok", f"schema {schema}: the next start copies it and brings it to {SCHEMA_VERSION}")
+    elif schema == SCHEMA_VERSION:
+        yield Verdict("ok", f"schema {schema}")
+
+
+def _programs(facts: Facts) -> Iterator[Verdict]:
+    for program in facts.programs:
+        yield from _program(program)
+
+
+def _program(program: ProgramFacts) -> Iterator[Verdict]:
+    who = f", for {_some(program.servers)}" if program.servers else ""
+    provider = provider_of(program.command)
+    if program.trouble:
+        install = how_to_install(program.command)
+        if program.servers:
+            yield Verdict("wrong", f"{program.command}: {program.trouble}{who}", _or_path(install, program.command))
+        else:
+            yield Verdict("ok", f"{program.command} is not here, and no server needs it")
+        return
+    if provider is None:
+        yield Verdict("ok", f"{program.path}{who}")
+        return
+    version = _VERSION.search(program.said)
+    numbers = tuple(int(part) for part in version[0].split(".")) if version else ()
+    advice = advice_on(program.said)
+    seen = f"{provider.name} {version[0]}, {program.path}{who}" if version else f"{program.path}{who}"
+    if advice:
+        yield Verdict("wrong" if program.servers else "warning", f"{program.path} does not work{who}", advice)
+    elif numbers and numbers < provider.oldest:
+        yield Verdict("wrong" if program.servers else "warning", f"{seen}: too old", provider.install)
+    elif not version:
+        yield Verdict("warning", f"{seen} does not say its version", f"try {program.command} --version in a terminal")
+    else:
+        yield Verdict("ok", seen)
+
+
+def _or_path(install: str, command: str) -> str:
+    if "/" in command:
+        return "correct the path, or install the program"
+    return f"{install or 'install it'}, {_SHORTER_PATH}"
+
+
+def _port(facts: Facts) -> Iterator[Verdict]:
+    port = facts.port
+    for seen, todo in port.troubles:
+        yield Verdict("wrong", seen, todo)
+    if port.daemon and port.daemon != facts.version:
+        todo = "restart it, so that it is of the version that is installed"
+        yield Verdict("warning", f"the daemon at {port.listen} is of version {port.daemon}", todo)
+    elif port.daemon:
+        yield Verdict("ok", f"our daemon listens on {port.listen}")
+    elif port.listen and not port.troubles:
+        yield Verdict("ok", f"{port.listen} is free")
+
+
+def _descriptors(facts: Facts) -> Iterator[Verdict]:
+    seen = f"{facts.descriptors} files may be open"
+    if facts.descriptors < facts.enough:
+        todo = "raise the limit (ulimit -n, LimitNOFILE= of a service): under it servers take turns"
+        yield Verdict("warning", f"{seen}; all servers at once need {facts.enough}", todo)
+    else:
+        yield Verdict("ok", seen)
+
+
+def _clock(facts: Facts) -> Iterator[Verdict]:
+    behind = facts.newest - facts.now
+    if behind > CLOCK_SLACK_S:
+        seen = f"the clock stands {behind / 3600:.1f} h before the last change of {facts.newest_file}"
+        yield Verdict("warning", seen, "set the clock: certificates, logins and sessions end by it")
+    else:
+        yield Verdict("ok", "not before the last change of any file of ours")
+
+
+def _proxies(facts: Facts) -> Iterator[Verdict]:
+    if not facts.proxies:
+        return
+    through: dict[str, list[str]] = {}
+    for remote in facts.remotes:
+        through.setdefault(remote.proxy, []).append(remote.server)
+    directly = through.pop("", [])
+    said = [f"{_some(servers)} through {variable}" for variable, servers in through.items()]
+    said += [f"{_some(directly)} directly"] if directly else []
+    named = ", ".join(f"{name}={value}" for name, value in facts.proxies.items())
+    seen = f"{named}: {'; '.join(said) or 'no remote server'}; local servers get the variables"
+    if facts.loopback_excepted:
+        yield Verdict("ok", seen)
+    else:
+        todo = "set NO_PROXY=127.0.0.1,localhost for clients: some send what is for the daemon to the proxy"
+        yield Verdict("warning", seen, todo)
+
+
+def _remote_servers(facts: Facts) -> Iterator[Verdict]:
+    for remote in facts.remotes:
+        yield from _remote(remote)
+
+
+def _remote(remote: RemoteFacts) -> Iterator[Verdict]:
+    if remote.trouble:
+        todo = "correct the address, or check the network and its name servers"
+        yield Verdict("wrong", f"{remote.server}: {remote.host} cannot be looked up: {remote.trouble}", todo)
+    elif remote.trouble is not None:
+        yield Verdict("ok", f"{remote.server}: {remote.host} has an address")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+CHECKS: tuple[tuple[str, Callable[[Facts], Iterator[Verdict]]], ...] = (
+    ("installation", _installation),
+    ("configuration", _configuration),
+    ("data directory", _data_directory),
+    ("database", _database),
+    ("disk", _disk),
+    ("programs", _programs),
+    ("address", _port),
+    ("open files", _descriptors),
+    ("clock", _clock),
+    ("proxies", _proxies),
+    ("remote servers", _remote_servers),
+)
+
+
+def diagnose(facts: Facts) -> list[tuple[str, Verdict]]:
+    """Return what every check says, with its name."""
+    return [(name, verdict) for name, check in CHECKS for verdict in check(facts)]

@@ -1,0 +1,87 @@
+"""What is seen of this machine, as plain values; whoever gathers them decides nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+Trouble = tuple[str, str]
+"""What is wrong, and what to do."""
+
+
+class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that servers are started with. `said`: what it answered when it was asked for its version.
+
+    `trouble`: why it cannot be started. `servers`: who needs it; none, and it is only looked for.
+    """
+
+    command: str
+    path: str = ""
+    trouble: str = ""
+    said: str = ""
+    servers: tuple[str, ...] = ()
+
+
+class RemoteFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A remote server: the host of its address, the variable that names the proxy before it, if there is one.
+
+    `trouble`: why its name cannot be looked up; None where nobody looked.
+    """
+
+    server: str
+    host: str
+    proxy: str = ""
+    trouble: str | None = None
+
+
+class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The data directory. `mode`: its permissions, None if it is not there; `schema`: of the database, 0 without one.
+
+    `free_bytes` are those of its disk, or of that on which it would be made.
+    """
+
+    path: str = ""
+    mode: int | None = None
+    writable: bool = True
+    free_bytes: int | None = None
+    troubles: tuple[Trouble, ...] = ()
+    schema: int = 0
+    damage: str = ""
+
+
+class PortFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The address to listen on. `daemon`: the version of the daemon there; `troubles`: why nobody can listen."""
+
+    listen: str = ""
+    daemon: str = ""
+    troubles: tuple[Trouble, ...] = ()
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it. Moments are unix seconds.
+
+    `unusable`: why there is no configuration; `problems`: why entries are left out; `notes`: how many there are.
+    `descriptors`: how many there may be; `enough`: how many let all servers run at once. `newest`: the last change of
+    the file that was changed last. `proxies`: by variable, without secrets; `loopback_excepted`: by `NO_PROXY`.
+    """
+
+    version: str
+    python: str
+    clashes: tuple[str, ...] = ()
+    file: str = ""
+    unusable: str = ""
+    problems: tuple[str, ...] = ()
+    notes: int = 0
+    servers: int = 0
+    data: DataFacts = DataFacts()
+    programs: tuple[ProgramFacts, ...] = ()
+    port: PortFacts = PortFacts()
+    descriptors: int = 1 << 20
+    enough: int = 0
+    now: float = 0.0
+    newest: float = 0.0
+    newest_file: str = ""
+    proxies: Mapping[str, str] = {}
+    loopback_excepted: bool = True
+    remotes: tuple[RemoteFacts, ...] = ()

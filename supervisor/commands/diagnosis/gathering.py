@@ -1,0 +1,282 @@
+"""Gathers the facts: looks at files, asks programs for their version, the daemon for its own, and changes nothing.
+
+Everything that may wait has a deadline: programs that answer later are taken for ones that say nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import socket
+import sqlite3
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from functools import partial
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import httpx2
+import trio
+
+import supervisor
+from actors.errors import ConfigError, SpawnFailed
+from actors.kit.paths import absolute
+from actors.transport.http.client.proxies import proxy_for
+from actors.transport.redaction import without_secrets
+from actors.transport.stdio.command import build_environment, resolve_command
+from actors.transport.stdio.descriptors import RUNNING, SPAWN
+from actors.transport.stdio.installer import installer_of
+from actors.transport.stdio.remedies import provider_of
+from supervisor.client import DaemonUnreachable, RequestRefused, connect
+from supervisor.commands.check import clashes
+from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, ProgramFacts, RemoteFacts
+from supervisor.commands.run import check_exposure, find_config
+from supervisor.config import Configuration, ServerConfig, Settings, load
+from supervisor.config.syntax.address import base_url
+from supervisor.host.datadir import DATABASE, default_data_dir, problems_of
+from supervisor.host.descriptors import LEAST_CLIENTS, OWN, attainable
+from supervisor.host.version import VERSION
+
+PROGRAM_TIMEOUT_S = 5.0
+DAEMON_TIMEOUT_S = 3.0
+LOOKUP_TIMEOUT_S = 5.0
+SAID_CHARS = 2000
+LOOKED_FOR = ("npx", "uvx", "python3")
+"""Programs that published servers are started with most."""
+PROXY_SCHEMES = ("http", "https", "all")
+
+
+async def gather(config: Path | None, environ: Mapping[str, str], *, network: bool) -> Facts:
+    """Return the facts for the configuration that `run` would read; `network`: look names of remote servers up."""
+    configuration, unusable = _load(config, environ)
+    servers = [server for server in configuration.servers if not server.disabled]
+    local = [server for server in servers if server.kind == "stdio"]
+    remotes = [_remote(server, environ) for server in servers if server.kind != "stdio"]
+    data = _data(configuration.settings, environ)
+    newest, newest_file = _newest([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
+    return Facts(
+        version=VERSION,
+        python=platform.python_version(),
+        clashes=tuple(clashes(packages_distributions().get("supervisor", []))),
+        file=str(configuration.path),
+        unusable=unusable,
+        problems=tuple(str(problem) for problem in configuration.problems),
+        notes=len(configuration.notes),
+        servers=len(servers),
+        data=data,
+        programs=await _programs(local, environ),
+        port=await _port(configuration.settings),
+        descriptors=attainable(),
+        enough=OWN + SPAWN + RUNNING * len(local) + 2 * LEAST_CLIENTS,
+        now=time.time(),
+        newest=newest,
+        newest_file=newest_file,
+        proxies=_proxies(environ),
+        loopback_excepted=_is_loopback_excepted(environ),
+        remotes=tuple(await _look_up(remotes)) if network else tuple(remotes),
+    )
+
+
+def _load(config: Path | None, environ: Mapping[str, str]) -> tuple[Configuration, str]:
+    """Return the configuration, an empty one with the reason if there is none."""
+    path = config or Path("mcp.json")
+    try:
+        path = find_config(config, environ)
+        return load(path, environ), ""
+    except ConfigError as error:
+        return Configuration(settings=Settings(), servers=(), path=path), str(error)
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def _data(settings: Settings, environ: Mapping[str, str]) -> DataFacts:
+    try:
+        root = Path(absolute(settings.data_dir or str(default_data_dir(environ))))
+    except ConfigError as error:
+        return DataFacts(troubles=((error.message, error.hint),))
+    troubles = tuple((f"{problem.path}: {problem.message}", problem.hint) for problem in problems_of(root))
+    facts = DataFacts(path=str(root), troubles=troubles)
+    if troubles:
+        return facts
+    mode = _mode(root)
+    there = root if mode is not None else next((above for above in root.parents if _mode(above) is not None), root)
+    schema, damage = _database(root / DATABASE)
+    return DataFacts(
+        path=str(root),
+        mode=mode,
+        writable=os.access(there, os.W_OK | os.X_OK),
+        free_bytes=shutil.disk_usage(there).free,
+        schema=schema,
+        damage=damage,
+    )
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def _database(path: Path) -> tuple[int, str]:
+    """Return its schema, 0 if there is none, and what is wrong with it. Writes nothing, not even a log beside it."""
+    if _mode(path) is None:
+        return 0, ""
+    # Whoever has it open keeps a log beside it, and reads with it; without one nobody writes.
+    way = "mode=ro" if _mode(path.with_name(f"{path.name}-wal")) is not None else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?{way}", uri=True, timeout=1.0)) as connection:
+            answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            schema: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        return 0, str(error)
+    return schema, "" if answer == "ok" else str(answer)
+
+
+def _newest(files: list[Path]) -> tuple[float, str]:
+    """Return the last change of the file that was changed last."""
+    changes = [(0.0, "")]
+    for file in files:
+        try:
+            changes.append((file.stat().st_mtime, str(file)))
+        except OSError:
+            continue
+    return max(changes)
+
+
+# Programs -------------------------------------------------------------------------------------------------------------
+
+
+async def _programs(servers: list[ServerConfig], environ: Mapping[str, str]) -> tuple[ProgramFacts, ...]:
+    """Return the programs that servers are started with, each looked up as its server would, and those looked for."""
+    needs: dict[tuple[str, str, str], list[ServerConfig]] = {}
+    for server in servers:
+        installer = installer_of(server.command, server.args)
+        launcher = installer.launcher if installer is not None else ""
+        for command in {server.command: None, **({launcher: None} if _is_other(launcher, server.command) else {})}:
+            path = build_environment(server.env, environ)["PATH"]
+            cwd = absolute(server.cwd or "") if "/" in command else "/"
+            needs.setdefault((command, path, cwd), []).append(server)
+    have = {provider_of(command) for command, *_ in needs}
+    for command in (each for each in LOOKED_FOR if provider_of(each) not in have):
+        needs[command, build_environment({}, environ)["PATH"], "/"] = []
+    facts: dict[tuple[str, str, str], ProgramFacts] = {}
+    async with trio.open_nursery() as nursery:
+        for need, users in needs.items():
+            nursery.start_soon(_look_at, need, users, environ, facts)
+    return tuple(facts[need] for need in needs)
+
+
+def _is_other(launcher: str, command: str) -> bool:
+    return bool(launcher) and Path(command).name != launcher
+
+
+async def _look_at(
+    need: tuple[str, str, str],
+    users: list[ServerConfig],
+    environ: Mapping[str, str],
+    facts: dict[tuple[str, str, str], ProgramFacts],
+) -> None:
+    command, path, cwd = need
+    names = tuple(server.path_name for server in users)
+    try:
+        program = resolve_command(command, path=path, cwd=cwd)
+    except SpawnFailed as error:
+        reason = error.message.removeprefix(f"command {command!r} ").removeprefix(f"{command}: ")
+        facts[need] = ProgramFacts(command=command, trouble=reason, servers=names)
+        return
+    said = ""
+    if (provider := provider_of(command)) is not None:
+        asked = provider.asked or program
+        said = await _ask(asked, provider.arguments, build_environment({"PATH": path}, environ))
+    facts[need] = ProgramFacts(command=command, path=program, said=said, servers=names)
+
+
+async def _ask(program: str, arguments: tuple[str, ...], environment: Mapping[str, str]) -> str:
+    """Return what a program answers to a question for its version; empty if it does not in time."""
+    try:
+        resolved = resolve_command(program, path=environment["PATH"], cwd="/")
+        with trio.move_on_after(PROGRAM_TIMEOUT_S):
+            run = partial(trio.run_process, stdin=b"", capture_stdout=True, capture_stderr=True, check=False)
+            answer = await run([resolved, *arguments], env=environment)
+            return (answer.stdout + answer.stderr)[:SAID_CHARS].decode(errors="replace")
+    except (SpawnFailed, OSError):
+        pass
+    return ""
+
+
+# Network --------------------------------------------------------------------------------------------------------------
+
+
+async def _port(settings: Settings) -> PortFacts:
+    try:
+        check_exposure(settings)
+    except ConfigError as error:
+        return PortFacts(listen=settings.listen, troubles=((error.message, error.hint),))
+    host, port = settings.address
+    if port:
+        with trio.move_on_after(DAEMON_TIMEOUT_S):
+            try:
+                async with connect(base_url(host, port)) as daemon:
+                    page = await daemon.page("/api/status", needs="version")
+                return PortFacts(listen=settings.listen, daemon=str(page["version"]))
+            except (DaemonUnreachable, RequestRefused):
+                pass
+    return PortFacts(listen=settings.listen, troubles=await trio.to_thread.run_sync(_troubles_of, settings))
+
+
+def _troubles_of(settings: Settings) -> tuple[tuple[str, str], ...]:
+    from supervisor.front.edge.listening import open_sockets  # only here: the web server takes a while to load
+
+    try:
+        for listener in open_sockets(settings.listen, settings.tcp_user_timeout_s):
+            listener.close()
+    except ConfigError as error:
+        return ((error.message, error.hint),)
+    return ()
+
+
+def _proxies(environ: Mapping[str, str]) -> dict[str, str]:
+    names = [name for scheme in PROXY_SCHEMES for name in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")]
+    return {name: without_secrets(environ[name]) for name in names if environ.get(name)}
+
+
+def _is_loopback_excepted(environ: Mapping[str, str]) -> bool:
+    """Whether clients that go by the variables alone ask the daemon directly."""
+    excepted = {entry.strip() for entry in (environ.get("no_proxy") or environ.get("NO_PROXY") or "").split(",")}
+    return bool(excepted & {"*", "127.0.0.1", "127.0.0.0/8"})
+
+
+def _remote(server: ServerConfig, environ: Mapping[str, str]) -> RemoteFacts:
+    scheme, _, rest = server.url.partition("://")
+    url = f"{ {'ws': 'http', 'wss': 'https'}.get(scheme, scheme) }://{rest}"
+    proxy = proxy_for(httpx2.URL(url), environ)
+    host = urlsplit(server.url).hostname or ""
+    return RemoteFacts(server=server.path_name, host=host, proxy=proxy.variable if proxy is not None else "")
+
+
+async def _look_up(remotes: list[RemoteFacts]) -> list[RemoteFacts]:
+    """Look the names up of those that are not behind a proxy, which does that itself."""
+    looked: dict[str, str] = {}
+
+    async def look_up(host: str) -> None:
+        looked[host] = f"no answer within {LOOKUP_TIMEOUT_S:g} s"
+        with trio.move_on_after(LOOKUP_TIMEOUT_S):
+            try:
+                await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                looked[host] = ""
+            except (OSError, UnicodeError) as error:
+                looked[host] = error.strerror if isinstance(error, OSError) and error.strerror else "it is no name"
+
+    async with trio.open_nursery() as nursery:
+        for host in {remote.host for remote in remotes if not remote.proxy}:
+            nursery.start_soon(look_up, host)
+    return [
+        RemoteFacts(server=each.server, host=each.host, proxy=each.proxy, trouble=looked.get(each.host))
+        for each in remotes
+    ]

@@ -1,0 +1,241 @@
+"""The checks of `doctor`, over facts made up for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from actors.transport.stdio.remedies import how_to_install
+from supervisor.commands.diagnosis.checks import CHECKS, LEAST_FREE_BYTES, LITTLE_FREE_BYTES, diagnose
+from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, ProgramFacts, RemoteFacts
+from supervisor.store.file import SCHEMA_VERSION
+
+DATA = DataFacts(path="/data", mode=0o700, free_bytes=1 << 40, schema=SCHEMA_VERSION)
+PORT = PortFacts(listen="127.0.0.1:3001")
+WELL = Facts(version="1.2", python="3.12.1", file="mcp.json", servers=1, data=DATA, port=PORT, now=1000.0)
+NPX = ProgramFacts(command="npx", path="/bin/npx", said="v22.1.0\n", servers=("a", "b"))
+NO_DOCKER = "Cannot connect to the Docker daemon"
+TROUBLE = (("it is broken", "mend it"),)
+
+
+def said(check: str, facts: Facts) -> list[tuple[str, str, str]]:
+    return [(each.status, each.seen, each.todo) for name, each in diagnose(facts) if name == check]
+
+
+def test_where_all_is_well_nothing_is_to_do() -> None:
+    verdicts = diagnose(WELL)
+    assert {verdict.status for _, verdict in verdicts} == {"ok"}
+    assert [name for name, _ in verdicts] == [
+        *("installation", "configuration", "data directory", "database", "disk"),
+        *("address", "open files", "clock"),
+    ]
+
+
+def test_a_package_of_the_same_name_is_told() -> None:
+    clash = 'the package "supervisor" is also installed by "x": install mcpvisor into an environment of its own'
+    (first, second) = said("installation", replace(WELL, clashes=(clash,)))
+    assert first == ("warning", clash.partition(": ")[0], "install mcpvisor into an environment of its own")
+    assert second == ("ok", "mcpvisor 1.2, Python 3.12.1", "")
+
+
+def test_the_configuration_is_told_as_it_is() -> None:
+    ((status, seen, _),) = said("configuration", replace(WELL, unusable="mcp.json:1: no"))
+    assert (status, seen) == ("wrong", "mcp.json:1: no")
+    assert [status for status, *_ in said("configuration", replace(WELL, problems=("x",), notes=2))] == [
+        "wrong",
+        "warning",
+    ]
+    (warning, fine) = said("configuration", replace(WELL, notes=1, servers=2))
+    assert warning == ("warning", "1 note on the configuration", "mcpvisor check mcp.json")
+    assert fine == ("ok", "mcp.json: 2 servers", "")
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "seen"),
+    [
+        (replace(DATA, troubles=TROUBLE), "wrong", "it is broken"),
+        (replace(DATA, writable=False), "wrong", "cannot write"),
+        (replace(DATA, mode=None), "ok", "made at the first start"),
+        (replace(DATA, mode=0o755), "warning", "mode 0755"),
+        (DATA, "ok", "/data, mode 0700"),
+    ],
+)
+def test_the_data_directory_is_there_and_ours_alone(data: DataFacts, status: str, seen: str) -> None:
+    ((was, text, _),) = said("data directory", replace(WELL, data=data))
+    assert was == status
+    assert seen in text
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (replace(DATA, schema=0), []),
+        (replace(DATA, schema=SCHEMA_VERSION - 1), ["ok"]),
+        (DATA, ["ok"]),
+        (replace(DATA, schema=0, damage="file is not a database"), ["warning"]),
+    ],
+)
+def test_the_database_is_read_and_of_a_known_schema(data: DataFacts, expected: list[str]) -> None:
+    assert [status for status, *_ in said("database", replace(WELL, data=data))] == expected
+
+
+@pytest.mark.parametrize(
+    ("free", "expected"),
+    [
+        (None, []),
+        (LEAST_FREE_BYTES - 1, ["wrong"]),
+        (LEAST_FREE_BYTES, ["warning"]),
+        (LITTLE_FREE_BYTES, ["ok"]),
+    ],
+)
+def test_the_disk_has_room(free: int | None, expected: list[str]) -> None:
+    assert [status for status, *_ in said("disk", replace(WELL, data=replace(DATA, free_bytes=free)))] == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "seen", "todo"),
+    [
+        (NPX, "ok", "Node.js 22.1.0, /bin/npx, for a, b", ""),
+        (replace(NPX, servers=tuple("abcdefg")), "ok", "Node.js 22.1.0, /bin/npx, for a, b, c, d, e and 2 more", ""),
+        (replace(NPX, said="v16.20.0"), "wrong", "Node.js 16.20.0, /bin/npx, for a, b: too old", "install Node.js"),
+        (replace(NPX, said="v16.20.0", servers=()), "warning", "Node.js 16.20.0, /bin/npx: too old", "install Node.js"),
+        (replace(NPX, said=""), "warning", "/bin/npx, for a, b does not say its version", "npx --version"),
+        (
+            replace(NPX, path="", trouble="was not found"),
+            "wrong",
+            "npx: was not found, for a, b",
+            how_to_install("npx"),
+        ),
+        (replace(NPX, path="", trouble="x", servers=()), "ok", "npx is not here, and no server needs it", ""),
+        (ProgramFacts(command="my", trouble="x", servers=("a",)), "wrong", "my: x, for a", "install it, or write its"),
+        (ProgramFacts(command="/my", trouble="x", servers=("a",)), "wrong", "/my: x, for a", "correct the path"),
+        (ProgramFacts(command="my", path="/my", servers=("a",)), "ok", "/my, for a", ""),
+        (
+            ProgramFacts(command="docker", path="/d", said=NO_DOCKER, servers=("a",)),
+            "wrong",
+            "/d does not work, for a",
+            "start Docker",
+        ),
+        (
+            ProgramFacts(command="docker", path="/d", said="Cannot connect to the Docker daemon"),
+            "warning",
+            "/d",
+            "start",
+        ),
+    ],
+)
+def test_a_program_is_demanded_where_a_server_needs_it(
+    program: ProgramFacts, status: str, seen: str, todo: str
+) -> None:
+    ((was, text, advice),) = said("programs", replace(WELL, programs=(program,)))
+    assert was == status
+    assert text.startswith(seen)
+    assert todo in advice
+    assert bool(advice) is (status != "ok")
+
+
+@pytest.mark.parametrize(
+    ("port", "status", "seen"),
+    [
+        (PORT, "ok", "127.0.0.1:3001 is free"),
+        (replace(PORT, daemon="1.2"), "ok", "our daemon listens on 127.0.0.1:3001"),
+        (replace(PORT, daemon="1.1"), "warning", "is of version 1.1"),
+        (replace(PORT, troubles=TROUBLE), "wrong", "it is broken"),
+    ],
+)
+def test_the_address_is_free_or_has_our_daemon(port: PortFacts, status: str, seen: str) -> None:
+    ((was, text, _),) = said("address", replace(WELL, port=port))
+    assert was == status
+    assert seen in text
+
+
+def test_a_limit_of_files_under_which_servers_take_turns_is_told() -> None:
+    ((status, seen, todo),) = said("open files", replace(WELL, descriptors=64, enough=100))
+    assert (status, seen) == ("warning", "64 files may be open; all servers at once need 100")
+    assert "ulimit -n" in todo
+
+
+def test_a_clock_that_stands_before_a_change_of_a_file_is_told() -> None:
+    ((status, seen, _),) = said("clock", replace(WELL, newest=1000.0 + 7200, newest_file="/f"))
+    assert (status, seen) == ("warning", "the clock stands 2.0 h before the last change of /f")
+    assert [status for status, *_ in said("clock", replace(WELL, newest=1001.0))] == ["ok"]
+
+
+def test_a_proxy_is_told_with_who_goes_through_it() -> None:
+    remotes = (
+        RemoteFacts(server="far", host="far.example", proxy="https_proxy"),
+        RemoteFacts(server="near", host="localhost"),
+    )
+    proxies = {"https_proxy": "http://proxy:3128"}
+    ((status, seen, _),) = said("proxies", replace(WELL, proxies=proxies, remotes=remotes))
+    assert (status, seen) == (
+        "ok",
+        "https_proxy=http://proxy:3128: far through https_proxy; near directly; local servers get the variables",
+    )
+    ((status, seen, todo),) = said("proxies", replace(WELL, proxies=proxies, loopback_excepted=False))
+    assert status == "warning"
+    assert "no remote server" in seen
+    assert "NO_PROXY=127.0.0.1,localhost" in todo
+
+
+def test_remote_servers_are_told_of_where_they_were_looked_up() -> None:
+    remote = RemoteFacts(server="far", host="far.example")
+    looked = (remote, replace(remote, trouble=""), replace(remote, trouble="no such name"))
+    assert [(status, seen) for status, seen, _ in said("remote servers", replace(WELL, remotes=looked))] == [
+        ("ok", "far: far.example has an address"),
+        ("wrong", "far: far.example cannot be looked up: no such name"),
+    ]
+
+
+texts = st.text(max_size=8)
+names = st.lists(texts, max_size=7).map(tuple)
+pairs = st.lists(st.tuples(texts.filter(bool), texts.filter(bool)), max_size=2).map(tuple)
+programs: Any = st.builds(
+    ProgramFacts,
+    command=st.sampled_from(["npx", "uvx", "docker", "python3", "/x/y", "z"]),
+    path=texts,
+    trouble=texts,
+    said=texts | st.sampled_from(["v16.1.0", "v22.0.0", "Cannot connect to the Docker daemon"]),
+    servers=names,
+)
+facts_of: Any = st.builds(
+    Facts,
+    version=texts,
+    python=texts,
+    clashes=st.lists(st.just("a: b"), max_size=2).map(tuple),
+    unusable=texts,
+    problems=st.lists(texts.filter(bool), max_size=3).map(tuple),
+    notes=st.integers(0, 3),
+    data=st.builds(
+        DataFacts,
+        mode=st.none() | st.integers(0, 0o777),
+        writable=st.booleans(),
+        free_bytes=st.none() | st.integers(0, 1 << 40),
+        troubles=pairs,
+        schema=st.integers(0, SCHEMA_VERSION),
+        damage=texts,
+    ),
+    programs=st.lists(programs, max_size=3).map(tuple),
+    port=st.builds(PortFacts, listen=texts, daemon=texts, troubles=pairs),
+    descriptors=st.integers(0, 100),
+    enough=st.integers(0, 100),
+    newest=st.floats(0, 1e6),
+    proxies=st.dictionaries(texts, texts, max_size=2),
+    loopback_excepted=st.booleans(),
+    remotes=st.lists(
+        st.builds(RemoteFacts, server=texts, host=texts, proxy=texts, trouble=st.none() | texts), max_size=3
+    ).map(tuple),
+)
+
+
+@given(facts_of)
+def test_whatever_is_not_well_has_something_to_do_and_nothing_else_has(facts: Facts) -> None:
+    known = {name for name, _ in CHECKS}
+    for name, verdict in diagnose(facts):
+        assert name in known
+        assert verdict.seen
+        assert bool(verdict.todo) is (verdict.status != "ok"), (name, verdict)
