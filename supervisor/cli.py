@@ -15,6 +15,7 @@ from importlib import import_module
 from keyword import iskeyword
 
 import click
+from click.shell_completion import CompletionItem
 
 from actors.kit import is_want, reason_of
 from supervisor.commands.outcomes import EXIT_INTERRUPTED, EXIT_WANT
@@ -39,6 +40,7 @@ _MODULES = {
     "search": "supervisor.commands.search",
     "call": "supervisor.commands.call",
     "watch": "supervisor.commands.watch",
+    "completion": "supervisor.commands.completion",
     "demo": "supervisor.demo.tour",
 }
 """Where each command is; it has the same name there, with `_` behind it where Python has that word."""
@@ -62,6 +64,11 @@ class Commands(click.Group):
             command = getattr(import_module(_MODULES[cmd_name]), name)
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin so, without importing them for what they say of themselves."""
+        names = [CompletionItem(name) for name in _MODULES if name.startswith(incomplete)]
+        return names or super().shell_complete(ctx, incomplete)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

@@ -156,6 +156,7 @@ SYSTEM = {
     "supervisor.commands.servers": "reads the environment for the configuration",
     "supervisor.commands.connect": "the environment says where files of clients are",
     "supervisor.commands.import_": "reads the environment for the configuration",
+    "supervisor.commands.completion": "reads the environment for the configuration",
     "supervisor.commands.diagnosis.gathering": "looks at the machine",
     "supervisor.commands.doctor": "reads the environment for the configuration",
     "supervisor.commands.explain": "reads the environment for the configuration",

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
+from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.metatools.texts import clean, is_seen
 
@@ -42,8 +43,14 @@ def daemon_options(command: Command) -> Command:
 
 
 servers_option = click.option(
-    "--server", "servers", multiple=True, metavar="SERVER", help="Of this server; may be repeated."
+    "--server",
+    "servers",
+    multiple=True,
+    metavar="SERVER",
+    help="Of this server; may be repeated.",
+    shell_complete=complete_server,
 )
+server_argument = click.argument("server", metavar="SERVER", shell_complete=complete_server)
 
 
 profile_option = click.option("--profile", metavar="NAME", default="", help="As a client of this profile sees it.")

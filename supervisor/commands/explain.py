@@ -11,6 +11,7 @@ import msgspec
 
 from actors.errors import ConfigError
 from supervisor.commands.common import console, json_option, json_text, plain, print_json, print_table, table
+from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import config_option, find_config
 from supervisor.config import Configuration, ServerConfig, load
@@ -22,7 +23,7 @@ from supervisor.host.datadir import default_data_dir
 
 
 @click.command()
-@click.argument("server", required=False)
+@click.argument("server", required=False, shell_complete=complete_server)
 @config_option
 @json_option
 def explain(server: str | None, config: Path | None, as_json: bool) -> None:

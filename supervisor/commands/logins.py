@@ -14,7 +14,7 @@ import click
 import trio
 
 from supervisor.client import DaemonClient, RequestRefused
-from supervisor.commands.common import ask, daemon_options, plain, print_json, timeout_option
+from supervisor.commands.common import ask, daemon_options, plain, print_json, server_argument, timeout_option
 from supervisor.commands.outcomes import EXIT_FAILED
 
 WAIT_S = 8.0
@@ -24,7 +24,7 @@ Answer = dict[str, Any]
 
 
 @click.command()
-@click.argument("server", metavar="SERVER")
+@server_argument
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser, too.")
 @timeout_option(600.0, 1, "How long to wait.")
 @daemon_options
@@ -53,7 +53,7 @@ async def _login(daemon: DaemonClient, server: str, deadline_s: float, show: Cal
 
 
 @click.command()
-@click.argument("server", metavar="SERVER")
+@server_argument
 @daemon_options
 def logout(*, server: str, as_json: bool, url: str) -> None:
     """Have the tokens of a remote SERVER revoked, and forget them."""

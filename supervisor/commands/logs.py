@@ -10,7 +10,7 @@ from urllib.parse import quote
 import click
 from rich.text import Text
 
-from supervisor.commands.common import console, json_text, page, plain, run, say, url_option
+from supervisor.commands.common import console, json_text, page, plain, run, say, server_argument, url_option
 from supervisor.commands.watch import follow
 
 MAX_LINES = 1000
@@ -21,7 +21,7 @@ Line = dict[str, Any]
 
 
 @click.command()
-@click.argument("server", metavar="SERVER")
+@server_argument
 @click.option("-f", "--follow", "following", is_flag=True, help="Go on and show new lines as they come, until Ctrl-C.")
 @click.option(
     "-n",

@@ -14,6 +14,7 @@ import trio
 
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused
 from supervisor.commands.common import ask, daemon_options, plain, print_json, say, timeout_option
+from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import EXIT_FAILED
 
 Answers = list[dict[str, Any]]
@@ -31,7 +32,7 @@ BAD_GATEWAY = 502
 
 def _command(order: str) -> click.Command:
     @click.command(order, help=HELP[order])
-    @click.argument("servers", metavar="SERVER...", nargs=-1, required=True)
+    @click.argument("servers", metavar="SERVER...", nargs=-1, required=True, shell_complete=complete_server)
     @timeout_option(60.0, 0.1, "How long to wait for it; what is not done by then goes on.")
     @daemon_options
     def command(*, servers: tuple[str, ...], deadline_s: float, as_json: bool, url: str) -> None:

@@ -1,0 +1,68 @@
+"""`completion`: what makes a shell complete our commands, and the names of servers where one is asked for.
+
+Whoever presses a key does not wait: the daemon has a second to answer, then the configuration is read in its place, and
+what goes wrong is not said.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import click
+import trio
+from click.shell_completion import get_completion_class
+
+from actors.errors import ConfigError
+from supervisor.client import DaemonUnreachable, RequestRefused, connect
+from supervisor.commands.run import find_config
+from supervisor.config import parse
+from supervisor.config.syntax.file import read_text
+from supervisor.config.syntax.keys import name_fault
+
+ANSWER_S = 1.0
+VARIABLE = "_MCPVISOR_COMPLETE"
+"""By which click knows that it is asked by a shell: the name of the program in capital letters."""
+
+
+@click.command(
+    epilog='bash, zsh: add the line  eval "$(mcpvisor completion bash)"  to ~/.bashrc, with zsh to ~/.zshrc. '
+    "fish: mcpvisor completion fish > ~/.config/fish/completions/mcpvisor.fish"
+)
+@click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print what makes a shell complete commands, options and names of servers."""
+    script = get_completion_class(shell)
+    assert script is not None
+    click.echo(script(context.find_root().command, {}, "mcpvisor", VARIABLE).source())
+
+
+def complete_server(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of servers that begin so and are not there yet: of the daemon, else of the configuration."""
+    given = context.params.get(parameter.name or "") or ()
+    names = trio.run(partial(_of_daemon, context.params["url"])) if "url" in context.params else []
+    names = names or _of_file(context.params.get("config"))
+    usable = [name for name in names if name.startswith(incomplete) and name_fault(name) is None]
+    return [name for name in usable if isinstance(given, str) or name not in given]
+
+
+async def _of_daemon(url: str) -> list[str]:
+    with trio.move_on_after(ANSWER_S):
+        try:
+            async with connect(url) as daemon:
+                rows = (await daemon.status())["servers"]
+        except (DaemonUnreachable, RequestRefused):
+            return []
+        if isinstance(rows, list):
+            return [row["server"] for row in rows if isinstance(row, dict) and isinstance(row.get("server"), str)]
+    return []
+
+
+def _of_file(config: Path | None) -> list[str]:
+    try:
+        path = find_config(config, os.environ)
+        return sorted(set(parse(read_text(path), path, os.environ).server_names.values()))
+    except ConfigError:
+        return []
