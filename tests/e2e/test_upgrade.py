@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.daemons import PATIENCE_S, log_of, running, spawn, write_config
-from tests.supervisor.store.earlier import SERVERS, VERSIONS, make_directory, schema_of
+from tests.supervisor.store.earlier import FIRST, SERVERS, VERSIONS, make_directory, schema_of
 
 pytestmark = pytest.mark.e2e
 
@@ -24,7 +24,7 @@ async def test_a_daemon_goes_on_with_what_an_earlier_version_left(tmp_path: Path
         rows = await daemon.servers()
         if version not in READ_AGAIN:
             assert rows["notes"]["tools"] == 1  # before anything was started
-        assert (rows["off"]["state"] == "stopped") is (version != "1-first")
+        assert (rows["off"]["state"] == "stopped") is (version != FIRST)
         await daemon.ready()
         page = (await daemon.get("/api/tools")).json()
         calls = {row["path"]: row["calls"] for row in page["tools"]}

@@ -15,8 +15,9 @@ from typing import Any, get_args
 from supervisor.host.datadir import KeyName
 
 DIRECTORIES = Path(__file__).with_name("directories")
-VERSIONS = sorted(file.stem.removeprefix("schema-") for file in DIRECTORIES.glob("*.sql"))
-"""Each schema; `1-first` is of before servers could be switched off."""
+FIRST = "1-first"
+"""Schema 1 before servers could be switched off."""
+VERSIONS = [FIRST, *sorted(file.stem.removeprefix("schema-") for file in DIRECTORIES.glob("*.sql"))]
 WRITTEN_AT = 1_795_600_000.0
 SESSIONS_END_AT = 1_795_700_000.0
 DIGEST = b"digest of a text"
@@ -42,7 +43,10 @@ def schema_of(version: str) -> int:
 def make_database(path: Path, version: str) -> None:
     path.touch(0o600)
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((DIRECTORIES / f"schema-{version}.sql").read_text(encoding="utf-8"))
+        connection.executescript((DIRECTORIES / f"schema-{schema_of(version)}.sql").read_text(encoding="utf-8"))
+        if version == FIRST:
+            connection.execute("DROP TABLE disabled_servers")
+            connection.commit()
 
 
 def make_directory(root: Path, version: str) -> None:

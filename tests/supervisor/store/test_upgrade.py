@@ -17,6 +17,7 @@ from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
 from tests.supervisor.store.earlier import (
     DIGEST,
+    FIRST,
     SESSIONS_END_AT,
     VERSIONS,
     WRITTEN_AT,
@@ -73,7 +74,7 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
             total_ms=12.5,
             waited_ms=2.5 if schema >= 6 else 0.0,
         )
-        assert await store.load_disabled() == (frozenset() if version == "1-first" else {"off"})
+        assert await store.load_disabled() == (frozenset() if version == FIRST else {"off"})
         assert await store.load_vectors([DIGEST]) == ({DIGEST: b"\x01\x02\x03\x04"} if schema >= 3 else {})
         grants = await store.load_grants()
         vault = Vault((data / "oauth.key").read_bytes())
