@@ -97,6 +97,8 @@ def _database(facts: Facts) -> Iterator[Verdict]:
 
 
 def _programs(facts: Facts) -> Iterator[Verdict]:
+    if facts.daemons_path:
+        yield Verdict("ok", f"looked up on the PATH of the running daemon, which is not this one: {facts.daemons_path}")
     for program in facts.programs:
         yield from _program(program)
 

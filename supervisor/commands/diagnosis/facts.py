@@ -63,7 +63,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `unusable`: why there is no configuration; `problems`: why entries are left out; `notes`: how many there are.
     `descriptors`: how many there may be; `enough`: how many let all servers run at once. `newest`: the last change of
-    the file that was changed last. `proxies`: by variable, without secrets; `loopback_excepted`: by `NO_PROXY`.
+    the file that was changed last. `daemons_path`: the PATH that a running daemon gives to servers, if it is another
+    one than ours; programs are looked up on it. `proxies`: by variable, without secrets; `loopback_excepted`: whether
+    `NO_PROXY` names it.
     """
 
     version: str
@@ -76,6 +78,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     servers: int = 0
     data: DataFacts = DataFacts()
     programs: tuple[ProgramFacts, ...] = ()
+    daemons_path: str = ""
     port: PortFacts = PortFacts()
     descriptors: int = 1 << 20
     enough: int = 0

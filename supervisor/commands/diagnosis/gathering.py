@@ -37,7 +37,7 @@ from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, Pro
 from supervisor.commands.run import check_exposure, find_config
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.syntax.address import base_url
-from supervisor.host.datadir import DATABASE, default_data_dir, problems_of
+from supervisor.host.datadir import DATABASE, LOCK_NAME, MAX_PID_BYTES, default_data_dir, problems_of
 from supervisor.host.descriptors import LEAST_CLIENTS, OWN, attainable
 from supervisor.host.version import VERSION
 
@@ -57,6 +57,9 @@ async def gather(config: Path | None, environ: Mapping[str, str], *, network: bo
     local = [server for server in servers if server.kind == "stdio"]
     remotes = [_remote(server, environ) for server in servers if server.kind != "stdio"]
     data = _data(configuration.settings, environ)
+    port = await _port(configuration.settings)
+    daemons_path = _path_of_daemon(Path(data.path)) if port.daemon else ""
+    around = {**environ, **({"PATH": daemons_path} if daemons_path else {})}
     newest, newest_file = _newest([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
     return Facts(
         version=VERSION,
@@ -68,8 +71,9 @@ async def gather(config: Path | None, environ: Mapping[str, str], *, network: bo
         notes=len(configuration.notes),
         servers=len(servers),
         data=data,
-        programs=await _programs(local, environ),
-        port=await _port(configuration.settings),
+        programs=await _programs(local, around),
+        daemons_path=daemons_path if daemons_path != environ.get("PATH") else "",
+        port=port,
         descriptors=attainable(),
         enough=OWN + SPAWN + RUNNING * len(local) + 2 * LEAST_CLIENTS,
         now=time.time(),
@@ -136,6 +140,19 @@ def _database(path: Path) -> tuple[int, str]:
     except sqlite3.Error as error:
         return 0, str(error)
     return schema, "" if answer == "ok" else str(answer)
+
+
+def _path_of_daemon(root: Path) -> str:
+    """Return the PATH that a daemon with this data directory was started with (proc(5)); empty if that cannot be told.
+
+    A service often has a shorter one than the shell that this is typed into.
+    """
+    try:
+        number = int((root / LOCK_NAME).read_bytes()[:MAX_PID_BYTES])
+        variables = Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return ""
+    return next((os.fsdecode(each[5:]) for each in variables if each.startswith(b"PATH=")), "")
 
 
 def _newest(files: list[Path]) -> tuple[float, str]:

@@ -209,6 +209,11 @@ async def test_our_own_daemon_is_known_by_its_version(
         listen = daemon.url.removeprefix("http://")
         machine.configure({}, listen=listen)
         assert await trio.to_thread.run_sync(machine.said, "address") == [("ok", f"our daemon listens on {listen}", "")]
+        machine.configure({}, listen=listen, data_dir=str(tmp_path / "daemon" / "data"))
+        monkeypatch.setenv("PATH", "/elsewhere")
+        (told, *_) = await trio.to_thread.run_sync(machine.said, "programs")
+        path = f"looked up on the PATH of the running daemon, which is not this one: {machine.bin}"
+        assert told == ("ok", path, "")
         monkeypatch.setattr(gathering, "VERSION", "99.0")
         ((status, seen, _),) = await trio.to_thread.run_sync(machine.said, "address")
         assert (status, seen) == ("warning", f"the daemon at {listen} is of version {VERSION}")
