@@ -152,7 +152,7 @@ class SpawnFailed(ServerError):
 
     `scarce`: the daemon or the system lacks something (descriptors, processes, memory), the server is not at fault.
     `away`: it cannot be reached, which says nothing about it. `detail` says the same at length, for operators only:
-    where was searched, what else is there.
+    where was searched, what else is there. `hint`: what to do, where that is known.
     """
 
     def __init__(
@@ -163,9 +163,11 @@ class SpawnFailed(ServerError):
         scarce: bool = False,
         away: bool = False,
         detail: str = "",
+        hint: str = "",
         **more: Any,
     ) -> None:
         super().__init__(message, **more)
+        self.hint = hint
         self.permanent = permanent
         self.scarce = scarce
         self.away = away

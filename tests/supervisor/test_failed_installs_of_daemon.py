@@ -10,6 +10,7 @@ import httpx2
 import pytest
 import trio
 
+from actors.transport.stdio.remedies import advice_on, how_to_install
 from supervisor.host.datadir import open_data_dir
 from tests.actors.server.operators.test_last_words import TOO_OLD, TOO_OLD_BEFORE
 from tests.actors.transport.stdio.test_npm_log import HEAD, SAID, SCRIPT_FAILED
@@ -64,3 +65,19 @@ async def test_where_npm_notes_nothing_either_the_command_that_shows_more_is_nam
     npx = program(tmp_path / "npx", "")
     error = await why_it_failed(tmp_path, npx, env={"npm_config_cache": str(tmp_path / "npm")})
     assert error.endswith("; to see why: npx --foreground-scripts -y a-server")
+
+
+async def test_a_program_that_is_missing_is_told_with_how_to_install_it_in_status_and_log(tmp_path: Path) -> None:
+    servers = {"a": {"command": "npx", "args": ["a-server@1"], "env": {"PATH": "/nowhere"}}}
+    with open_data_dir(tmp_path / "data", {}) as data:
+        async with running(configuration(tmp_path, servers), data) as client:
+            error = await gave_up(client)
+            log = (await client.get("/api/servers/a/logs")).text
+    assert error == f"command 'npx' was not found on PATH /nowhere; {how_to_install('npx')}"
+    assert f"command 'npx' was not found on the PATH; {how_to_install('npx')}" in log
+
+
+async def test_what_a_package_manager_complains_of_is_told_with_what_to_do(tmp_path: Path) -> None:
+    npx = program(tmp_path / "npx", "printf 'npm error code EAI_AGAIN\\nnpm error request to x failed' >&2")
+    error = await why_it_failed(tmp_path, npx)
+    assert error.endswith(f"; last words: npm error: request to x failed; {advice_on('npm error code EAI_AGAIN')}")

@@ -138,7 +138,9 @@ class Incarnation:
         except* SpawnFailed as group:
             error = first_of(group)
             assert isinstance(error, SpawnFailed)
-            end = SpawnRefused(self.number, error.message, error.permanent, error.scarce, error.detail, error.away)
+            what = f"; {error.hint}" if error.hint else ""
+            reason, detail = error.message + what, error.detail + what
+            end = SpawnRefused(self.number, reason, error.permanent, error.scarce, detail, error.away)
         await self._post.tell(end or self._cut_short())
 
     def _cut_short(self) -> LastWord:

@@ -110,10 +110,10 @@ def _resolve(command: str, path: str, cwd: str) -> str:
             raise _refusal(f"{command}: {reason}")
     else:
         executable = _search(command, path)
-    reason = _shebang_objection(executable, path)
+    reason, hint = _shebang_objection(executable, path)
     if reason:
         short = reason.replace(f" on PATH {path}", " on the PATH")
-        raise _refusal(f"{command}: {short}", f"{executable}: {reason}")
+        raise _refusal(f"{command}: {short}", f"{executable}: {reason}", hint)
     return executable
 
 
@@ -148,8 +148,8 @@ def explain_exec(program: str, error: OSError) -> SpawnFailed:
     )
 
 
-def _refusal(reason: str, detail: str = "") -> SpawnFailed:
-    return SpawnFailed(reason, permanent=True, detail=detail)
+def _refusal(reason: str, detail: str = "", hint: str = "") -> SpawnFailed:
+    return SpawnFailed(reason, permanent=True, detail=detail, hint=hint)
 
 
 def _directories(path: str) -> list[str]:
@@ -166,48 +166,48 @@ def _search(command: str, path: str) -> str:
             return candidate
         if not near and reason != NO_FILE:
             near = f"; {candidate}: {reason}"
-    if not near and (install := how_to_install(command)):
-        near = f"; {install}"
-    if not near and (nearest := nearest_command(command, path)):
+    hint = how_to_install(command)
+    if not near and not hint and (nearest := nearest_command(command, path)):
         near = f"; did you mean {nearest}?"
     raise _refusal(
-        f"command {command!r} was not found on the PATH", f"command {command!r} was not found on PATH {path}{near}"
+        f"command {command!r} was not found on the PATH",
+        f"command {command!r} was not found on PATH {path}{near}",
+        hint,
     )
 
 
-def _shebang_objection(program: str, path: str) -> str:
-    """Why the interpreter a script names cannot be executed, empty if it can or there is none."""
+def _shebang_objection(program: str, path: str) -> tuple[str, str]:
+    """Why the interpreter a script names cannot be executed, and what to do; empty if it can or there is none."""
     try:
         with Path(program).open("rb") as file:
             head = file.read(_SHEBANG_BYTES)
     except OSError:
-        return ""  # executable but not readable is allowed, the kernel reads it itself
+        return "", ""  # executable but not readable is allowed, the kernel reads it itself
     if not head.startswith(b"#!"):
-        return ""
+        return "", ""
     first = os.fsdecode(head[2:].partition(b"\n")[0])
     if first.endswith("\r"):
-        return "its first line ends with a carriage return, so its interpreter cannot be found"
+        return "its first line ends with a carriage return, so its interpreter cannot be found", ""
     words = first.split()
     if not words:
-        return ""
+        return "", ""
     reason = objection_to_program(words[0])
     if reason:
-        return f"the interpreter {words[0]} of its first line cannot be used: {reason}"
+        return f"the interpreter {words[0]} of its first line cannot be used: {reason}", ""
     if words[0].rpartition("/")[2] == "env":
         return _env_objection(words[1:], path)
-    return ""
+    return "", ""
 
 
-def _env_objection(words: Sequence[str], path: str) -> str:
+def _env_objection(words: Sequence[str], path: str) -> tuple[str, str]:
     """`#!/usr/bin/env node` fails inside of `env`, with an exit code only: look where it will look."""
     plain = words[1:] if words and words[0] == "-S" else words
     asked = next((word for word in plain if "=" not in word), "")
     if not asked or "/" in asked or asked.startswith("-"):  # other options of env: let it find out
-        return ""
+        return "", ""
     if any(not objection_to_program(f"{directory.rstrip('/')}/{asked}") for directory in _directories(path)):
-        return ""
-    install = how_to_install(asked)
-    return f"the interpreter {asked} of its first line was not found on PATH {path}{f'; {install}' if install else ''}"
+        return "", ""
+    return f"the interpreter {asked} of its first line was not found on PATH {path}", how_to_install(asked)
 
 
 def nearest_command(command: str, path: str) -> str | None:

@@ -102,7 +102,9 @@ class ProcessTransport:
             return await self._containment.spawn(argv, env=env, cwd=cwd)
         except SpawnFailed as error:
             message, detail = self._mask(error.message), self._mask(error.detail)
-            raise SpawnFailed(message, permanent=error.permanent, scarce=error.scarce, detail=detail) from None
+            raise SpawnFailed(
+                message, permanent=error.permanent, scarce=error.scarce, detail=detail, hint=error.hint
+            ) from None
         except OSError as error:
             raise explain_exec(self._mask(self.launch.command), error) from error
         except RuntimeError as error:

@@ -75,6 +75,15 @@ def how_to_install(command: str) -> str:
     return f"{comes}{provider.install}"
 
 
+def advice_on_missing(command: str, hint: str, nearest: str | None = None) -> str:
+    """Return what to do about a command that cannot be started. `hint`: how it is installed, where that is known."""
+    if "/" in command:
+        return hint or "correct the path, or install the program"
+    meant = f'did you mean "{nearest}"? Or ' if nearest else ""
+    install = hint or f"{meant}install it"
+    return f"{install}, or write its absolute path; a service often has a shorter PATH than your shell"
+
+
 _NODE = _BY_PROGRAM["node"].install
 _CERTIFICATE = (
     "your network has a certificate of its own: set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to it in the environment of "

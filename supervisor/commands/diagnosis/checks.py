@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.transport.stdio.remedies import advice_on, how_to_install, provider_of
+from actors.transport.stdio.remedies import advice_on, advice_on_missing, provider_of
 from supervisor.commands.diagnosis.facts import Facts, ProgramFacts, RemoteFacts
 from supervisor.config.syntax.units import MIB
 from supervisor.store.file import SCHEMA_VERSION
@@ -22,7 +22,6 @@ LEAST_FREE_BYTES = 10 * MIB
 LITTLE_FREE_BYTES = 200 * MIB
 """A first `npx` or `uvx` of a server takes that much of a disk."""
 CLOCK_SLACK_S = 600.0
-_SHORTER_PATH = "or write its absolute path: a service often has a shorter PATH than your shell"
 _MOST_NAMED = 5
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
@@ -107,9 +106,9 @@ def _program(program: ProgramFacts) -> Iterator[Verdict]:
     who = f", for {_some(program.servers)}" if program.servers else ""
     provider = provider_of(program.command)
     if program.trouble:
-        install = how_to_install(program.command)
         if program.servers:
-            yield Verdict("wrong", f"{program.command}: {program.trouble}{who}", _or_path(install, program.command))
+            todo = advice_on_missing(program.command, program.hint)
+            yield Verdict("wrong", f"{program.command}: {program.trouble}{who}", todo)
         else:
             yield Verdict("ok", f"{program.command} is not here, and no server needs it")
         return
@@ -128,12 +127,6 @@ def _program(program: ProgramFacts) -> Iterator[Verdict]:
         yield Verdict("warning", f"{seen} does not say its version", f"try {program.command} --version in a terminal")
     else:
         yield Verdict("ok", seen)
-
-
-def _or_path(install: str, command: str) -> str:
-    if "/" in command:
-        return "correct the path, or install the program"
-    return f"{install or 'install it'}, {_SHORTER_PATH}"
 
 
 def _port(facts: Facts) -> Iterator[Verdict]:

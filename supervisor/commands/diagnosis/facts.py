@@ -13,12 +13,14 @@ Trouble = tuple[str, str]
 class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A program that servers are started with. `said`: what it answered when it was asked for its version.
 
-    `trouble`: why it cannot be started. `servers`: who needs it; none, and it is only looked for.
+    `trouble`: why it cannot be started, `hint`: what installs it. `servers`: who needs it; none, and it is only looked
+    for.
     """
 
     command: str
     path: str = ""
     trouble: str = ""
+    hint: str = ""
     said: str = ""
     servers: tuple[str, ...] = ()
 

@@ -205,7 +205,7 @@ async def _look_at(
         program = resolve_command(command, path=path, cwd=cwd)
     except SpawnFailed as error:
         reason = error.message.removeprefix(f"command {command!r} ").removeprefix(f"{command}: ")
-        facts[need] = ProgramFacts(command=command, trouble=reason, servers=names)
+        facts[need] = ProgramFacts(command=command, trouble=reason, hint=error.hint, servers=names)
         return
     said = ""
     if (provider := provider_of(command)) is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
 from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command
-from actors.transport.stdio.remedies import how_to_install
+from actors.transport.stdio.remedies import advice_on_missing
 from supervisor.config.syntax.values import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
@@ -34,15 +34,6 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
         if is_whole_line(command, path, cwd):
             yield ("command",), "the program cannot be started: this is a whole command line", WORDS
             return
+        near = nearest_command(command, path) if "/" not in command and not error.hint else None
         what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
-        yield ("command",), f"the program cannot be started: {what}", _advice(command, path)
-
-
-def _advice(command: str, path: str) -> str:
-    if "/" in command:
-        return "correct the path, or install the program"
-    install = how_to_install(command)
-    nearest = None if install else nearest_command(command, path)
-    meant = f'did you mean "{nearest}"? Or ' if nearest else ""
-    what = install or f"{meant}install it"
-    return f"{what}, or write its absolute path; a service often has a shorter PATH than your shell"
+        yield ("command",), f"the program cannot be started: {what}", advice_on_missing(command, error.hint, near)

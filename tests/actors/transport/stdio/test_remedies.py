@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from actors.errors import SpawnFailed
 from actors.server.operators.last_words import ending
 from actors.transport.base import Exit
 from actors.transport.stdio.command import resolve_command
-from actors.transport.stdio.remedies import PROVIDERS, advice_on, how_to_install, provider_of
+from actors.transport.stdio.remedies import PROVIDERS, advice_on, advice_on_missing, how_to_install, provider_of
 
 
 @pytest.mark.parametrize(
@@ -79,4 +81,21 @@ def test_a_failed_start_says_how_to_install_what_is_missing() -> None:
     with pytest.raises(SpawnFailed) as caught:
         resolve_command("npx", path="/nowhere", cwd="/")
     assert caught.value.message == "command 'npx' was not found on the PATH"
-    assert caught.value.detail == f"command 'npx' was not found on PATH /nowhere; {how_to_install('npx')}"
+    assert caught.value.detail == "command 'npx' was not found on PATH /nowhere"
+    assert caught.value.hint == how_to_install("npx")
+
+
+def test_a_script_whose_interpreter_is_missing_says_how_to_install_that(tmp_path: Path) -> None:
+    script = tmp_path / "server"
+    script.write_text("#!/usr/bin/env deno\n")
+    script.chmod(0o755)
+    with pytest.raises(SpawnFailed) as caught:
+        resolve_command(str(script), path="/nowhere", cwd="/")
+    assert caught.value.hint == how_to_install("deno")
+
+
+def test_what_is_said_of_a_missing_program_is_how_to_install_it_or_where_it_may_be() -> None:
+    assert advice_on_missing("npx", "get it").startswith("get it, or write its absolute path; a service often")
+    assert advice_on_missing("npz", "", "npx").startswith('did you mean "npx"? Or install it, or write')
+    assert advice_on_missing("/bin/npx", "") == "correct the path, or install the program"
+    assert advice_on_missing("/bin/server", "get node") == "get node"

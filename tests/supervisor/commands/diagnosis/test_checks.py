@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from actors.transport.stdio.remedies import how_to_install
 from supervisor.commands.diagnosis.checks import CHECKS, LEAST_FREE_BYTES, LITTLE_FREE_BYTES, diagnose
 from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, ProgramFacts, RemoteFacts
 from supervisor.store.file import SCHEMA_VERSION
@@ -104,12 +103,7 @@ def test_the_disk_has_room(free: int | None, expected: list[str]) -> None:
         (replace(NPX, said="v16.20.0"), "wrong", "Node.js 16.20.0, /bin/npx, for a, b: too old", "install Node.js"),
         (replace(NPX, said="v16.20.0", servers=()), "warning", "Node.js 16.20.0, /bin/npx: too old", "install Node.js"),
         (replace(NPX, said=""), "warning", "/bin/npx, for a, b does not say its version", "npx --version"),
-        (
-            replace(NPX, path="", trouble="was not found"),
-            "wrong",
-            "npx: was not found, for a, b",
-            how_to_install("npx"),
-        ),
+        (replace(NPX, path="", trouble="no", hint="get it"), "wrong", "npx: no, for a, b", "get it, or write its"),
         (replace(NPX, path="", trouble="x", servers=()), "ok", "npx is not here, and no server needs it", ""),
         (ProgramFacts(command="my", trouble="x", servers=("a",)), "wrong", "my: x, for a", "install it, or write its"),
         (ProgramFacts(command="/my", trouble="x", servers=("a",)), "wrong", "/my: x, for a", "correct the path"),
@@ -197,7 +191,7 @@ pairs = st.lists(st.tuples(texts.filter(bool), texts.filter(bool)), max_size=2).
 programs: Any = st.builds(
     ProgramFacts,
     command=st.sampled_from(["npx", "uvx", "docker", "python3", "/x/y", "z"]),
-    path=texts,
+    path=texts.filter(bool),
     trouble=texts,
     said=texts | st.sampled_from(["v16.1.0", "v22.0.0", "Cannot connect to the Docker daemon"]),
     servers=names,
