@@ -46,7 +46,7 @@ class Mask:
     """Replaces secrets by `***`. `values` are configured values by name, `arguments` those of a command line."""
 
     def __init__(self, values: Mapping[str, str], arguments: Iterable[str] = ()) -> None:
-        given = [*values.items(), *_by_option(arguments)]
+        given = [*values.items(), *by_option(arguments)]
         secrets = {form for name, value in given for part in secret_parts(name, value) for form in _forms(part)}
         self._known = sorted(secrets, key=lambda form: (-len(form), form))
         self.longest = len(self._known[0].encode(errors="surrogateescape")) if self._known else 0
@@ -106,7 +106,7 @@ def _is_random(run: str) -> bool:
     return not run.isdigit()
 
 
-def _by_option(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+def by_option(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield the arguments of a command line, each with the option it belongs to."""
     option = ""
     for argument in arguments:

@@ -8,13 +8,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from actors.transport.mask import Mask, is_secret, looks_secret
+from actors.transport.mask import Mask, by_option, is_secret, looks_secret
 from actors.transport.redaction import HIDDEN, without_secrets
 from actors.transport.stdio.command import build_environment
 from supervisor.config.entries.entry import ServerConfig
@@ -103,6 +103,14 @@ def _set_first(values: list[EffectiveValue]) -> list[EffectiveValue]:
     return sorted(values, key=lambda each: each.origin.source == "default")
 
 
+def _hide(argument: str, secrets: Collection[str]) -> str:
+    """Hide a secret argument that is too short to be looked for everywhere: `x`, or the rest of `--pin=x`."""
+    option, equals, rest = argument.partition("=")
+    if equals and rest in secrets:
+        return f"{option}={HIDDEN}"
+    return HIDDEN if argument in secrets else argument
+
+
 class _View:
     """Shows values of one entry, of which `origin` says where they come from."""
 
@@ -123,7 +131,8 @@ class _View:
         origin = self._origin((key,))
         if isinstance(value, tuple):
             origins = [self._origin((key, at)) for at in range(len(value))]
-            value = [self._text(each, own) for each, own in zip(value, origins, strict=True)]
+            secrets = {each for name, each in by_option(value) if each and is_secret(name, each)}
+            value = [_hide(self._text(each, own), secrets) for each, own in zip(value, origins, strict=True)]
             used = dict.fromkeys(name for own in origins for name in own.variables)
             origin = msgspec.structs.replace(origin, variables=tuple(used))
         elif isinstance(value, str):

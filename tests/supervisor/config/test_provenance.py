@@ -169,6 +169,8 @@ def test_an_address_of_the_command_line_follows_from_it() -> None:
         {"command": "c", "env": {"A_TOKEN": "hunter2"}},
         {"command": "c", "env": {"A": "${PAT}"}},
         {"command": "c", "env": {"PIN": "xy"}},
+        {"command": "c", "args": ["--pin", "xy", "plain"]},
+        {"command": "c", "args": ["--pin=xy", "a=b"]},
         {"command": "c", "args": ["in hunter2 words"], "env": {"PASSWORD": "hunter2"}},
         {"command": "c", "description": "with hunter2", "env": {"PASSWORD": "hunter2"}},
         {"command": "c", "envFile": "e"},
