@@ -42,8 +42,9 @@ def completion(context: click.Context, shell: str) -> None:
 def complete_server(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of servers that begin so and are not there yet: of the daemon, else of the configuration."""
     given = context.params.get(parameter.name or "") or ()
-    names = trio.run(partial(_of_daemon, context.params["url"])) if "url" in context.params else []
-    names = names or _of_file(context.params.get("config"))
+    config, url = context.params.get("config"), context.params.get("daemon") or context.params.get("url")
+    names = trio.run(partial(_of_daemon, url)) if url and config is None else []
+    names = names or _of_file(config)
     usable = [name for name in names if name.startswith(incomplete) and name_fault(name) is None]
     return [name for name in usable if isinstance(given, str) or name not in given]
 

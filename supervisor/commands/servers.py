@@ -19,6 +19,7 @@ from actors.errors import ConfigError
 from actors.kit.paths import absolute
 from supervisor.client import DaemonClient
 from supervisor.commands.common import DEFAULT_URL, ask, plain, say
+from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed, NoDaemon
 from supervisor.commands.run import find_config
 from supervisor.config import load, parse
@@ -69,7 +70,7 @@ def add(*, name: str, ephemeral: bool, config: Path | None, daemon: str, **writt
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_server)
 @config_option
 @daemon_option
 def remove(*, name: str, config: Path | None, daemon: str) -> None:
@@ -79,7 +80,7 @@ def remove(*, name: str, config: Path | None, daemon: str) -> None:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_server)
 @set_option
 @click.option("--unset", multiple=True, metavar="KEY", help="A key of the entry that goes.")
 @config_option

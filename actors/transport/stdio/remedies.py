@@ -75,7 +75,7 @@ def how_to_install(command: str) -> str:
     return f"{comes}{provider.install}"
 
 
-def advice_on_missing(command: str, hint: str, nearest: str | None = None) -> str:
+def how_to_provide(command: str, hint: str, nearest: str | None = None) -> str:
     """Return what to do about a command that cannot be started. `hint`: how it is installed, where that is known."""
     if "/" in command:
         return hint or "correct the path, or install the program"

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from actors.transport.stdio.remedies import advice_on, advice_on_missing, provider_of
+from actors.transport.stdio.remedies import advice_on, how_to_provide, provider_of
 from supervisor.commands.diagnosis.facts import Facts, ProgramFacts, RemoteFacts
 from supervisor.config.syntax.units import MIB
 from supervisor.store.file import SCHEMA_VERSION
@@ -107,7 +107,7 @@ def _program(program: ProgramFacts) -> Iterator[Verdict]:
     provider = provider_of(program.command)
     if program.trouble:
         if program.servers:
-            todo = advice_on_missing(program.command, program.hint)
+            todo = how_to_provide(program.command, program.hint)
             yield Verdict("wrong", f"{program.command}: {program.trouble}{who}", todo)
         else:
             yield Verdict("ok", f"{program.command} is not here, and no server needs it")

@@ -11,7 +11,7 @@ from typing import Any
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
 from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command
-from actors.transport.stdio.remedies import advice_on_missing
+from actors.transport.stdio.remedies import how_to_provide
 from supervisor.config.syntax.values import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
@@ -36,4 +36,4 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
             return
         near = nearest_command(command, path) if "/" not in command and not error.hint else None
         what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
-        yield ("command",), f"the program cannot be started: {what}", advice_on_missing(command, error.hint, near)
+        yield ("command",), f"the program cannot be started: {what}", how_to_provide(command, error.hint, near)

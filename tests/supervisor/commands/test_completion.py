@@ -73,7 +73,9 @@ def test_commands_are_offered_without_importing_them(monkeypatch: pytest.MonkeyP
     assert "--version" in offered("--")
 
 
-@pytest.mark.parametrize("words", [("logs",), ("wake",), ("logout",), ("explain",), ("tools", "--server")])
+@pytest.mark.parametrize(
+    "words", [("logs",), ("wake",), ("logout",), ("explain",), ("edit",), ("remove",), ("tools", "--server")]
+)
 def test_servers_of_the_configuration_are_offered_where_one_is_asked_for(home: Path, words: tuple[str, ...]) -> None:
     configure(home, {"time": CAT, "maps": {**CAT, "slug": "m"}, "trip": {"comand": "x"}})
     assert offered(*words, "t") == ["time", "trip"]
@@ -110,6 +112,7 @@ async def test_the_servers_of_the_daemon_are_offered_before_those_of_the_file(
     async with running_daemon(tmp_path / "daemon", document) as daemon:
         monkeypatch.setenv("MCPVISOR_URL", daemon.url)
         assert await trio.to_thread.run_sync(offered, "logs", "") == ["clock", "off"]
+        assert await trio.to_thread.run_sync(offered, "remove", "") == ["clock", "off"]
         assert await trio.to_thread.run_sync(offered, "logs", "--url", NOWHERE, "") == ["time"]
 
 

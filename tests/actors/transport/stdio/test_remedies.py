@@ -12,7 +12,7 @@ from actors.errors import SpawnFailed
 from actors.server.operators.last_words import ending
 from actors.transport.base import Exit
 from actors.transport.stdio.command import resolve_command
-from actors.transport.stdio.remedies import PROVIDERS, advice_on, advice_on_missing, how_to_install, provider_of
+from actors.transport.stdio.remedies import PROVIDERS, advice_on, how_to_install, how_to_provide, provider_of
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_script_whose_interpreter_is_missing_says_how_to_install_that(tmp_path
 
 
 def test_what_is_said_of_a_missing_program_is_how_to_install_it_or_where_it_may_be() -> None:
-    assert advice_on_missing("npx", "get it").startswith("get it, or write its absolute path; a service often")
-    assert advice_on_missing("npz", "", "npx").startswith('did you mean "npx"? Or install it, or write')
-    assert advice_on_missing("/bin/npx", "") == "correct the path, or install the program"
-    assert advice_on_missing("/bin/server", "get node") == "get node"
+    assert how_to_provide("npx", "get it").startswith("get it, or write its absolute path; a service often")
+    assert how_to_provide("npz", "", "npx").startswith('did you mean "npx"? Or install it, or write')
+    assert how_to_provide("/bin/npx", "") == "correct the path, or install the program"
+    assert how_to_provide("/bin/server", "get node") == "get node"
