@@ -110,9 +110,9 @@ def test_a_setting_is_either_live_or_waits_for_a_restart() -> None:
 
 
 READ_IN: dict[str, set[str]] = {
-    "env": {"config/load"},
+    "env": {"config/load", "config/provenance"},
     "pass_env": {"config/load"},
-    "call_timeout_s": {"servers/deployment"},
+    "call_timeout_s": {"config/entries/entry", "servers/deployment"},
     "log_level": {"servers/reloading/reload", "commands/run"},
     "max_question_bytes": {"service/asking/allowance"},
     "discover_limit_max": {"service/calls/meta_calls"},
