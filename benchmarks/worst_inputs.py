@@ -8,7 +8,8 @@ from functools import cache, partial
 import msgspec
 import trio
 
-from actors.protocol.wire.weight import MAX_WEIGHT, weight
+from actors.protocol.wire.scales import weight
+from actors.protocol.wire.weight import MAX_WEIGHT
 from benchmarks.worst_crowds import CROWDS
 from benchmarks.worst_requests import Request, requests
 from benchmarks.worst_scene import Answer, Case, Scene, request

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from actors.protocol.wire.weight import MAX_WEIGHT, weight
+from actors.protocol.wire.scales import weight
+from actors.protocol.wire.weight import MAX_WEIGHT
 from benchmarks.honest import honest
 from benchmarks.worst_crowds import asker
 from benchmarks.worst_scene import write_server

@@ -25,7 +25,6 @@ from actors.protocol.agreement.versions import (
     Era,
 )
 from actors.protocol.wire import json, jsonrpc
-from actors.protocol.wire.outline import extent
 
 MAX_ANSWER_BYTES = 256 * 1024
 """What the answer to a handshake may have: capabilities, the server's own data, instructions. It is kept as long as the
@@ -218,6 +217,8 @@ def _excess(result: msgspec.Raw) -> NoAgreement | None:
     size = len(memoryview(result))
     if size > MAX_ANSWER_BYTES:
         return NoAgreement(f"its answer to the handshake has {size} bytes, the limit is {MAX_ANSWER_BYTES}")
+    from actors.protocol.wire.outline import extent  # and numpy: a client's side of the protocol does without
+
     answer = bytes(result)
     if answer.count(b"{") + answer.count(b"[") > MAX_ANSWER_DEPTH and extent(answer).depth > MAX_ANSWER_DEPTH:
         return NoAgreement(f"its answer to the handshake is nested more than {MAX_ANSWER_DEPTH} levels deep")

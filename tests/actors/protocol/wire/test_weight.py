@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ProtocolViolation
-from actors.protocol.wire import weight as module
+from actors.protocol.wire import scales as module
 from actors.protocol.wire.outline import PIECE_BYTES
-from actors.protocol.wire.weight import MAX_WEIGHT, TooHeavy, examine, limit, weight
+from actors.protocol.wire.scales import weight
+from actors.protocol.wire.weight import MAX_WEIGHT, TooHeavy, examine, limit
 
 values = st.recursive(
     st.none() | st.integers() | st.text(st.sampled_from('a,:[]{}"\\ \né'), max_size=8),
