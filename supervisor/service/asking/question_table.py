@@ -1,8 +1,12 @@
-"""The questions that the client of one session has not answered, by their ids: ours, and unique in a session."""
+"""The questions that the client of one session has not answered, by their ids: ours, and never used again.
+
+A client outlives a daemon: what it answers late must not be taken for the answer to a question of the next one.
+"""
 
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Callable
 from typing import Final
 
@@ -34,6 +38,7 @@ class QuestionTable:
     """The questions that the client of one session has not answered."""
 
     def __init__(self) -> None:
+        self._name = f"question-{secrets.token_hex(4)}"
         self._number = 0
         self._open: dict[str, _Open] = {}
 
@@ -42,7 +47,7 @@ class QuestionTable:
         if len(self._open) >= MAX_OPEN:
             return None
         self._number += 1
-        id_ = f"question-{self._number}"
+        id_ = f"{self._name}-{self._number}"
         self._open[id_] = _Open(reply, progress)
         return id_
 

@@ -232,7 +232,8 @@ async def test_a_client_that_can_be_asked_is_and_others_are_told_that_it_was(aut
         await settled()
         ask(here, SURE)
         assert desk.all.of(LOCAL) == []
-        table.on_answer("question-1", msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
+        (asked,) = table._open
+        table.on_answer(asked, msgspec.Raw(json.dumps(YES).encode()), msgspec.Raw(b""))
         said = [(kind, data["asked"], data.get("action")) for kind, data in await desk.told()]
         assert said == [("elicitation_asked", "client", None), ("elicitation_ended", "client", "accept")]
 
