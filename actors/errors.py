@@ -224,6 +224,10 @@ class ConfigError(SupervisorError, kind="config"):
         return f"{body} ({self.hint})" if self.hint else body
 
 
+class DaemonAway(SupervisorError, code=-31503, kind="unavailable", retryable=True):
+    """No daemon answers at the address that `mcpvisor stdio` has, and none could be started; nothing was done."""
+
+
 class LoginFailed(SupervisorError, kind="login"):
     """No login at a server is possible, or it did not succeed. Says what to do."""
 
@@ -243,3 +247,7 @@ class ShuttingDown(SupervisorError, code=-31503, kind="shutdown", retryable=True
 
     def __init__(self, message: str = "the daemon is shutting down", **more: Any) -> None:
         super().__init__(message, **more)
+
+
+class DaemonLost(SupervisorError, code=-31503, kind="lost", retryable=True):
+    """The connection of `mcpvisor stdio` to the daemon ended before this was answered; it may have been done."""

@@ -20,7 +20,6 @@ from click.shell_completion import CompletionItem
 from actors.kit import is_want, reason_of
 from supervisor.commands.outcomes import EXIT_INTERRUPTED, EXIT_WANT
 from supervisor.host.loading import pause_gc
-from supervisor.host.version import VERSION
 
 _MODULES = {
     "run": "supervisor.commands.run",
@@ -41,6 +40,7 @@ _MODULES = {
     "call": "supervisor.commands.call",
     "watch": "supervisor.commands.watch",
     "completion": "supervisor.commands.completion",
+    "stdio": "supervisor.commands.stdio",
     "demo": "supervisor.demo.tour",
 }
 """Where each command is; it has the same name there, with `_` behind it where Python has that word."""
@@ -72,7 +72,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
-@click.version_option(VERSION, prog_name="mcpvisor")
+@click.version_option(package_name="mcpvisor", prog_name="mcpvisor")
 def cli() -> None:
     """Supervises any number of MCP servers and puts all their tools behind four meta-tools."""
 

@@ -29,6 +29,7 @@ from supervisor.config import Configuration
 from supervisor.config.syntax.address import base_url
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
+from supervisor.front.idleness import end_when_idle
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
@@ -243,6 +244,7 @@ class Daemon:
             elicitations=elicitations,
         )
         settings, doors = deployment.value.settings, DoorTable(gateway, VERSION)
+        core.start_soon(end_when_idle, counters, settings.idle_exit_s, self.closing)
         state = EdgeState(counters, Budget(settings.buffered_bytes), self.conditions)
         return await Front.open(settings, self._sockets, doors, view, self._data, store, state)
 

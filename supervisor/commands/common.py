@@ -17,6 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from supervisor.bridge.address import DEFAULT_URL
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
@@ -25,7 +26,6 @@ from supervisor.metatools.texts import clean, is_seen
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-DEFAULT_URL = "http://127.0.0.1:3001"
 PIPE_WIDTH = 10_000
 
 url_option = click.option(

@@ -9,22 +9,22 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 import click
+from msgspec.structs import replace
 
 from actors.errors import ConfigError
-from actors.kit.paths import absolute, is_file
 from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
 from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback, split_address
+from supervisor.host.config_file import find_config
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.loading import pause_gc, plain_interrupt
 from supervisor.host.logs import logging_to_stderr
@@ -32,7 +32,6 @@ from supervisor.host.logs import logging_to_stderr
 log = logging.getLogger(__name__)
 
 LISTENING = "listening on "
-EXAMPLE = '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
 
 
 config_option = click.option(
@@ -40,36 +39,23 @@ config_option = click.option(
 )
 
 
-def find_config(given: Path | None, environ: Mapping[str, str]) -> Path:
-    """Return the given file, or the first one that exists. Raises `ConfigError` that names where it looked."""
-    if given is not None:
-        return given
-    own = [Path(environ["HOME"]) / ".config" / "mcpvisor" / "mcp.json"] if environ.get("HOME") else []
-    places = [Path("mcp.json"), Path(".mcp.json"), *own]
-    for place in places:
-        if is_file(str(place)):
-            return place
-    looked = ", ".join(absolute(str(place)) for place in places)
-    raise ConfigError(
-        f"there is no configuration; looked for {looked}",
-        hint=f"name one with --config; the file of your MCP client will do, or write {EXAMPLE} into the last of these",
-    )
-
-
 @click.command()
 @config_option
 @click.option("--listen", metavar="HOST:PORT", help='Instead of the setting "listen"; port 0 takes a free one.')
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help='Instead of the setting "data_dir".')
-def run(config: Path | None, listen: str | None, data_dir: Path | None) -> None:
+@click.option(
+    "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help='Instead of the setting "idle_exit_s".'
+)
+def run(config: Path | None, listen: str | None, data_dir: Path | None, idle_exit: float | None) -> None:
     """Run the daemon until it gets SIGINT or SIGTERM."""
     try:
-        code = _run(find_config(config, os.environ), listen, data_dir)
+        code = _run(find_config(config, os.environ), listen, data_dir, idle_exit)
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
     sys.exit(code)
 
 
-def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
+def _run(path: Path, listen: str | None, data_dir: Path | None, idle_exit: float | None) -> int:
     with plain_interrupt(), pause_gc():
         # Imported here: the other commands start in half the time without the web server.
         from supervisor import process
@@ -78,6 +64,8 @@ def _run(path: Path, listen: str | None, data_dir: Path | None) -> int:
 
     outlive_terminal()
     configuration = load(path, os.environ, checked_address(listen))
+    if idle_exit is not None:
+        configuration = replace(configuration, settings=replace(configuration.settings, idle_exit_s=idle_exit))
     settings = configuration.settings
     check_exposure(settings)
     chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)

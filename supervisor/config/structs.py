@@ -111,6 +111,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     longer."""
     shutdown_s: PositiveSeconds = 12.0
     """After this time of shutting down everything left is killed."""
+    idle_exit_s: Seconds = 0.0
+    """The daemon ends, in order, when no client has been connected for so long; 0 never. One that `mcpvisor stdio`
+    starts ends after a minute."""
     tcp_user_timeout_s: PositiveSeconds = 5.0
     """A client that acknowledges nothing for this time is disconnected."""
     discover_limit_max: Count = 50

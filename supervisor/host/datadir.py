@@ -35,6 +35,7 @@ KeyName = Literal["launch", "session", "oauth", "page", "request-state"]
 
 KEY_BYTES = 32
 DATABASE = "store.sqlite3"
+OCCUPIED = "another daemon uses this data directory"
 MAX_PID_BYTES = 32
 
 
@@ -69,19 +70,39 @@ def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> Iterator[Dat
 
     Raises `ConfigError` if there is no such place, if it cannot be written, or others can, or another daemon has it.
     """
-    root = Path(absolute(str(default_data_dir(environ) if path is None else path)))
-    try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for problem in problems_of(root):
-            raise problem
-        lock_fd = os.open(root / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    except (OSError, ValueError) as error:
-        raise _unusable(root, error) from error
+    root = make_data_dir(default_data_dir(environ) if path is None else path)
+    for problem in problems_of(root):
+        raise problem
+    lock_fd = open_private(root / LOCK_NAME, os.O_RDWR)
     try:
         _lock(root, lock_fd)
         yield DataDir(root)
     finally:
         os.close(lock_fd)
+
+
+def make_data_dir(path: Path) -> Path:
+    """Return the absolute path of a directory of ours, which is made if it is missing.
+
+    Raises `ConfigError` where it cannot be made, or others can write it.
+    """
+    root = Path(absolute(str(path)))
+    try:
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        problem = _trouble_with(root, root.stat())
+    except (OSError, ValueError) as error:
+        raise _unusable(root, error) from error
+    if problem is not None:
+        raise problem
+    return root
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Return a descriptor of a file in a directory of ours, which is made if it is missing. Raises `ConfigError`."""
+    try:
+        return os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _unusable(path, error) from error
 
 
 def problems_of(root: Path) -> list[ConfigError]:
@@ -160,7 +181,7 @@ def _lock(root: Path, lock_fd: int) -> None:
     except BlockingIOError:
         owner = os.pread(lock_fd, MAX_PID_BYTES, 0).decode("ascii", "replace").strip()
         raise ConfigError(
-            f"another daemon uses this data directory (pid {owner or 'unknown'})",
+            f"{OCCUPIED} (pid {owner or 'unknown'})",
             path=str(root),
             hint="stop it first, or give this one a data directory of its own",
         ) from None

@@ -44,7 +44,12 @@ def instructions(name: str) -> list[str]:
 def test_the_container_runs_the_daemon_where_it_can_be_published() -> None:
     name, options = parsed(json.loads(instructions("CMD")[-1]))
     assert name == "run"
-    assert options == {"config": Path("/config/mcp.json"), "listen": "0.0.0.0:3001", "data_dir": Path("/data")}
+    assert options == {
+        "config": Path("/config/mcp.json"),
+        "listen": "0.0.0.0:3001",
+        "data_dir": Path("/data"),
+        "idle_exit": None,
+    }
     assert (instructions("VOLUME"), instructions("EXPOSE")) == (["/data"], ["3001"])
 
 

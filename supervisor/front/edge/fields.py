@@ -10,6 +10,10 @@ import msgspec
 _LISTS: Final = frozenset({b"accept", b"connection", b"transfer-encoding", b"upgrade"})
 """What may come in several lines, which are one with commas between them (RFC 9110 5.3)."""
 
+MOST_BYTES: Final = b"mcpvisor-max-message-bytes"
+"""In the answer to the handshake of a WebSocket: how long a message may be. A longer one costs the connection; whoever
+passes messages on refuses it, as it knows which request that is."""
+
 
 class Fields(msgspec.Struct, frozen=True):
     """Values by name in lower case. Of several lines (`doubled`) the last one counts; lists are joined."""

@@ -37,6 +37,7 @@ from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 from actors.errors import MailboxFull
 from supervisor.front.edge.budget import FREE_BYTES, Budget, Share
 from supervisor.front.edge.fairness import Allowance, Turns
+from supervisor.front.edge.fields import MOST_BYTES
 from supervisor.front.edge.leaving import Leaving
 from supervisor.front.edge.parser import HttpProtocolError
 from supervisor.front.edge.request import HttpRequest
@@ -265,9 +266,10 @@ class Handshake:
         self.subprotocols = offer.subprotocols
 
     async def accept(self, subprotocol: str | None) -> WebSocket:
-        data = self._library.send(AcceptConnection(subprotocol=subprotocol))
+        connection = self._request.hand_over()
+        limit = b"%d" % connection.context.settings.websocket_max_message_bytes
+        data = self._library.send(AcceptConnection(subprotocol=subprotocol, extra_headers=[(MOST_BYTES, limit)]))
         frames = self._library.connection
         assert frames is not None
-        connection = self._request.hand_over()
         await connection.write(data)
         return WebSocket(connection, frames)

@@ -26,6 +26,7 @@ from supervisor.commands import common, run, status, watch
 from supervisor.commands.check import clashes
 from supervisor.config import Settings
 from supervisor.demo.setting import configuration, running_daemon
+from supervisor.host.config_file import find_config
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = "http://127.0.0.1:1"
@@ -106,7 +107,7 @@ def test_run_finds_the_configuration_in_its_usual_places(
     monkeypatch.chdir(tmp_path)
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / place).write_text("{}")
-    assert run.find_config(None, {"HOME": str(tmp_path)}).absolute() == tmp_path / place
+    assert find_config(None, {"HOME": str(tmp_path)}).absolute() == tmp_path / place
 
 
 def test_run_refuses_an_address_that_is_none(tmp_path: Path) -> None:

@@ -1,0 +1,98 @@
+"""`stdio`: the daemon for clients that start a program and speak with it through its pipes.
+
+stdout has messages of MCP and nothing else, stderr a line for what happens. Imported is only what a bridge needs: there
+is one for each client, for as long as that runs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import click
+import trio
+
+from actors.errors import ConfigError
+from actors.kit.paths import absolute
+from supervisor.bridge.address import DEFAULT_URL, DoorAddress, read_address
+from supervisor.bridge.bridge import MAX_LINE_BYTES, Bridge
+from supervisor.bridge.connection import open_connection
+from supervisor.bridge.pipes import Output, lines
+from supervisor.bridge.relay import Relay
+from supervisor.bridge.start import Starter
+from supervisor.host.config_file import find_config
+from supervisor.host.logs import logging_to_stderr
+
+STDIN, STDOUT = 0, 1
+
+
+@click.command()
+@click.option(
+    "--url",
+    envvar="MCPVISOR_URL",
+    metavar="URL",
+    help="Address of the daemon, or of one of its doors; also MCPVISOR_URL.",
+)
+@click.option(
+    "--config",
+    "config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Configuration file of the daemon that is started where none runs.",
+)
+def stdio(url: str | None, config: Path | None) -> None:
+    """Serve one client on stdin and stdout, through the daemon; where none runs it is started."""
+    try:
+        address = read_address(url or _address_of(config, os.environ))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--url") from None
+    with logging_to_stderr("info"):
+        code = trio.run(_serve, address, _starter(address, config, listens=url is not None))
+    sys.exit(code)
+
+
+def _address_of(config: Path | None, environ: Mapping[str, str]) -> str:
+    """Return the address at which the daemon of a configuration listens. What is wrong with that, the daemon says."""
+    with suppress(ConfigError, OSError, ValueError):
+        file = find_config(config, environ)
+        if b"listen" in file.read_bytes():  # else there is no need of all that reads configurations
+            from supervisor.config import load
+            from supervisor.config.syntax.address import base_url
+
+            host, port = load(file, environ).settings.address
+            return base_url(host, port) if port else DEFAULT_URL
+    return DEFAULT_URL
+
+
+def _starter(address: DoorAddress, config: Path | None, *, listens: bool) -> Starter | None:
+    """Return what starts a daemon at an address of this machine; `listens`: that is said, not read in its file."""
+    if address.secure or not address.is_here:
+        return None
+
+    def options() -> list[str]:
+        file = absolute(str(find_config(config, os.environ)))
+        return ["--config", file, *(["--listen", address.authority] if listens else [])]
+
+    return Starter(address.port, options, os.environ)
+
+
+async def _serve(address: DoorAddress, starter: Starter | None) -> int:
+    said = lines(STDIN, MAX_LINE_BYTES)
+    bridge = Bridge(Relay(str(address)), said, Output(STDOUT), partial(open_connection, address), starter)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(_end_on_signals, bridge)
+        code = await bridge.run()
+        nursery.cancel_scope.cancel()
+    return code
+
+
+async def _end_on_signals(bridge: Bridge, *, task_status: trio.TaskStatus[None]) -> None:
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
+        task_status.started()
+        async for _ in signals:
+            bridge.end()

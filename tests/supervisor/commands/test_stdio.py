@@ -1,0 +1,49 @@
+"""`mcpvisor stdio`: to which daemon it goes, and which one it starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from supervisor.bridge.address import DEFAULT_URL, read_address
+from supervisor.commands import stdio
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://me:hidden@127.0.0.1/mcp"])
+def test_what_is_no_address_is_refused_on_stderr(url: str) -> None:
+    done = CliRunner().invoke(stdio.stdio, ["--url", url])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Invalid value for --url" in done.stderr
+    assert "hidden" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("listen", "url"),
+    [
+        (None, DEFAULT_URL),
+        ("127.0.0.1:4000", "http://127.0.0.1:4000"),
+        ("0.0.0.0:4000", "http://127.0.0.1:4000"),
+        ("[::]:4000", "http://[::1]:4000"),
+        ("127.0.0.1:0", DEFAULT_URL),
+        ("nonsense", DEFAULT_URL),
+    ],
+)
+def test_the_address_is_that_of_the_configuration(tmp_path: Path, listen: str | None, url: str) -> None:
+    settings = {} if listen is None else {"listen": listen}
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {}, "supervisor": settings}))
+    assert stdio._address_of(config, {}) == url
+
+
+def test_without_a_configuration_it_is_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert stdio._address_of(None, {}) == DEFAULT_URL
+    assert stdio._address_of(tmp_path / "none.json", {}) == DEFAULT_URL
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:3001", "http://10.0.0.1:3001", "http://mcp.example.com"])
+def test_nothing_is_started_for_another_machine(url: str) -> None:
+    assert stdio._starter(read_address(url), None, listens=True) is None
