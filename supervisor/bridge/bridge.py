@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES: Final = 16 * 1024 * 1024
 """Of a client; how much the daemon takes it says itself."""
+NOTE: Final = b'{"jsonrpc":"2.0","method":'
+"""What the daemon's notifications begin with, and nothing else of it."""
 FIRST_PAUSE_S: Final = 0.05
 MAX_PAUSE_S: Final = 5.0
 GRACE_S: Final = 2.0
@@ -159,9 +161,12 @@ class Bridge:
         self._relay.connect()
         async with background() as nursery:
             nursery.start_soon(self._send, connection)
+            is_note = False
             try:
                 while (text := await connection.receive()) is not None:
-                    was_open = self._relay.is_open
+                    was_open, was_note, is_note = self._relay.is_open, is_note, text.startswith(NOTE)
+                    if was_note and not is_note:
+                        await self._output.settle()
                     await self._tell(self._relay.from_daemon(text, trio.current_time()))
                     if self._relay.is_open != was_open:
                         self._changed.unpark_all()

@@ -9,8 +9,12 @@ Rules of this file:
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
+import stat
+import sys
+import termios
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -23,6 +27,13 @@ CHUNK_BYTES: Final = 4096
 """What a pipe or a socket takes for certain where it takes anything (PIPE_BUF of Linux)."""
 PATIENCE_S: Final = 30.0
 """For a client to read something of what waits for it."""
+
+
+SETTLE_S: Final = 2.0
+"""For a client to take what was said before an answer; one that takes longer is not delayed by that."""
+LOOK_S: Final = 0.001
+_UNREAD: Final = {stat.S_IFIFO: termios.FIONREAD, stat.S_IFSOCK: termios.TIOCOUTQ}
+"""How Linux is asked for the bytes that the other side has not taken (pipe(7), unix(7))."""
 
 
 class Unread(Exception):
@@ -63,6 +74,7 @@ class Output:
         self._writing = trio.Lock()
         self._poll = select.poll()
         self._poll.register(fd, select.POLLOUT)
+        self._unread = _UNREAD.get(stat.S_IFMT(os.fstat(fd).st_mode))
 
     async def write(self, message: bytes) -> None:
         """Write one message. What the pipe takes at once is waited for by nobody. Raises `Unread`."""
@@ -84,3 +96,19 @@ class Output:
             return 0
         except OSError:
             raise Unread("the client has closed its end") from None
+
+    async def settle(self) -> None:
+        """Wait until the client has taken what was written, for a while.
+
+        The official TypeScript clients act on notes a turn later than on an answer: of progress, or a log message, that
+        comes in one piece with the answer to its request they tell nothing.
+        """
+        with trio.move_on_after(SETTLE_S):
+            while self._unread and self._count_unread(self._unread):  # noqa: ASYNC110 - nothing tells of it
+                await trio.sleep(LOOK_S)
+
+    def _count_unread(self, how: int) -> int:
+        try:
+            return int.from_bytes(fcntl.ioctl(self._fd, how, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,8 @@ FOUR = ["discover_mcp_tools", "execute_mcp_tool", "list_mcp_resources", "read_mc
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 CHANGED = "notifications/tools/list_changed"
 CLIENT_S = 60.0
+BRIDGE = [sys.executable, "-m", "supervisor", "stdio", "--url"]
+"""What a client starts for an address that begins with `stdio+`."""
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +72,16 @@ def _once(command: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _reports(command: tuple[str, ...], within_s: float) -> list[dict[str, Any]]:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False)
+    environment = {**os.environ, "BRIDGE": json.dumps(BRIDGE)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-4000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def address(daemon: Daemon, transport: str) -> str:
+    """Return the daemon's address for the Python client 1.x over a transport."""
+    scheme = {"http": "http", "websocket": "ws", "stdio": "stdio+http"}[transport]
+    return daemon.url.replace("http", scheme, 1)
 
 
 def check(found: dict[str, Any], version: str, notified: str) -> None:
@@ -100,26 +110,30 @@ async def test_the_published_servers_are_of_both_eras(daemon: Daemon) -> None:
     assert not any(servers[name]["problems"] for name in spoken)
 
 
+@pytest.mark.parametrize("over", ["", "stdio+"])
 @pytest.mark.parametrize(
     ("mode", "version", "notified"),
     [("auto", MODERN, "ToolsListChanged"), (MODERN, MODERN, "ToolsListChanged"), ("legacy", LEGACY, CHANGED)],
 )
 def test_the_python_client_2_uses_everything(
-    daemon: Daemon, repository: Path, mode: str, version: str, notified: str
+    daemon: Daemon, repository: Path, mode: str, version: str, notified: str, over: str
 ) -> None:
     script = str(CLIENTS / "mcp2_client.py")
-    found = report(environments.python_2(), script, f"{daemon.url}/mcp", mode, str(repository))
+    found = report(environments.python_2(), script, f"{over}{daemon.url}/mcp", mode, str(repository))
     check(found, version, notified)
 
 
-@pytest.mark.parametrize(("transport", "path"), [("http", "/mcp"), ("websocket", "/ws"), ("websocket", "/mcp")])
+@pytest.mark.parametrize(
+    ("transport", "path"), [("http", "/mcp"), ("websocket", "/ws"), ("websocket", "/mcp"), ("stdio", "/mcp")]
+)
 def test_the_python_client_1_uses_everything(daemon: Daemon, repository: Path, transport: str, path: str) -> None:
-    url = (daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)) + path
+    url = address(daemon, transport) + path
     script = str(CLIENTS / "mcp1_client.py")
     found = report(environments.python_1(), script, url, transport, str(repository))
     check(found, LEGACY, CHANGED)
 
 
+@pytest.mark.parametrize("over", ["", "stdio+"])
 @pytest.mark.parametrize(
     ("kind", "version", "notified"),
     [
@@ -130,11 +144,11 @@ def test_the_python_client_1_uses_everything(daemon: Daemon, repository: Path, t
     ],
 )
 def test_the_typescript_clients_use_everything(
-    daemon: Daemon, repository: Path, kind: str, version: str, notified: str
+    daemon: Daemon, repository: Path, kind: str, version: str, notified: str, over: str
 ) -> None:
     node = environments.node()
     if node is None:  # the one thing that cannot be installed from the registries this project uses
         pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
     script = str(CLIENTS / "typescript_client.cjs")
-    found = report(node, script, environments.typescript(), f"{daemon.url}/mcp", kind, str(repository))
+    found = report(node, script, environments.typescript(), f"{over}{daemon.url}/mcp", kind, str(repository))
     check(found, version, notified)

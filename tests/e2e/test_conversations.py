@@ -11,7 +11,7 @@ import trio
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.e2e.environments import CLIENTS
-from tests.e2e.test_clients import LEGACY, MODERN, report
+from tests.e2e.test_clients import LEGACY, MODERN, address, report
 from tests.fakes.cutting import cutting
 
 pytestmark = pytest.mark.e2e
@@ -47,9 +47,9 @@ def check(found: dict[str, Any], *, unasked: list[str], asked: bool) -> None:
             assert found[message] == {"code": -32601, "message": CANNOT_ASK}
 
 
-@pytest.mark.parametrize(("transport", "path"), [("http", "/mcp"), ("websocket", "/mcp")])
-def test_the_python_client_1_converses(daemon: Daemon, transport: str, path: str) -> None:
-    url = (daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)) + path
+@pytest.mark.parametrize("transport", ["http", "websocket", "stdio"])
+def test_the_python_client_1_converses(daemon: Daemon, transport: str) -> None:
+    url = f"{address(daemon, transport)}/mcp"
     found = report(environments.python_1(), str(CLIENTS / "mcp1_conversation.py"), url, transport)
     check(found, unasked=["info", "error"], asked=True)
     assert found["errors"] == ["error"]
@@ -62,26 +62,37 @@ def test_the_python_client_1_goes_on_after_its_connections_were_cut(daemon: Daem
     check(found, unasked=["info", "error"], asked=True)
 
 
+@pytest.mark.parametrize("over", ["", "stdio+"])
 @pytest.mark.parametrize(("mode", "version"), [("legacy", LEGACY), ("auto", MODERN)])
-def test_the_python_client_2_converses(daemon: Daemon, mode: str, version: str) -> None:
+def test_the_python_client_2_converses(daemon: Daemon, mode: str, version: str, over: str) -> None:
     script = str(CLIENTS / "mcp2_conversation.py")
-    found = report(environments.python_2(), script, f"{daemon.url}/mcp", mode)
+    found = report(environments.python_2(), script, f"{over}{daemon.url}/mcp", mode)
     assert found["version"] == version
     check(found, unasked=["info", "error"] if version == LEGACY else [], asked=True)
     assert found["errors"] == ["error"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "era", "cuts"),
-    [("sdk", "legacy", ()), ("sdk", "legacy", CUTS), ("default", "legacy", ()), (MODERN, "modern", ())],
+    ("over", "kind", "era", "cuts"),
+    [
+        ("", "sdk", "legacy", ()),
+        ("", "sdk", "legacy", CUTS),
+        ("", "default", "legacy", ()),
+        ("", MODERN, "modern", ()),
+        ("stdio+", "sdk", "legacy", ()),
+        ("stdio+", "default", "legacy", ()),
+        ("stdio+", MODERN, "modern", ()),
+    ],
 )
-def test_the_typescript_clients_converse(daemon: Daemon, kind: str, era: str, cuts: tuple[bytes, ...]) -> None:
+def test_the_typescript_clients_converse(
+    daemon: Daemon, over: str, kind: str, era: str, cuts: tuple[bytes, ...]
+) -> None:
     node = environments.node()
     if node is None:  # the one thing that cannot be installed from the registries this project uses
         pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
     script = str(CLIENTS / "typescript_conversation.cjs")
     with cutting(daemon.url, *cuts) as proxy:
-        found = report(node, script, environments.typescript(), f"{proxy.url}/mcp", kind)
+        found = report(node, script, environments.typescript(), f"{over}{proxy.url}/mcp", kind)
     assert proxy.left == []
     check(found, unasked=["info", "error"] if era == "legacy" else [], asked=True)
     assert found.get("errors") == (["error"] if era == "legacy" else None)

@@ -12,7 +12,7 @@ import trio
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.e2e.environments import CLIENTS
-from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, of_one_run, report
+from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, address, of_one_run, report
 
 pytestmark = pytest.mark.e2e
 
@@ -69,9 +69,9 @@ def test_the_python_client_2(daemon: Daemon, path: str, mode: str, version: str,
 
 
 @doors
-@pytest.mark.parametrize("transport", ["http", "websocket"])
+@pytest.mark.parametrize("transport", ["http", "websocket", "stdio"])
 def test_the_python_client_1(daemon: Daemon, path: str, transport: str) -> None:
-    base = daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)
+    base = address(daemon, transport)
     ways = {path: (base + path, transport, prefix) for path, prefix in PREFIX.items()}
     check(of_one_run("mcp1_doors.py", ways)[path], path, LEGACY, CHANGED)
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from tests.e2e.daemons import Daemon, running, stand_in
-from tests.e2e.test_clients import LEGACY, MODERN, of_one_run
+from tests.e2e.test_clients import LEGACY, MODERN, address, of_one_run
 
 pytestmark = pytest.mark.e2e
 
@@ -43,16 +43,17 @@ def check(found: dict[str, Any], path: str, version: str) -> None:
 
 
 @ways
+@pytest.mark.parametrize("over", ["", "stdio+"])
 @pytest.mark.parametrize(("mode", "version"), [("auto", MODERN), ("legacy", LEGACY)])
-def test_the_python_client_2_is_told(daemon: Daemon, path: str, mode: str, version: str) -> None:
-    ways = {path: (daemon.url + path, mode, *way) for path, way in WAYS.items()}
+def test_the_python_client_2_is_told(daemon: Daemon, path: str, mode: str, version: str, over: str) -> None:
+    ways = {path: (over + daemon.url + path, mode, *way) for path, way in WAYS.items()}
     check(of_one_run("mcp2_subscriptions.py", ways)[path], path, version)
 
 
 @ways
-@pytest.mark.parametrize("transport", ["http", "websocket"])
+@pytest.mark.parametrize("transport", ["http", "websocket", "stdio"])
 def test_the_python_client_1_is_told(daemon: Daemon, path: str, transport: str) -> None:
-    base = daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)
+    base = address(daemon, transport)
     ways = {path: (base + path, transport, *way) for path, way in WAYS.items()}
     found = of_one_run("mcp1_subscriptions.py", ways)[path]
     check(found, path, LEGACY)

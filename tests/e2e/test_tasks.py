@@ -12,7 +12,7 @@ import trio
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running
 from tests.e2e.environments import CLIENTS
-from tests.e2e.test_clients import LEGACY, MODERN, report
+from tests.e2e.test_clients import LEGACY, MODERN, address, report
 
 pytestmark = pytest.mark.e2e
 
@@ -31,10 +31,14 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.mark.parametrize(
     ("door", "transport", "tool"),
-    [("/mcp/servers/tasks", "http", "greet"), ("/mcp/all", "websocket", "tasks__greet")],
+    [
+        ("/mcp/servers/tasks", "http", "greet"),
+        ("/mcp/all", "websocket", "tasks__greet"),
+        ("/mcp/all", "stdio", "tasks__greet"),
+    ],
 )
 def test_the_python_client_1_has_tasks(daemon: Daemon, door: str, transport: str, tool: str) -> None:
-    url = (daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)) + door
+    url = address(daemon, transport) + door
     found = report(environments.python_1(), str(CLIENTS / "mcp1_tasks.py"), url, transport, tool)
     assert found == {
         "offered": {"cancel": {}, **CALLS},
@@ -56,8 +60,9 @@ def test_the_python_client_1_has_tasks(daemon: Daemon, door: str, transport: str
         (MODERN, MODERN, "/mcp/servers/tasks", "greet"),
     ],
 )
+@pytest.mark.parametrize("over", ["", "stdio+"])
 def test_the_python_client_2_calls_such_a_tool_like_others(
-    daemon: Daemon, mode: str, version: str, door: str, tool: str
+    daemon: Daemon, mode: str, version: str, door: str, tool: str, over: str
 ) -> None:
-    found = report(environments.python_2(), str(CLIENTS / "mcp2_tasks.py"), daemon.url + door, mode, tool)
+    found = report(environments.python_2(), str(CLIENTS / "mcp2_tasks.py"), over + daemon.url + door, mode, tool)
     assert found == {"version": version, "result": "hello Ada"}

@@ -11,7 +11,7 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running
-from tests.e2e.test_clients import of_one_run
+from tests.e2e.test_clients import address, of_one_run
 from tests.e2e.test_matrix import listening
 
 pytestmark = pytest.mark.e2e
@@ -34,8 +34,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 @pytest.mark.parametrize("path", WAYS)
-@pytest.mark.parametrize("transport", ["http", "websocket"])
+@pytest.mark.parametrize("transport", ["http", "websocket", "stdio"])
 def test_who_was_asked_to_open_an_address_hears_that_it_is_done(daemon: Daemon, transport: str, path: str) -> None:
-    base = daemon.url if transport == "http" else daemon.url.replace("http", "ws", 1)
+    base = address(daemon, transport)
     ways = {path: (base + path, transport, prefix) for path, prefix in WAYS.items()}
     assert of_one_run("mcp1_visits.py", ways)[path] == HEARD

@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import Any
 
 import anyio
+from bridge import PIPED, parameters  # type: ignore[import-not-found]  # stands beside this script
 
 DEADLINE_S = 30.0
 
@@ -24,6 +25,9 @@ def text(result: Any) -> str:
 
 def connect(url: str, transport: str) -> Any:
     """The transport's context manager; its first two values are the streams."""
+    if url.startswith(PIPED):
+        stdio: Any = import_module("mcp.client.stdio")
+        return stdio.stdio_client(stdio.StdioServerParameters(**parameters(url)))
     if transport == "websocket":
         return import_module("mcp.client.websocket").websocket_client(url)
     return import_module("mcp.client.streamable_http").streamablehttp_client(url)

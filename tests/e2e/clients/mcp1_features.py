@@ -88,7 +88,7 @@ async def connect(url: str, heard: Heard) -> AsyncIterator[Session]:
     session = Session(heard, updated)
     sdk: Any = import_module("mcp").ClientSession
     transport = sys.argv[1]
-    url = url if transport == "http" else url.replace("http", "ws", 1)
+    url = url.replace("http", "ws", 1) if transport == "websocket" else url
     async with (
         opened(url, transport) as streams,
         sdk(streams[0], streams[1], logging_callback=log, message_handler=handler, **callbacks) as session.sdk,

@@ -13,9 +13,15 @@ from itertools import groupby
 from typing import Any
 
 import trio
-from mcp import Client
+from bridge import PIPED, parameters  # type: ignore[import-not-found]  # stands beside this script
+from mcp import Client, StdioServerParameters
 
 DEADLINE_S = 30.0
+
+
+def server(url: str) -> str | StdioServerParameters:
+    """Return what a client connects to."""
+    return StdioServerParameters(**parameters(url)) if url.startswith(PIPED) else url
 
 
 def text(result: Any) -> str:
@@ -43,7 +49,7 @@ async def report(url: str, mode: str, repository: str) -> dict[str, Any]:
     async def handler(message: Any) -> None:
         await heard_in.send(str(getattr(message, "method", "")))
 
-    async with Client(url, mode=mode, message_handler=handler) as client, changes(client, heard) as following:
+    async with Client(server(url), mode=mode, message_handler=handler) as client, changes(client, heard) as following:
 
         async def use(name: str, **arguments: Any) -> Any:
             return await client.call_tool(name, arguments)

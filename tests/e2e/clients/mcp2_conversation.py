@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import trio
 from mcp import Client, types
-from mcp2_client import run  # type: ignore[import-not-found]  # stands beside this script
+from mcp2_client import run, server  # type: ignore[import-not-found]  # stands beside this script
 
 TOO_LATE_S = 1.0
 """Longer than the daemon waits for an answer to `hasty`."""
@@ -41,7 +41,7 @@ async def report(url: str, mode: str) -> dict[str, Any]:
 
     findings: dict[str, Any] = {}
     options: dict[str, Any] = {"mode": mode, "logging_callback": log, "elicitation_callback": ask}
-    async with Client(url, **options) as client:
+    async with Client(server(url), **options) as client:
         findings["version"] = client.protocol_version
         findings["logging"] = client.server_capabilities.logging is not None
         findings["worked"] = await execute(client, "talkative:work")
@@ -55,7 +55,7 @@ async def report(url: str, mode: str) -> dict[str, Any]:
             await client.set_logging_level("error")
             await execute(client, "talkative:work")
     if findings["version"] >= "2026":
-        async with Client(url, **options, log_level="error") as client:
+        async with Client(server(url), **options, log_level="error") as client:
             await execute(client, "talkative:work")
     findings["errors"] = list(logs)
     return findings

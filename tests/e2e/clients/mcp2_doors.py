@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 from mcp import Client, MCPError
-from mcp2_client import changes, run, text  # type: ignore[import-not-found]  # stands beside this script
+from mcp2_client import changes, run, server, text  # type: ignore[import-not-found]  # stands beside this script
 
 
 async def report(url: str, mode: str, prefix: str) -> dict[str, Any]:
@@ -18,7 +18,7 @@ async def report(url: str, mode: str, prefix: str) -> dict[str, Any]:
     async def handler(message: Any) -> None:
         await heard_in.send(str(getattr(message, "method", "")))
 
-    async with Client(url, mode=mode, message_handler=handler) as client, changes(client, heard) as following:
+    async with Client(server(url), mode=mode, message_handler=handler) as client, changes(client, heard) as following:
 
         async def names() -> list[str]:
             return [tool.name for tool in (await client.list_tools()).tools]

@@ -14,6 +14,7 @@ from typing import Any
 import trio
 from features import LEVEL, ROOT, Heard, Next, Told, run, sampled  # type: ignore[import-not-found]  # stands beside
 from mcp import Client, types
+from mcp2_client import server  # type: ignore[import-not-found]  # stands beside this script
 
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
@@ -98,7 +99,7 @@ async def connect(url: str, heard: Heard) -> AsyncIterator[Session]:
     callbacks |= {"list_roots_callback": roots, "logging_callback": log, "message_handler": handler}
     callbacks["sampling_capabilities"] = types.SamplingCapability(tools=types.SamplingToolsCapability())
     session = Session(heard, updated)
-    async with Client(url, mode=sys.argv[1], **callbacks) as session.sdk:
+    async with Client(server(url), mode=sys.argv[1], **callbacks) as session.sdk:
         session.version = session.sdk.protocol_version
         yield session
 

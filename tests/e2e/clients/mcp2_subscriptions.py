@@ -12,7 +12,7 @@ from typing import Any
 
 import trio
 from mcp import Client, MCPError
-from mcp2_client import run  # type: ignore[import-not-found]  # stands beside this script
+from mcp2_client import run, server  # type: ignore[import-not-found]  # stands beside this script
 
 Next = Callable[[], Awaitable[str]]
 
@@ -43,7 +43,7 @@ async def report(url: str, mode: str, tool: str, uri: str) -> dict[str, Any]:
         if getattr(message, "method", "") == "notifications/resources/updated":
             await told_in.send(str(message.params.uri))
 
-    async with Client(url, mode=mode, message_handler=handler) as client:
+    async with Client(server(url), mode=mode, message_handler=handler) as client:
 
         async def read() -> str:
             content: Any = (await client.read_resource(uri)).contents[0]

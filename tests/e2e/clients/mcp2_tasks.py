@@ -11,6 +11,7 @@ from typing import Any
 
 import trio
 from mcp import Client, types
+from mcp2_client import server  # type: ignore[import-not-found]  # stands beside this script
 
 DEADLINE_S = 30.0
 
@@ -22,7 +23,7 @@ async def report(url: str, mode: str, tool: str) -> dict[str, Any]:
 
     meta_tool = tool == "execute_mcp_tool"
     options: dict[str, Any] = {"mode": mode, "elicitation_callback": ask}
-    async with Client(url, **options) as client:
+    async with Client(server(url), **options) as client:
         given: dict[str, Any] = {"asks": True}
         arguments = {"tool_path": "tasks:greet", "arguments": given} if meta_tool else given
         result: Any = await client.call_tool(tool, arguments)

@@ -4,9 +4,24 @@
 // "auto", or a pinned revision.
 "use strict";
 const { createRequire } = require("node:module");
+const { join } = require("node:path");
 
 const DEADLINE_MS = 30_000;
 const INFO = { name: "e2e", version: "1" };
+
+// An address that begins with this is reached by the bridge, which is started as the environment says.
+const PIPED = "stdio+";
+
+function pipes(load, old, url) {
+  const { StdioClientTransport } = old
+    ? load("@modelcontextprotocol/sdk/client/stdio.js")
+    : load("@modelcontextprotocol/client/stdio");
+  const [command, ...args] = JSON.parse(process.env.BRIDGE);
+  const cwd = join(__dirname, "../../..");
+  const transport = new StdioClientTransport({ command, args: [...args, url.slice(PIPED.length)], cwd });
+  transport.setProtocolVersion = (version) => void (transport.protocolVersion = version); // as over HTTP
+  return transport;
+}
 
 // `prepare(client, types)` adds handlers before the client connects; `types` are the schemas of 1.x, undefined for 2.x.
 async function connected({ packages, url, kind }, options, prepare) {
@@ -19,7 +34,7 @@ async function connected({ packages, url, kind }, options, prepare) {
   else if (!old && kind !== "default") options.versionNegotiation = { mode: { pin: kind } };
   const client = new Client(INFO, options);
   prepare(client, old ? load("@modelcontextprotocol/sdk/types.js") : undefined);
-  const transport = new StreamableHTTPClientTransport(new URL(url));
+  const transport = url.startsWith(PIPED) ? pipes(load, old, url) : new StreamableHTTPClientTransport(new URL(url));
   await client.connect(transport);
   return { client, transport, version: old ? transport.protocolVersion : client.getNegotiatedProtocolVersion() };
 }

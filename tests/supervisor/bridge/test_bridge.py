@@ -14,6 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ProtocolViolation
 from actors.protocol.wire.framing import Line, Oversized
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.bridge.bridge import GRACE_S, MAX_PAUSE_S, Bridge
 from supervisor.bridge.connection import NotReached
 from supervisor.bridge.pipes import Unread
@@ -64,7 +65,7 @@ class FakeConnection:
         if message is None:
             self.why = "it fell"
             return None
-        return json.dumps(message).encode()
+        return encode(message)
 
     async def send(self, message: bytes) -> None:
         self.got.append(json.loads(message))
@@ -85,6 +86,7 @@ class World:
         self.said: Iterable[str | NotStarted] = ()
         self.finished = 0
         self.heard: list[Any] = []
+        self.settled: list[int] = []
         self.client = Pipe()
         self.code: int | None = None
         self.unread = False
@@ -101,6 +103,10 @@ class World:
         if self.unread:
             raise Unread("the client has closed its end")
         self.heard.append(json.loads(message))
+        await trio.lowlevel.checkpoint()
+
+    async def settle(self) -> None:
+        self.settled.append(len(self.heard))
         await trio.lowlevel.checkpoint()
 
     @asynccontextmanager
@@ -160,6 +166,16 @@ async def test_messages_go_both_ways_and_the_client_ends_it(autojump_clock: Mock
         assert kinds(world.heard) == ["notifications/progress", 1]
         assert not daemon.closed
     assert (world.code, daemon.closed, kinds(daemon.got)) == (0, True, ["tools/call"])
+
+
+async def test_an_answer_waits_until_the_notes_before_it_are_taken(autojump_clock: MockClock) -> None:
+    daemon = FakeConnection()
+    world = World(daemon)
+    async with world.running():
+        daemon.says.put(result(1), note("notifications/progress"), note("notifications/message"), result(2), result(3))
+        await wait_all_tasks_blocked()
+        assert len(world.heard) == 5
+        assert world.settled == [3]
 
 
 async def test_a_signal_ends_it(autojump_clock: MockClock) -> None:

@@ -14,7 +14,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import ProtocolViolation
 from actors.protocol.wire.framing import Line, Oversized
-from supervisor.bridge.pipes import Output, Unread, lines
+from supervisor.bridge.pipes import SETTLE_S, Output, Unread, lines
 
 pytestmark = pytest.mark.process
 
@@ -132,3 +132,44 @@ async def test_a_file_takes_everything(tmp_path: Path) -> None:
     with (tmp_path / "heard").open("wb") as file:
         await Output(file.fileno()).write(b"{}")
     assert (tmp_path / "heard").read_bytes() == b"{}\n"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+async def test_what_was_written_settles_once_the_client_has_taken_it(pipe: tuple[int, int], kind: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reading, writing = pipe if kind == "pipe" else (theirs.fileno(), ours.fileno())
+        output = Output(writing)
+        order: list[str] = []
+
+        async def settle() -> None:
+            await output.settle()
+            order.append("settled")
+
+        with trio.fail_after(30):
+            await output.settle()
+            await output.write(b"{}")
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(settle)
+                for _ in range(10):
+                    await trio.lowlevel.checkpoint()
+                order.append("taken")
+                os.read(reading, 100)
+        assert order == ["taken", "settled"]
+
+
+async def test_who_does_not_read_settles_all_the_same(autojump_clock: MockClock, pipe: tuple[int, int]) -> None:
+    output = Output(pipe[1])
+    await output.write(b"{}")
+    await output.settle()
+    assert trio.current_time() == pytest.approx(SETTLE_S)
+
+
+async def test_where_nobody_can_say_what_is_read_nothing_is_waited_for(tmp_path: Path, pipe: tuple[int, int]) -> None:
+    with (tmp_path / "heard").open("wb") as file:
+        output = Output(file.fileno())
+        await output.write(b"{}")
+        await output.settle()
+    output = Output(pipe[1])
+    os.close(pipe[1])
+    await output.settle()
