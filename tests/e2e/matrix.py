@@ -19,12 +19,13 @@ VERSIONS: dict[Era, str] = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 
 
 class Client(NamedTuple):
-    """A client, as it is started: `how` is an argument of its script."""
+    """A client, as it is started: `how` is an argument of its script; `piped`: it starts `mcpvisor stdio`."""
 
     title: str
     script: str
     how: str
     era: Era
+    piped: bool = False
 
 
 class Server(NamedTuple):
@@ -63,6 +64,14 @@ CLIENTS = {
     "typescript-1": Client("TypeScript 1.x", "typescript_features.cjs", "sdk", "legacy"),
     "typescript-2-legacy": Client("TypeScript 2.x, default", "typescript_features.cjs", "default", "legacy"),
     "typescript-2": Client("TypeScript 2.x, `auto`", "typescript_features.cjs", "auto", "modern"),
+    "python-1-stdio": Client("Python 1.x, `mcpvisor stdio`", "mcp1_features.py", "stdio", "legacy", piped=True),
+    "python-2-stdio": Client("Python 2.x, `mcpvisor stdio`", "mcp2_features.py", "auto", "modern", piped=True),
+    "typescript-1-stdio": Client(
+        "TypeScript 1.x, `mcpvisor stdio`", "typescript_features.cjs", "sdk", "legacy", piped=True
+    ),
+    "typescript-2-stdio": Client(
+        "TypeScript 2.x, `auto`, `mcpvisor stdio`", "typescript_features.cjs", "auto", "modern", piped=True
+    ),
 }
 SERVERS = {
     "python-1": Server("Python 1.x", "python_1.py", "legacy"),
@@ -97,7 +106,7 @@ DIRECT = [
     (client, server)
     for client, row in CLIENTS.items()
     for server, column in SERVERS.items()
-    if row.era == column.era and row.how != "websocket"
+    if row.era == column.era and row.how != "websocket" and not row.piped
 ]
 """What meets without a daemon, too, over HTTP: clients and servers of one era. No server has a WebSocket."""
 HEEDLESS = Difference("logs", "log messages: every level, also where one is set", [EVERY, EVERY])

@@ -91,8 +91,9 @@ def reports(daemon: Daemon) -> Reports:
         program = needing_node(command("clients", client.script))
         own = {server: entries.get(f"{server}-http") for of, server in DIRECT if of == name}
         addresses = doors | {f"{server}-direct": entry["url"] for server, entry in own.items() if entry}
-        given = [f"{each}={address}" for each, address in addresses.items()]
-        return report(*program, client.how, f"{daemon.url}/mcp", *given, within_s=CLIENT_S)
+        over = "stdio+" if client.piped else ""
+        given = [f"{each}={over}{address}" for each, address in addresses.items()]
+        return report(*program, client.how, f"{over}{daemon.url}/mcp", *given, within_s=CLIENT_S)
 
     return run
 
