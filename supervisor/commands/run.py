@@ -44,7 +44,7 @@ config_option = click.option(
 @click.option("--listen", metavar="HOST:PORT", help='Instead of the setting "listen"; port 0 takes a free one.')
 @click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help='Instead of the setting "data_dir".')
 @click.option(
-    "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help='Instead of the setting "idle_exit_s".'
+    "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help='If the setting "idle_exit_s" is not set.'
 )
 def run(config: Path | None, listen: str | None, data_dir: Path | None, idle_exit: float | None) -> None:
     """Run the daemon until it gets SIGINT or SIGTERM."""
@@ -64,7 +64,7 @@ def _run(path: Path, listen: str | None, data_dir: Path | None, idle_exit: float
 
     outlive_terminal()
     configuration = load(path, os.environ, checked_address(listen))
-    if idle_exit is not None:
+    if idle_exit is not None and not configuration.settings.idle_exit_s:
         configuration = replace(configuration, settings=replace(configuration.settings, idle_exit_s=idle_exit))
     settings = configuration.settings
     check_exposure(settings)
