@@ -338,8 +338,31 @@ def test_an_entry_that_leads_to_the_daemon_itself_is_refused_with_its_line(
 
 
 @pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "mcpvisor", "args": ["stdio"]},
+        {"command": "/home/me/.local/bin/mcpvisor", "args": ["stdio", "--config", "other.json"]},
+        {"command": "uvx", "args": ["--from", "mcpvisor[offline]", "mcpvisor@1", "stdio"]},
+        {"command": "python3", "args": ["-P", "-m", "supervisor", "stdio", "--url=localhost:3001"]},
+        {"command": "sh", "args": ["-c", "exec 'mcpvisor' stdio"]},
+        {"command": "mcpvisor", "args": ["stdio"], "env": {"MCPVISOR_URL": "127.0.0.1:3001"}},
+        {"command": "mcpvisor", "args": ["stdio", "--url", "127.0.0.1:3001"]},
+    ],
+)
+def test_an_entry_that_starts_a_bridge_to_the_daemon_itself_is_refused(entry: dict[str, Any]) -> None:
+    (problem,) = parse(json.dumps({"mcpServers": {"me": entry}}), FILE, {}).problems
+    assert problem.key == "mcpServers.me.command"
+    assert "would be a client of this daemon itself" in problem.message
+
+
+@pytest.mark.parametrize(
     ("entry", "listen"),
     [
+        ({"command": "mcpvisor", "args": ["stdio", "--url", "http://far.example:3001/mcp"]}, None),
+        ({"command": "mcpvisor", "args": ["stdio"], "env": {"MCPVISOR_URL": "127.0.0.1:3002"}}, None),
+        ({"command": "mcpvisor", "args": ["stdio", "--url"], "disabled": True}, None),
+        ({"command": "mcpvisor", "args": ["status", "--url", "127.0.0.1:3001"]}, None),
+        ({"command": "my-mcpvisor", "args": ["stdio"]}, None),
         ({"url": "http://127.0.0.1:3002/mcp"}, None),
         ({"url": "http://192.168.1.7:3001/mcp"}, None),
         ({"url": "http://127.0.0.1:3001/mcp"}, "127.0.0.1:0"),
