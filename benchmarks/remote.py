@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks import client as mcp
 from benchmarks.execute import TEXT, Outcome, Plan, alternating, compared, http_job
-from benchmarks.machine import free_port, program, until
+from benchmarks.machine import ROOT, free_port, program, until
 from benchmarks.running import Place, Running, daemon, fastmcp_of, status, until_dormant, until_ready
 from benchmarks.table import Aim, Row, percentile, ratios, spread
 
@@ -33,10 +33,15 @@ KNOWN_AIM = Aim("<=", 10.0, "s")
 class OverStdio:
     """A client of a bridge: one call after the other over its pipes. A job as `execute.Job` is one."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], tool: mcp.Tool) -> None:
         self._process = process
+        self._tool = tool
         self._ask(mcp.initialize())
         self._say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def _say(self, message: Any) -> None:
         assert self._process.stdin is not None
@@ -55,18 +60,19 @@ class OverStdio:
         """Run one round."""
         begin, took, size = time.perf_counter(), [], 0
         while (now := time.perf_counter()) - begin < seconds:
-            size = self._ask(mcp.call(DIRECT, 1, "legacy"))
+            size = self._ask(mcp.call(self._tool, 1, "legacy"))
             took.append((time.perf_counter() - now) * 1000)
         middle, late = percentile(took, 0.5), percentile(took, 0.99)
         return Outcome(len(took), time.perf_counter() - begin, 0.0, middle, late, size)
 
 
 @contextmanager
-def _bridge(command: tuple[str, ...], log: Path) -> Iterator[OverStdio]:
+def piped(command: Sequence[str], log: Path, tool: mcp.Tool = DIRECT) -> Iterator[OverStdio]:
+    """Start a bridge for the block; its client has a session when the block begins."""
     with log.open("wb") as errors:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT)
     try:
-        yield OverStdio(process)
+        yield OverStdio(process, tool)
     finally:
         process.kill()
         process.communicate()
@@ -96,7 +102,7 @@ def run(directory: Path, plan: Plan, fastmcp_python: Path | None, mcp_remote: tu
                             rows.append(_against(ours, theirs.port, than, connections, plan))
             if mcp_remote:
                 with (
-                    _bridge((*mcp_remote, url, "--allow-http"), directory / "mcp-remote.log") as bridge,
+                    piped((*mcp_remote, url, "--allow-http"), directory / "mcp-remote.log") as bridge,
                     http_job(ours.port, THROUGH_US, "legacy", 1) as job,
                 ):
                     rows.append(compared(_what(1), "mcp-remote, over stdio", alternating([job, bridge], plan)))
