@@ -187,12 +187,14 @@ async def _handshake(stream: Stream, address: DoorAddress) -> DaemonConnection:
                     case RejectData():
                         said += event.data
                         if event.body_finished:
-                            raise NotReached(f"it refuses with status {status}{_words_of(said)}", "rejected")
+                            raise _refusal(status, said)
     except (ProtocolError, trio.BrokenResourceError):
         raise NotReached("something else listens there", "rejected") from None
     raise NotReached("it closed the connection at once")
 
 
-def _words_of(said: bytearray) -> str:
+def _refusal(status: int, said: bytearray) -> NotReached:
+    """Return what a refused handshake means: that a daemon is busy passes by itself."""
     words = json.text_at(bytes(said), "error", "message")[:MAX_WORDS]
-    return f": {words}" if words else ""
+    reason = f"it refuses with status {status}" + (f": {words}" if words else "")
+    return NotReached(reason, "away" if status >= 500 else "rejected")

@@ -1,7 +1,8 @@
 """`stdio`: the daemon for clients that start a program and speak with it through its pipes.
 
-stdout has messages of MCP and nothing else, stderr a line for what happens. Imported is only what a bridge needs: there
-is one for each client, for as long as that runs.
+- stdout has messages of MCP and nothing else, stderr a line for what happens.
+- Imported is only what a bridge needs: there is one for each client, for as long as that runs.
+- The working directory is that of whichever client starts it: a file in it is no configuration of the daemon of all.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import click
 import trio
 
 from actors.errors import ConfigError
-from actors.kit.paths import absolute
+from actors.kit.paths import absolute, is_file
 from supervisor.bridge.address import DEFAULT_URL, DoorAddress, read_address
 from supervisor.bridge.bridge import MAX_LINE_BYTES, Bridge
 from supervisor.bridge.connection import open_connection
@@ -51,6 +52,8 @@ def stdio(url: str | None, config: Path | None) -> None:
         address = read_address(url or _address_of(config, os.environ))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--url") from None
+    if sys.stdin.isatty():
+        click.echo("this speaks MCP on stdin and stdout: a client starts it, see docs/clients.md", err=True)
     with logging_to_stderr("info"):
         code = trio.run(_serve, address, _starter(address, config, listens=url is not None))
     sys.exit(code)
@@ -59,8 +62,10 @@ def stdio(url: str | None, config: Path | None) -> None:
 def _address_of(config: Path | None, environ: Mapping[str, str]) -> str:
     """Return the address at which the daemon of a configuration listens. What is wrong with that, the daemon says."""
     with suppress(ConfigError, OSError, ValueError):
-        file = find_config(config, environ)
-        if b"listen" in file.read_bytes():  # else there is no need of all that reads configurations
+        file = find_config(config, environ, here=False)
+        if (
+            is_file(str(file)) and b"listen" in file.read_bytes()
+        ):  # else all that reads one is not needed
             from supervisor.config import load
             from supervisor.config.syntax.address import base_url
 
@@ -75,7 +80,7 @@ def _starter(address: DoorAddress, config: Path | None, *, listens: bool) -> Sta
         return None
 
     def options() -> list[str]:
-        file = absolute(str(find_config(config, os.environ)))
+        file = absolute(str(find_config(config, os.environ, here=False)))
         return ["--config", file, *(["--listen", address.authority] if listens else [])]
 
     return Starter(address.port, options, os.environ)

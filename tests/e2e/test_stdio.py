@@ -18,6 +18,7 @@ import pytest
 import trio
 
 from tests.actors.transport.stdio.children import Monitor, monitor
+from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, message, restarted, running, stand_in
 from tests.e2e.test_clients import BRIDGE
 
@@ -27,6 +28,7 @@ Json = dict[str, Any]
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 IDLE_S = 1.0
+SERVER = str(Path(__file__).with_name("servers") / "python_2.py")
 CLIENT = """
 import json, subprocess, sys
 bridge = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -282,21 +284,31 @@ async def test_a_daemon_that_is_restarted_in_order_is_not_noticed(tmp_path: Path
                 assert await bridge.end() == 0
 
 
-async def test_a_killed_bridge_takes_its_calls_along_and_leaves_the_daemon(home: Home) -> None:
-    async with monitor() as lives:
-        home.configure({"growing": stand_in("growing", lives.address)}, idle_exit_s=600)
-        async with home.bridge() as bridge:
-            await bridge.greet()
-            await bridge.say(message("tools/call", hanging(), 1))
-            await lives.pulses("hanging")
-            bridge.process.kill()
+@pytest.mark.parametrize("how", ["kill -9", "stdin closed", "SIGTERM"])
+async def test_a_bridge_that_ends_takes_its_calls_along_and_leaves_the_daemon(home: Home, how: str) -> None:
+    home.configure({"everything": {"command": environments.python_2(), "args": [SERVER, "stdio"]}}, idle_exit_s=600)
+    async with home.bridge() as bridge:
+        await bridge.greet()
+        call = {"tool_path": "everything:hang", "arguments": {"key": how}}
+        params = {"name": "execute_mcp_tool", "arguments": call, "_meta": {"progressToken": "t"}}
+        await bridge.say(message("tools/call", params, "hanging"))
+        while (await bridge.hear()).get("method") != "notifications/progress":
+            pass
+        match how:
+            case "kill -9":
+                bridge.process.kill()
+            case "stdin closed":
+                assert await bridge.end() == 0
+            case _:
+                bridge.process.terminate()
+        with trio.fail_after(PATIENCE_S):
             await bridge.process.wait()
-        first = home.daemon
-        async with home.bridge() as bridge:  # as a client does whose server has ended
-            await bridge.greet()
-            answer = await bridge.call("growing:echo", text="again")
-            assert answer["result"]["content"][0]["text"] == "again"
-            assert home.daemon == first
+    first = home.daemon
+    async with home.bridge() as bridge:  # as a client does whose server has ended
+        await bridge.greet()
+        answer = await bridge.call("everything:was_abandoned", key=how)
+        assert answer["result"]["content"][0]["text"] == "yes"
+        assert home.daemon == first
     os.kill(first, signal.SIGTERM)
     await ended(first)
 

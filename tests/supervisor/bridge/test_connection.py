@@ -228,15 +228,22 @@ async def test_nobody_speaks_tls_there() -> None:
                 pass
 
 
-async def test_a_refusal_is_told_in_its_words() -> None:
+@pytest.mark.parametrize(
+    ("status", "body", "reason", "kind"),
+    [
+        (404, b'{"error": {"message": "there is no door \'x\'"}}', "404: there is no door 'x'", "rejected"),
+        (421, b"", "421", "rejected"),
+        (503, b"too many connections\n", "503", "away"),
+    ],
+)
+async def test_a_refusal_is_told_in_its_words(status: int, body: bytes, reason: str, kind: str) -> None:
     async def talk(peer: Peer) -> None:
         await peer.next()
-        body = b'{"error": {"message": "there is no door \'x\'"}}'
         headers = [(b"content-length", b"%d" % len(body))]
-        await peer.send(RejectConnection(status_code=404, headers=headers, has_body=True), RejectData(data=body))
+        await peer.send(RejectConnection(status_code=status, headers=headers, has_body=True), RejectData(data=body))
 
     found = await refusal(talk)
-    assert (found.reason, found.kind) == ("it refuses with status 404: there is no door 'x'", "rejected")
+    assert (found.reason, found.kind) == (f"it refuses with status {reason}", kind)
 
 
 @pytest.mark.parametrize("said", [b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi", b"220 ftp.example.com\r\n", b"\0"])
