@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from supervisor.bridge.address import DEFAULT_URL
+from supervisor.bridge.address import DEFAULT_URL as DEFAULT_URL
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon

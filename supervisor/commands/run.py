@@ -24,7 +24,7 @@ from supervisor.config.entries.edits import Change
 from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback, split_address
-from supervisor.host.config_file import find_config
+from supervisor.host.config_file import find_config as find_config
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.loading import pause_gc, plain_interrupt
 from supervisor.host.logs import logging_to_stderr
@@ -63,9 +63,7 @@ def _run(path: Path, listen: str | None, data_dir: Path | None, idle_exit: float
         from supervisor.host.signals import outlive_terminal
 
     outlive_terminal()
-    configuration = load(path, os.environ, checked_address(listen))
-    if idle_exit is not None and not configuration.settings.idle_exit_s:
-        configuration = replace(configuration, settings=replace(configuration.settings, idle_exit_s=idle_exit))
+    configuration = _with_idle_exit(load(path, os.environ, checked_address(listen)), idle_exit)
     settings = configuration.settings
     check_exposure(settings)
     chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)
@@ -73,16 +71,22 @@ def _run(path: Path, listen: str | None, data_dir: Path | None, idle_exit: float
         sockets = open_sockets(settings.listen, settings.tcp_user_timeout_s)
         _introduce(configuration, data)
         with logging_to_stderr(settings.log_level):
-            code = process.run(configuration, data, sockets, _announce, partial(_read, path, listen))
+            code = process.run(configuration, data, sockets, _announce, partial(_read, path, listen, idle_exit))
             log.info("ended, exit code %d", code)
             return code
 
 
-def _read(path: Path, listen: str | None, other: str, change: Change) -> Configuration:
+def _read(path: Path, listen: str | None, idle_exit: float | None, other: str, change: Change) -> Configuration:
     """Return what is in the file now, or in another one, under the same rules as at the start. Raises `ConfigError`."""
     configuration = load(Path(other) if other else path, os.environ, listen, change)
     check_exposure(configuration.settings)
-    return configuration
+    return _with_idle_exit(configuration, idle_exit)
+
+
+def _with_idle_exit(configuration: Configuration, idle_exit: float | None) -> Configuration:
+    if idle_exit is None or configuration.settings.idle_exit_s:
+        return configuration
+    return replace(configuration, settings=replace(configuration.settings, idle_exit_s=idle_exit))
 
 
 def checked_address(listen: str | None) -> str | None:

@@ -63,9 +63,7 @@ def _address_of(config: Path | None, environ: Mapping[str, str]) -> str:
     """Return the address at which the daemon of a configuration listens. What is wrong with that, the daemon says."""
     with suppress(ConfigError, OSError, ValueError):
         file = find_config(config, environ, here=False)
-        if (
-            is_file(str(file)) and b"listen" in file.read_bytes()
-        ):  # else all that reads one is not needed
+        if is_file(str(file)) and b"listen" in file.read_bytes():  # else all that reads one is not needed
             from supervisor.config import load
             from supervisor.config.syntax.address import base_url
 

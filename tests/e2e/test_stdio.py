@@ -106,13 +106,13 @@ class Home:
             self.port = free.getsockname()[1]
         self.environ = {"HOME": str(directory), "PATH": os.environ["PATH"]}
         self.data = directory / ".local" / "state" / "mcpvisor"
+        self.config = directory / ".config" / "mcpvisor" / "mcp.json"
         self.said = directory / "bridges.log"
 
     def configure(self, servers: Json, **settings: Any) -> None:
-        place = self.directory / ".config" / "mcpvisor"
-        place.mkdir(parents=True)
+        self.config.parent.mkdir(parents=True)
         settings = {"idle_exit_s": IDLE_S, "listen": f"127.0.0.1:{self.port}", **settings}
-        (place / "mcp.json").write_text(json.dumps({"mcpServers": servers, "supervisor": settings}))
+        self.config.write_text(json.dumps({"mcpServers": servers, "supervisor": settings}))
 
     @property
     def daemon(self) -> int:
@@ -195,6 +195,21 @@ async def test_bridges_that_come_at_once_start_one_daemon_which_ends_after_the_l
     assert "another daemon" not in home.log
     assert "no client has been connected for 1 s: the end" in home.log
     assert "Traceback" not in home.log + home.said.read_text()
+
+
+async def test_a_daemon_that_was_started_reads_its_configuration_again(home: Home) -> None:
+    home.configure({"growing": stand_in("growing")}, idle_exit_s=0)
+    async with home.bridge() as bridge:
+        await bridge.greet()
+        changed = json.loads(home.config.read_text())
+        changed["mcpServers"]["other"] = stand_in("growing")
+        home.config.write_text(json.dumps(changed))
+        reload = [*BRIDGE[:3], "reload", "--url", f"127.0.0.1:{home.port}"]
+        done = await trio.run_process(reload, capture_stdout=True, cwd=ROOT, env=home.environ)
+        assert b"started again" not in done.stdout
+        assert (await bridge.call("other:echo", text="new"))["result"]["content"][0]["text"] == "new"
+    os.kill(home.daemon, signal.SIGTERM)
+    await ended(home.daemon)
 
 
 async def test_a_bridge_joins_a_daemon_that_runs(tmp_path: Path, home: Home) -> None:
