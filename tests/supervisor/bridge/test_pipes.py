@@ -83,9 +83,9 @@ async def test_a_pipe_that_does_not_block_is_waited_for(pipe: tuple[int, int]) -
 
 async def test_a_terminal_that_is_gone_is_the_end() -> None:
     ours, theirs = os.openpty()
-    os.close(ours)
-    assert await all_lines(theirs) == []
     os.close(theirs)
+    assert await all_lines(ours) == []
+    os.close(ours)
 
 
 async def test_messages_are_written_each_as_a_line_one_after_the_other(pipe: tuple[int, int]) -> None:

@@ -53,7 +53,10 @@ def test_without_a_configuration_it_is_the_default(tmp_path: Path, monkeypatch: 
 
 
 def test_it_loads_only_what_a_bridge_needs() -> None:
-    code = "import sys, supervisor.__main__, supervisor.cli, supervisor.commands.stdio; print(*sys.modules)"
+    code = (
+        "import sys; before = set(sys.modules); import supervisor.__main__, supervisor.cli, supervisor.commands.stdio"
+    )
+    code += "; print(*set(sys.modules) - before)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     heavy = {
         "numpy",
