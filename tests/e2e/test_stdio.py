@@ -281,6 +281,40 @@ async def test_the_next_call_works_after_the_daemon_was_killed(home: Home) -> No
         await ended(home.daemon)
 
 
+@pytest.mark.parametrize(
+    ("script", "how"),
+    [
+        ("mcp1_restart.py", ()),
+        ("mcp2_restart.py", ("legacy",)),
+        ("mcp2_restart.py", ("auto",)),
+        ("typescript_restart.cjs", ("sdk",)),
+        ("typescript_restart.cjs", ("default",)),
+        ("typescript_restart.cjs", ("auto",)),
+    ],
+)
+async def test_the_next_call_of_an_official_client_works_after_the_daemon_was_killed(
+    home: Home, script: str, how: tuple[str, ...]
+) -> None:
+    home.configure({"growing": stand_in("growing")})
+    program = [environments.python_1() if script.startswith("mcp1_") else environments.python_2()]
+    if script.endswith(".cjs"):
+        program = [environments.node() or pytest.skip("not run: there is no Node.js 20 or later")]
+    packages = [environments.typescript()] if script.endswith(".cjs") else []
+    url = f"stdio+http://127.0.0.1:{home.port}"
+    environ = {**home.environ, "BRIDGE": json.dumps(BRIDGE)}
+    command = [*program, str(environments.CLIENTS / script), *packages, url, *how]
+    async with started(command, environ, home.said) as client:
+        assert await client.hear() == {"text": "hello"}
+        first = home.daemon
+        await kill(first)
+        await client.say(b"go on")
+        assert await client.hear() == {"text": "hello"}
+        assert home.daemon != first
+        with trio.fail_after(PATIENCE_S):
+            assert await client.process.wait() == 0
+    await ended(home.daemon)
+
+
 def hanging() -> Json:
     return {"name": "execute_mcp_tool", "arguments": {"tool_path": "growing:hang", "arguments": {}}}
 

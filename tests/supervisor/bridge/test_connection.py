@@ -70,7 +70,7 @@ async def daemon(talk: Talk) -> AsyncIterator[DoorAddress]:
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-            nursery.start_soon(trio.serve_listeners, handle, [listener])
+            await nursery.start(trio.serve_listeners, handle, [listener])
             yield read_address(f"127.0.0.1:{listener.socket.getsockname()[1]}/mcp/all?profile=work")
             nursery.cancel_scope.cancel()
 
