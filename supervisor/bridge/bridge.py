@@ -21,7 +21,7 @@ import trio
 
 from actors.errors import CallTooLarge, ProtocolViolation
 from actors.kit.nursery import background
-from actors.protocol.wire.fragment import request_id
+from actors.protocol.wire.fragment import read_fragment, request_id
 from actors.protocol.wire.framing import Line, Oversized
 from supervisor.bridge.connection import DaemonConnection, NotReached
 from supervisor.bridge.pipes import Output, Unread
@@ -73,6 +73,7 @@ class Bridge:
         self._changed = trio.lowlevel.ParkingLot()
         self._max_bytes = MAX_LINE_BYTES
         self._lost_at = -GRACE_S
+        self._warned = ""
         self._code = 0
 
     async def run(self) -> int:
@@ -117,6 +118,8 @@ class Bridge:
         size, head = (line.size, line.head) if isinstance(line, Oversized) else (len(line), line)
         most = min(self._max_bytes, MAX_LINE_BYTES)
         text = f'a message of {size} bytes; {most} are the most here ("websocket_max_message_bytes" of the daemon)'
+        if (answer := read_fragment(line)) is not None:  # whoever has asked gets to know it
+            return self._relay.from_client(failure(answer.id, CallTooLarge(text)), trio.current_time())
         return [failure(request_id(head), CallTooLarge(text))]
 
     async def _tell(self, messages: list[bytes]) -> None:
@@ -137,12 +140,14 @@ class Bridge:
         while True:
             try:
                 async with self._connect() as connection:
-                    pause_s = FIRST_PAUSE_S
+                    since = trio.current_time()
                     await self._converse(connection)
-                    why = connection.why
+                log.info("the connection has ended (%s); connecting again", connection.why)
                 self._lost_at = trio.current_time()
-                log.info("the connection has ended (%s); connecting again", why)
-                await self._tell(self._relay.lose(why, self._lost_at))
+                if self._lost_at >= since + MAX_PAUSE_S:
+                    pause_s = FIRST_PAUSE_S
+                await self._tell(self._relay.lose(connection.why, self._lost_at))
+                self._changed.unpark_all()
             except NotReached as error:
                 await self._tell(self._relay.lose(error.reason, trio.current_time()))
                 if await self._miss(error):
@@ -204,7 +209,9 @@ class Bridge:
 
     async def _give_up(self, why: str) -> None:
         """Tell whoever waits that waiting is of no use."""
-        log.warning("%s", why)
+        if why != self._warned:
+            log.warning("%s", why)
+            self._warned = why
         await self._tell(self._relay.lose(why, trio.current_time()))
         await self._tell(self._relay.refuse(why))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import site
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -114,7 +115,9 @@ class Starter:
 
     def _start(self, now: float) -> str:
         command = [sys.executable, "-P", "-m", "supervisor", "run", "--idle-exit", f"{IDLE_EXIT_S}", *self._options()]
-        environment = {**self._environ, "PYTHONPATH": PACKAGE_ROOT}
+        environment = dict(self._environ)
+        if PACKAGE_ROOT not in site.getsitepackages():  # a checkout, which no other directory finds
+            environment["PYTHONPATH"] = PACKAGE_ROOT
         log = self._open_log()
         try:
             self._process = subprocess.Popen(

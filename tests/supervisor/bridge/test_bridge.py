@@ -212,6 +212,29 @@ async def test_a_daemon_that_falls_and_comes_again(autojump_clock: MockClock) ->
     assert world.steps == []
 
 
+async def test_what_was_asked_in_vain_has_a_deadline_although_nobody_says_anything(autojump_clock: MockClock) -> None:
+    daemon = FakeConnection()
+    world = World(daemon, NotReached("no answer within 5 s"))
+    async with world.running():
+        await world.say(request(1, "tools/list"))
+        daemon.fall()
+        await trio.sleep(WAIT_S + 1)
+        assert kinds(world.heard) == [-31503]
+
+
+async def test_a_daemon_that_hangs_up_at_once_is_not_pressed(autojump_clock: MockClock) -> None:
+    class Deaf(FakeConnection):
+        async def receive(self) -> bytes | None:
+            self.why = "it hangs up"
+            await trio.lowlevel.checkpoint()
+            return None
+
+    world = World(Deaf())
+    async with world.running():
+        await trio.sleep(100)
+        assert len(world.attempts) < 100 / MAX_PAUSE_S + 12
+
+
 async def test_nobody_is_started_for_a_client_that_waits_for_nothing(autojump_clock: MockClock) -> None:
     world = World(REFUSED)
     async with world.running():
@@ -263,13 +286,15 @@ async def test_where_none_can_be_started_requests_get_to_know_why(autojump_clock
         assert kinds(world.heard) == [-31503, -31503]
 
 
-async def test_a_daemon_that_refuses_says_why(autojump_clock: MockClock) -> None:
+async def test_a_daemon_that_refuses_says_why(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     world = World(NotReached("it refuses with status 404: there is no door", "rejected"))
     async with world.running():
         await world.say(request(1, "tools/list"))
         await trio.sleep(0.2)
         (answer,) = world.heard
         assert answer["error"]["message"].endswith("it refuses with status 404: there is no door")
+        await trio.sleep(100)
+    assert caplog.text.count("there is no door") == 1
 
 
 async def test_a_daemon_that_does_not_answer_is_waited_for_up_to_the_deadline(autojump_clock: MockClock) -> None:
@@ -327,6 +352,18 @@ async def test_a_message_over_the_limit_is_refused_by_its_id(autojump_clock: Moc
         assert (answer["id"], answer["error"]["code"]) == ("big", -31413)
         assert "1000 are the most here" in answer["error"]["message"]
         assert daemon.got == []
+
+
+async def test_an_answer_over_the_limit_is_an_error_for_whoever_asked(autojump_clock: MockClock) -> None:
+    daemon = FakeConnection(max_message_bytes=1000)
+    world = World(daemon)
+    async with world.running():
+        daemon.says.put(request("question-1", "sampling/createMessage"))
+        await wait_all_tasks_blocked()
+        await world.say(result("question-1", {"content": "x" * 2000}))
+        (answer,) = daemon.got
+        assert (answer["id"], answer["error"]["code"]) == ("question-1", -31413)
+        assert kinds(world.heard) == ["sampling/createMessage"]
 
 
 async def test_a_client_that_does_not_read_ends_it(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
