@@ -19,13 +19,13 @@ import msgspec
 
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.entries.itself import faults_of_itself
 from supervisor.config.entries.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
 from supervisor.config.structs import Settings
-from supervisor.config.syntax.address import bridges_to, ways_to
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
@@ -97,7 +97,7 @@ class _Entry:
         if self._types():
             as_written = tuple(remarks(self._own))
             self._transport(meant)
-        steps = (self._expand, self._environment, self._limits, self._itself, self._address, self._logins, self._tools)
+        steps = (self._expand, self._environment, self._limits, self._address, self._logins, self._tools)
         for step in steps if self._enabled else (self._limits, self._logins, self._tools):
             if not self._failed:
                 step()
@@ -240,20 +240,10 @@ class _Entry:
             return ValueLayer()
 
     def _limits(self) -> None:
-        """Check what would be refused at every start."""
-        for fault in launch_faults(self._own):
+        """Check what would be refused at every start, and whether the daemon would be a server of itself."""
+        itself = faults_of_itself(self._own, self._around.listen) if self._enabled else ()
+        for fault in (*launch_faults(self._own), *itself):
             self._problem(*fault)
-
-    def _itself(self) -> None:
-        """Refuse what would make the daemon a server of itself."""
-        listen = self._around.listen
-        ways = list(ways_to(self._own, listen))
-        for below in ways:
-            what = f"this is the address of this daemon itself ({listen})"
-            self._problem(below, what, "remove the entry; it belongs into the file of a client only")
-        if not ways and bridges_to(self._own, listen):
-            what = "`mcpvisor stdio` would be a client of this daemon itself"
-            self._problem(("command",), what, "remove the entry, or say which other daemon is meant: --url URL")
 
     def _address(self) -> None:
         if self._kind != "stdio" and not is_address(self._own["url"], self._kind):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
-
-from supervisor.config.syntax.jsonc import KeyPath
 
 PORTS: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 DOORS: Final = ("/mcp", "/ws", "/sse")
@@ -19,8 +16,6 @@ DOORS: Final = ("/mcp", "/ws", "/sse")
 MAX_SHOWN_CHARS = 80
 
 _AUTHORITY = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?")
-_BRIDGE = re.compile(r"""(?:(?:^|[\s/"'])mcpvisor(?:@\S+)?|\s-m\s+supervisor)["']?\s+stdio\b""")
-"""In the words of a command, whatever starts it: a shell, uvx, pipx, Python."""
 _ORIGIN = re.compile(r"(?P<scheme>https?|wss?)://(?P<authority>[^/?#@\\]+)", re.IGNORECASE)
 
 
@@ -57,30 +52,6 @@ def leads_to(url: str, listen: str, *, doors_only: bool) -> bool:
     return (name == host.lower() or (_is_here(name) and _is_here(host))) and (
         not doors_only or parts.path.startswith(DOORS)
     )
-
-
-def ways_to(own: Mapping[str, Any], listen: str) -> Iterator[KeyPath]:
-    """Yield which keys of an entry, expanded, lead to `listen`: its address, or that which a bridge is started with."""
-    if own.get("url") and leads_to(own["url"], listen, doors_only=False):
-        yield ("url",)
-    for at, text in enumerate(own.get("args", ())):
-        if leads_to(text, listen, doors_only=True):
-            yield ("args", at)
-
-
-def bridges_to(own: Mapping[str, Any], listen: str) -> bool:
-    """Say whether an entry, expanded, starts `mcpvisor stdio` as a client of whoever listens at `listen`.
-
-    Without `--url` it is: who else is meant, nobody can say before it runs.
-    """
-    words = [str(own.get("command", "")), *map(str, own.get("args", ()))]
-    if _BRIDGE.search(" ".join(words)) is None:
-        return False
-    given = [word.removeprefix("--url=") for word in words if word.startswith("--url=")]
-    given += [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--url"]
-    given += [own["env"]["MCPVISOR_URL"]] if "MCPVISOR_URL" in own.get("env", {}) else []
-    urls = (url if "://" in url else f"http://{url}" for url in given[:1])
-    return not given or any(leads_to(url, listen, doors_only=False) for url in urls)
 
 
 @lru_cache(maxsize=256)
