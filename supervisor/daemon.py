@@ -46,6 +46,7 @@ from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.reach import reached_of, starts_of, transport_of
 from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.reloading.reload import Read, Reload
+from supervisor.servers.safety import expose
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
@@ -204,9 +205,10 @@ class Daemon:
         host, _ = deployment.value.settings.address
         pages = base_url(host, self._sockets[0].getsockname()[1])
         elicitations = Elicitations(registry.feed, self._clock, pages)
+        shown = await core.start(expose, registry.catalogue, deployment, self.conditions)
         parts = ServiceParts(
             router.address,
-            registry.catalogue,
+            shown,
             registry.statuses,
             deployment,
             used=usage.add,

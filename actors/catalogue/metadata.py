@@ -14,7 +14,7 @@ Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -40,6 +40,7 @@ from actors.search.language.text import words
 Safety = Literal["safe", "moderate", "dangerous"]
 
 SAFETY: tuple[Safety, ...] = ("safe", "moderate", "dangerous")
+"""From harmless to harmful."""
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 COMPLEXITIES: Mapping[str, Complexity] = {
     "simple": "simple",
@@ -113,6 +114,26 @@ def describe(server: str, tool: Tool) -> Metadata:
         findings=tuple(_findings(tool, declared, suggested, schema, large=large)),
     )
     return replace(made, tags=_tags(made, declared))
+
+
+class Judgement(NamedTuple):
+    """How safe a tool seems, and whether its words or its server ask for a yes. The default: nothing is known of it."""
+
+    safety: Safety = "dangerous"
+    requires_confirmation: bool = True
+
+    def reaches(self, level: Safety) -> bool:
+        """Say whether a tool is of this level or a more harmful one."""
+        return SAFETY.index(self.safety) >= SAFETY.index(level)
+
+
+def judge(tool: Tool) -> Judgement:
+    """Return what `describe` says of the safety of a tool, without the rest. Raises nothing."""
+    tool = tool.own or tool
+    declared = _declarations(tool)
+    suggested = inference.effects(tool.name, tool.description)
+    hints, _ = _hints(tool, declared, suggested)
+    return Judgement(_safety(hints, suggested), _confirmation(hints, suggested, declared))
 
 
 def describe_all(server: str, tools: Iterable[Tool]) -> dict[str, Metadata]:

@@ -28,7 +28,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     `offer` is what clients see of the server's `own` by the `rules`. `renamed`: names that tools of it had before, or
     have at the server itself, and those that they have now. `revisions` are those of the catalogue at which each list
-    of this server changed last. `narrowed`: it has some of its tools only, see `with_tools`.
+    of this server changed last. `narrowed`: it has some of its tools only, see `with_tools`; `hidden` are those of the
+    others that are above the safety level that clients are shown.
     """
 
     server: str
@@ -43,6 +44,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     renamed: Mapping[str, str] = {}
     revisions: Revisions = Revisions()
     narrowed: bool = False
+    hidden: frozenset[str] = frozenset()
 
     @classmethod
     def make(

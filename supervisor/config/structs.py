@@ -14,10 +14,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from actors.catalogue.metadata import Safety
 from actors.catalogue.profiles import ViewProfile
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import split_address
-from supervisor.config.syntax.units import MIB, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
+from supervisor.config.syntax.units import MIB, Confirm, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
 
 
 class Settings(Confidential, Struct, frozen=True, kw_only=True):
@@ -53,6 +54,12 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Open client connections; half of the file descriptors, less what we need, bounds it, too."""
     call_timeout_s: PositiveSeconds = 60.0
     """Deadline of a call, queueing and waking included."""
+    expose: Safety = "dangerous"
+    """The highest safety level of the tools that clients see and may call: `safe`, `moderate` (and safe ones), or
+    `dangerous`, which is all. The level is found out from what a server says of a tool, see `docs/metadata.md`."""
+    confirm: Confirm = "none"
+    """The safety level from which on a tool runs only after the user has said yes. With any but `none` that also goes
+    for tools whose own words ask for it."""
     max_in_flight: Count = 1024
     """Calls in flight in the whole daemon; more are refused."""
     max_question_bytes: Size = 64 * MIB

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from actors.catalogue.metadata import Judgement, Safety
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.errors import ConfigError
@@ -31,6 +32,7 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.entries.roots import roots_result
+from supervisor.config.syntax.units import Confirm
 
 CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
@@ -68,8 +70,9 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     `task_max_s`: for how long a task of a client is known, from its beginning. `question_timeout_s`: how long a client
     may take to answer what the server asks, which else gets `question_fallback`; it may ask so many questions per call,
     and so many per minute during all calls. `asks`: it may ask anything at all, `asks_everyone`: also through the
-    results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run, but
-    for those of `confirm_except`; both are about the server's own names.
+    results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run, and
+    `confirm_from` the safety level that needs one, but for those of `confirm_except`; `confirm_within_s`: times for it
+    by such patterns, all of the server's own names. `expose`: the highest level that clients see.
     """
 
     timeout_s: float
@@ -83,11 +86,24 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     asks_everyone: bool = False
     confirm: tuple[str, ...] = ()
     confirm_except: tuple[str, ...] = ()
+    confirm_from: Confirm = "none"
+    confirm_within_s: Mapping[str, float] = {}
+    expose: Safety = "dangerous"
 
-    def confirms(self, tool: str) -> bool:
-        if not self.confirm or not any(fnmatchcase(tool, each) for each in self.confirm):
+    def confirms(self, tool: str, judged: Judgement) -> bool:
+        """Say whether a tool runs only after a yes, by its name or by what is known of its safety."""
+        by_level = self.confirm_from != "none" and (judged.requires_confirmation or judged.reaches(self.confirm_from))
+        if not by_level and not any(fnmatchcase(tool, each) for each in self.confirm):
             return False
         return not any(fnmatchcase(tool, each) for each in self.confirm_except)
+
+    def exposes(self, judged: Judgement) -> bool:
+        return self.expose == judged.safety or not judged.reaches(self.expose)
+
+    def confirmed_within_s(self, tool: str) -> float:
+        """Return how long the user may take to say yes to a tool."""
+        fitting = (seconds for name, seconds in self.confirm_within_s.items() if fnmatchcase(tool, name))
+        return next(fitting, self.question_timeout_s)
 
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,8 +197,11 @@ def _rules(config: ServerConfig, settings: Settings) -> CallRules:
         questions_per_min=config.max_questions_per_min,
         asks=config.ask != "none",
         asks_everyone=config.ask == "everyone",
-        confirm=config.confirm,
+        confirm=() if isinstance(config.confirm, str) else config.confirm,
         confirm_except=config.confirm_except,
+        confirm_from=config.confirm if isinstance(config.confirm, str) else settings.confirm,
+        confirm_within_s=config.confirm_within_s,
+        expose=config.expose or settings.expose,
     )
 
 

@@ -18,6 +18,7 @@ from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import plain
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
@@ -45,6 +46,7 @@ class Forwarder:
         self,
         router: Address[RouterMessage],
         deployment: Latest[Deployment],
+        safety: SafetyRules,
         bench: Workbench,
         parking: Parking,
         tasks: HeldTasks,
@@ -53,7 +55,7 @@ class Forwarder:
         self._bench = bench
         self._tasks = tasks
         self._elicitations = elicitations
-        self._round_trips = RoundTrips(router, deployment, bench, parking)
+        self._round_trips = RoundTrips(router, deployment, safety, bench, parking)
         self._deployment = deployment
 
     def timeout_s(self, server: str) -> float:

@@ -30,6 +30,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
@@ -85,7 +86,8 @@ class ServiceParts:
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key)
         self.tasks = HeldTasks(deployment, key)
-        self.forward = Forwarder(router, deployment, self.bench, self.parking, self.tasks, elicitations)
+        self.safety = SafetyRules(deployment, catalogue)
+        self.forward = Forwarder(router, deployment, self.safety, self.bench, self.parking, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)
 
     def of_profile(self, name: str) -> ServiceParts:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
+from actors.catalogue.metadata import Safety
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.protocol.asking.questions import Fallback
 from actors.transport.mask import Mask
@@ -14,6 +15,19 @@ from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.units import MIB, Ask, Count, Derived, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
+from supervisor.config.syntax.units import (
+    MIB,
+    Ask,
+    Confirm,
+    Count,
+    Derived,
+    Eras,
+    Kind,
+    PositiveSeconds,
+    Restart,
+    Seconds,
+    Size,
+)
 
 
 class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
@@ -74,11 +88,16 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Whom the server may ask something while it works on a call (elicitation, sampling, roots): `clients`: the client
     that made the call; `everyone`: where that cannot be asked also a person, on a page of the daemon or through a
     result of `execute_mcp_tool`; `none`: nobody."""
-    confirm: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
-    """Names of tools, `*` for any rest, that run only after the user has said yes: to the client, or on a page of the
-    daemon."""
+    expose: Safety | None = None
+    """The same as that of the daemon, for this server; null takes the daemon's."""
+    confirm: Confirm | Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+    """Which tools run only after the user has said yes, to the client or on a page of the daemon: names, `*` for any
+    rest, beside those that the daemon's level says; or, as a word, a level of this server in place of the daemon's."""
     confirm_except: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
-    """Names of tools, `*` for any rest, that need no yes although `confirm` says so."""
+    """Names of tools, `*` for any rest, that need no yes although `confirm`, or a level, says so."""
+    confirm_within_s: dict[str, PositiveSeconds] = field(default_factory=dict)
+    """Time for that yes by the tool's name, `*` for any rest; the first that fits counts, `question_timeout_s` for
+    others."""
     tools: ToolRules = NO_RULES
     """Which tools clients see, and under which names; see below. A list is its `allow`."""
     roots: Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)] = ()

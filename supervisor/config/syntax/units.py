@@ -31,6 +31,9 @@ Restart = Literal["transient", "permanent", "temporary"]
 Ask = Literal["none", "clients", "everyone"]
 """Whom servers may ask: nobody, clients that say that they can be asked, or through their models all others, too."""
 
+Confirm = Literal["none", "safe", "moderate", "dangerous"]
+"""The safety level from which on a tool needs a yes; no level needs one with the first."""
+
 Eras = Literal["auto", "legacy", "modern"]
 
 Grant = Literal["authorization_code", "client_credentials"]

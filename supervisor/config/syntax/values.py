@@ -31,7 +31,6 @@ _WORDS: Mapping[type, str] = {
     inspect.StrType: "a string",
     inspect.NoneType: "null",
     inspect.StructType: "an object",
-    inspect.DictType: "an object of strings",
 }
 _EXAMPLES: Mapping[type, str] = {
     inspect.VarTupleType: 'for example ["-y", "some-package"], each word a string of its own',
@@ -60,9 +59,16 @@ class Key(Struct, frozen=True, kw_only=True):
             items = enumerate(value)
         elif isinstance(self.type, inspect.DictType) and isinstance(value, dict):
             items = value.items()
-        wrong = [at for at, item in items if not isinstance(item, dict if self._has_objects else str)]
+        held = self.type.value_type if isinstance(self.type, inspect.DictType) else None
+        if isinstance(held, inspect.StructType):
+            wrong, expected = [at for at, item in items if not isinstance(item, dict)], "an object"
+        elif held is None or isinstance(held, inspect.StrType):
+            wrong, expected = [at for at, item in items if not isinstance(item, str)], "a string"
+        else:
+            wrong = [at for at, item in items if not self._fits({at: item})]
+            expected = expectation(held, _unit(self.name))
         if wrong:
-            yield from (((at,), "an object" if self._has_objects else "a string") for at in wrong)
+            yield from (((at,), expected) for at in wrong)
         elif not self._fits(value):
             yield (), self.expects
 
@@ -111,6 +117,10 @@ def expectation(kind: inspect.Type, unit: str = "") -> str:
             return "a list of strings" if kind.max_length is None else f"a list of at most {kind.max_length} strings"
         case inspect.DictType(value_type=inspect.StructType()):
             return "an object of objects"
+        case inspect.DictType(value_type=inspect.StrType()):
+            return "an object of strings"
+        case inspect.DictType():
+            return f"an object, each value {expectation(kind.value_type, unit)}"
         case inspect.UnionType():
             return " or ".join(expectation(each, unit) for each in kind.types)
     if type(kind) not in _WORDS:
@@ -189,9 +199,18 @@ def type_faults(members: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterator
     for name, key in keys.items():
         if name in members:
             for below, text in key.faults(members[name]):
-                example = _EXAMPLES.get(type(key.type), "") if text != "an object of objects" else ""
-                hint = ("put quotes around it" if text == "a string" else "") if below else example
-                yield (name, *below), f"must be {text}", hint
+                yield (name, *below), f"must be {text}", _hint(key, text, below)
+
+
+def _hint(key: Key, expected: str, below: KeyPath) -> str:
+    if below:
+        return "put quotes around it" if expected == "a string" else ""
+    match key.type:
+        case inspect.DictType(value_type=inspect.StructType()):
+            return ""
+        case inspect.DictType(value_type=value) if not isinstance(value, inspect.StrType):
+            return 'for example {"NAME": 60}'
+    return _EXAMPLES.get(type(key.type), "")
 
 
 def build(struct: type[Struct], members: Mapping[str, Any]) -> Any:

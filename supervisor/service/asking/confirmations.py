@@ -1,4 +1,4 @@
-"""Tools that run only after their user has said yes, whatever their server says of them (setting `confirm`).
+"""Tools that run only after their user has said yes, by their name or their safety level (setting `confirm`).
 
 The question goes the way of a server's own: by a request, by an incomplete result, or in a result of a meta-tool.
 Nobody has said yes who was not asked, did not answer in time, or answered anything else; and nothing is sent before.
@@ -75,12 +75,16 @@ class Confirmations:
         if lacks and not by_result and not exchange.reaches_people(question):
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
             raise CannotAsk(text, server=message.server)
+        within_s, usual = rules.confirmed_within_s(message.name), exchange.elicitations
+        if usual is not None:
+            exchange.elicitations = msgspec.structs.replace(usual, timeout_s=within_s)
         if not by_result if lacks else exchange.client.era == "legacy":
-            check(await _ask_client(exchange, question, rules.question_timeout_s), message)
+            check(await _ask_client(exchange, question, within_s), message)
+            exchange.elicitations = usual
             return
         rounds = Rounds(exchange, by_result=bool(lacks))
         rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not rules.asks_everyone)
-        expires = trio.current_time() + rules.question_timeout_s + GRACE_S
+        expires = trio.current_time() + within_s + GRACE_S
         parked = Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True)
         raise self._parking.park_and_ask(parked, message.server, by_result=rounds.by_result)
 

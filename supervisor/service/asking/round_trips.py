@@ -29,6 +29,7 @@ from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.safety import SafetyRules, exposure_error
 from supervisor.service.asking.allowance import Allowances, CallAllowance
 from supervisor.service.asking.confirmations import Confirmations
 from supervisor.service.asking.exchange import OVER, Exchange
@@ -54,10 +55,16 @@ class RoundTrips:
     """Asks servers through the router, and clients where their servers ask back."""
 
     def __init__(
-        self, router: Address[RouterMessage], deployment: Latest[Deployment], bench: Workbench, parking: Parking
+        self,
+        router: Address[RouterMessage],
+        deployment: Latest[Deployment],
+        safety: SafetyRules,
+        bench: Workbench,
+        parking: Parking,
     ) -> None:
         self._router = router
         self._deployment = deployment
+        self._safety = safety
         self._bench = bench
         self._parking = parking
         self._confirmations = Confirmations(parking, bench)
@@ -71,6 +78,9 @@ class RoundTrips:
         """
         if message.method not in METHODS:
             return await self._router.ask(message)
+        is_tool = message.method == "tools/call"
+        if is_tool and not self._safety.exposes(message.server, message.name):
+            raise exposure_error(message.server, message.name)
         retry, parked = exchange.retry, None
         if retry is not None and (retry.ours or self._parking.is_ours(input_required.state_of(retry))):
             parked, answers = await self._take_parked(exchange, message, retry, by_result=by_result)
@@ -78,12 +88,11 @@ class RoundTrips:
                 return await self._resume(exchange, message, parked, answers)
             exchange.retry = None
             self._confirmations.go_on(exchange, message, parked, answers)
-        rules = self._deployment.value.rules_of(message.server)
-        if parked is None and message.method == "tools/call" and rules.confirms(message.name):
-            digest = await self._digest(message)
+        if parked is None and is_tool and self._safety.confirms(message.server, message.name):
+            digest, rules = await self._digest(message), self._deployment.value.rules_of(message.server)
             await self._confirmations.ask(exchange, message, digest, rules, by_result=by_result)
         exchange.allowance = CallAllowance(self._allowances, message.server)
-        by_result = by_result and rules.asks_everyone
+        by_result = by_result and self._deployment.value.rules_of(message.server).asks_everyone
         if by_result or exchange.client.era == "modern":
             if (retry := exchange.retry) is not None:
                 resumes = bool(input_required.state_of(retry))
@@ -133,10 +142,10 @@ class RoundTrips:
         required = await self._read(result, message.server) if everyone or rounds.by_result else None
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
-                rules = self._deployment.value.rules_of(message.server)
-                if rules.confirms(message.name):
+                if message.method == "tools/call" and self._safety.confirms(message.server, message.name):
                     state, digest = (await self._read(result, message.server)).state, await self._digest(message)
-                    self._confirmations.remember(exchange, digest, state, rules.max_s)
+                    max_s = self._deployment.value.rules_of(message.server).max_s
+                    self._confirmations.remember(exchange, digest, state, max_s)
                 raise InputNeeded(await self._relay_questions(exchange, result, message.server))
             return await self._complete_by_requests(exchange, message, result)
         if not rounds.by_result:  # a person is asked on a page, and its client waits

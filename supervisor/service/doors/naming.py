@@ -28,7 +28,7 @@ from supervisor.service.doors.namespaced import SEPARATOR, Namespace, Uris, name
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.fitting.tool_definitions import fit
 from supervisor.service.gateway import ServiceParts
-from supervisor.service.lookup.lookup import ambiguous, refuse_barred
+from supervisor.service.lookup.lookup import ambiguous, refuse_left_out
 
 SERVER_KEY: Final = "mcpvisor/server"
 NAME_KEY: Final = "mcpvisor/name"
@@ -171,8 +171,8 @@ def _same(before: Lists, after: Lists) -> bool:
 def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
     server = seen.names.literal(name.partition(SEPARATOR)[0])
     if server is not None and (entry := seen.entries.get(server)) is not None:
-        for own in entry.offer.barred:
-            refused = refuse_barred(server, entry.offer, own)
+        for own in (*entry.offer.barred, *entry.hidden):
+            refused = refuse_left_out(entry, own)
             if refused is not None and name_for(server, own) == name:
                 return refused
     paths = (path.partition(":") for path in seen.nearest(name.replace(SEPARATOR, ":", 1)))

@@ -37,7 +37,7 @@ from supervisor.service.doors.task_requests import request_of
 from supervisor.service.fitting.relay import with_lifetime, with_member
 from supervisor.service.fitting.tool_definitions import fit_page
 from supervisor.service.gateway import ServiceParts
-from supervisor.service.lookup.lookup import refuse_barred
+from supervisor.service.lookup.lookup import refuse_left_out
 from supervisor.service.port import Revisions
 from supervisor.service.request import PARAMS_COST, Parts, is_method, parts_of, unknown_method, with_name
 
@@ -136,7 +136,7 @@ class OneServer:
 
     async def _call(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         entry = await self._entry(exchange.client)
-        refused = refuse_barred(self._server, entry.offer, parts.name)
+        refused = refuse_left_out(entry, parts.name)
         if refused is not None:
             raise refused
         tool = entry.tools.get(parts.name)

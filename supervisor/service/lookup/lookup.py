@@ -14,13 +14,14 @@ from typing import TypeVar
 from actors.catalogue.names.naming import resource_path, tool_path
 from actors.catalogue.names.resolution import Absent, Ambiguous, Meaning, Resolution, Resolved, Undiscovered
 from actors.catalogue.names.uris import resolve_bare, resolve_named
-from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.definitions import SCHEMAS
 from supervisor.metatools.servers.availability import refusal, unlisted_of
 from supervisor.metatools.texts import clean
+from supervisor.servers.safety import exposure_error
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.forward import Forwarder
@@ -62,7 +63,7 @@ class Lookup:
             self._refuse(client, resolution)
         else:
             seen, resolution = await self._resolve(client, lambda seen: seen.tool(path, server=server), since)
-            if isinstance(resolution, Absent) and resolution.certain:
+            if isinstance(resolution, Absent) and resolution.certain and not _is_hidden(seen, resolution):
                 seen, resolution = await self._look_again(client, resolution, since)
         match resolution:
             case Resolved(server=name, name=tool):
@@ -139,11 +140,18 @@ def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str
     return AmbiguousName(text, details={"readings": paths})
 
 
-def refuse_barred(server: str, offer: Offer, name: str) -> UnknownTool | None:
-    """Return the error for a tool that was left out of an offer; None for any other."""
-    if name not in offer.barred or offer.era == "legacy":
+def refuse_left_out(entry: Entry, name: str) -> UnknownTool | None:
+    """Return the error for a tool that its server offers, and that clients are not shown; None for any other."""
+    if name in entry.hidden:
+        return exposure_error(entry.server, name)
+    if name not in entry.offer.barred or entry.offer.era == "legacy":
         return None
-    return UnknownTool(f"{clean(name[:100])!r} of server {server!r} {_WHY_BARRED}", server=server)
+    return UnknownTool(f"{clean(name[:100])!r} of server {entry.server!r} {_WHY_BARRED}", server=entry.server)
+
+
+def _is_hidden(seen: Catalogue, absent: Absent) -> bool:
+    entry = seen.entries.get(absent.server)
+    return entry is not None and absent.name in entry.hidden
 
 
 def _no_server(path: str) -> str:
@@ -167,7 +175,7 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
     if absent is not None and (entry := seen.entries.get(absent.server)) is not None:
-        refused = refuse_barred(entry.server, entry.offer, absent.name)
+        refused = refuse_left_out(entry, absent.name)
         if refused is not None:
             return refused
     if absent is not None and (now := _new_path(seen, absent)):

@@ -16,6 +16,7 @@ from actors.transport.mask import Mask
 from supervisor.config import ServerConfig, parse
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.reloading.difference import Difference, diff, in_force
+from supervisor.servers.safety import UNKNOWN
 from tests.fakes.deployments import KEY, deployment, server
 
 
@@ -145,9 +146,9 @@ def test_what_a_server_may_ask_is_what_its_entry_says() -> None:
     assert [each.asks for each in (a, b, c, unknown)] == [False, True, True, False]
     assert [each.asks_everyone for each in (a, b, c, unknown)] == [False, False, True, False]
     tools = ("drop_all", "send", "sender", "drop_table", "drop_index")
-    assert [b.confirms(tool) for tool in tools] == [True, True, False, False, False]
-    assert not a.confirms("drop_all")
-    assert not unknown.confirms("drop_all")
+    assert [b.confirms(tool, UNKNOWN) for tool in tools] == [True, True, False, False, False]
+    assert not a.confirms("drop_all", UNKNOWN)
+    assert not unknown.confirms("drop_all", UNKNOWN)
     assert [each.question_timeout_s for each in (a, b, c, unknown)] == [300, 7, 300, 0]
     assert b.max_s == b.timeout_s
     terms = {name: found.servers[name].settings.terms for name in "abc"}

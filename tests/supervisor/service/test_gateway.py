@@ -18,6 +18,7 @@ import trio
 from msgspec.structs import replace
 from trio.testing import wait_all_tasks_blocked
 
+from actors.catalogue.snapshot import Catalogue
 from actors.errors import (
     InvalidArguments,
     MailboxFull,
@@ -30,7 +31,7 @@ from actors.errors import (
     UnknownMethod,
     UnknownPrompt,
 )
-from actors.kit import Feed, Starts
+from actors.kit import Feed, Latest, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
@@ -41,11 +42,13 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.actor import Registry
 from actors.router import Router
+from actors.search.documents.index import Index
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
+from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
@@ -361,7 +364,13 @@ def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
     cell = deployment()
     elicitations = Elicitations(Feed(1), lambda: 0.0)
     return Forwarder(
-        FakeRouter(answer).address, cell, Workbench(), Parking(bytes(32)), HeldTasks(cell, bytes(32)), elicitations
+        FakeRouter(answer).address,
+        cell,
+        SafetyRules(cell, Latest(Catalogue(index=Index.empty()))),
+        Workbench(),
+        Parking(bytes(32)),
+        HeldTasks(cell, bytes(32)),
+        elicitations,
     )
 
 

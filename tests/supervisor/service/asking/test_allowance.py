@@ -15,16 +15,15 @@ from actors.kit import Reply
 from actors.messages import Caller, CallServer, Question, Result
 from actors.protocol.agreement.versions import Era
 from supervisor.config import ServerConfig
-from supervisor.host.loop.workbench import Workbench
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.question_table import QuestionTable
-from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import InputNeeded
 from supervisor.service.client import Client
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.router import FakeRouter
+from tests.supervisor.service.asking.test_round_trips import round_trips
 
 EVERYTHING = msgspec.Raw(b'{"elicitation":{"form":{}},"sampling":{},"roots":{}}')
 CLIENTS: dict[Era, Client] = {
@@ -49,7 +48,7 @@ class Callers:
         self._sessions: list[tuple[Ear, QuestionTable]] = []
         self._router = FakeRouter()
         entries = [ServerConfig(name=name, command="x") for name in ("s", "other")]
-        self._trips = RoundTrips(self._router.address, deployment(*entries), Workbench(), Parking(bytes(32)))
+        self._trips = round_trips(self._router, deployment(*entries), Parking(bytes(32)))
 
     async def begin(self, server: str = "s") -> Caller:
         """Begin a call; who made it."""
@@ -149,7 +148,7 @@ async def test_a_modern_server_asks_a_modern_client_no_more_than_a_minute_may_ha
     body = json.dumps({"resultType": "input_required", "inputRequests": asked, "requestState": "s"}).encode()
     router = FakeRouter(lambda message: Result(msgspec.Raw(body), "modern"))
     entry = ServerConfig(name="s", command="x")
-    trips = RoundTrips(router.address, deployment(entry), Workbench(), Parking(bytes(32)))
+    trips = round_trips(router, deployment(entry), Parking(bytes(32)))
     message = CallServer(server="s", method="tools/call", members=b"", name="t")
     for _ in range(PER_MINUTE // 30):
         with pytest.raises(InputNeeded):

@@ -100,6 +100,22 @@ async def test_no_answer_in_time_is_a_no(autojump_clock: MockClock) -> None:
         assert here.router.calls == []
 
 
+async def test_a_tool_may_have_a_time_of_its_own_for_the_answer(autojump_clock: MockClock) -> None:
+    async with rig() as here:
+        slow = here.begin(request(LEGACY, ear=Ear(), questions=QuestionTable()), name="drop_slowly")
+        quick = begin(here, request(LEGACY, ear=Ear(), questions=QuestionTable()))
+        parked = here.begin(request(MODERN), name="drop_slowly")
+        await trio.sleep(QUESTION_S + 1)
+        assert (slow.kind, quick.kind) == ("none", "error")
+        await trio.sleep(QUESTION_S + GRACE_S)
+        late = here.begin(again(parked, {"confirm": YES}), name="drop_slowly")
+        await settled()
+        assert len(here.router.calls) == 1, "its client may still say yes"
+        here.router.calls[0][1].answer(DONE)
+        await trio.sleep(QUESTION_S)
+        assert (slow.kind, late.kind) == ("error", "result")
+
+
 @pytest.mark.parametrize("client", [MUTE, Client(era="modern", version="2026-07-28")])
 async def test_a_client_that_cannot_be_asked_runs_nothing(autojump_clock: MockClock, client: Client) -> None:
     async with rig() as here:

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.catalogue.snapshot import Catalogue
 from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, ServerExited, SupervisorError
-from actors.kit import Reply
+from actors.kit import Latest, Reply
 from actors.messages import Caller, CallServer, Note, Question, Result
 from actors.principal import LOCAL, Principal
 from actors.protocol.asking.input_required import Retry
@@ -24,9 +25,12 @@ from actors.protocol.asking.questions import Fallback
 from actors.protocol.asking.visits import MAX_ERROR_BYTES
 from actors.protocol.exchanges import MESSAGE, PROGRESS
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
+from actors.search.documents.index import Index
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
 from supervisor.host.loop.workbench import Workbench
+from supervisor.servers.deployment import Deployment
+from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, MAX_PARKED, SWEPT, Parked, Parking
 from supervisor.service.asking.question_table import QuestionTable
@@ -48,6 +52,11 @@ QUESTION_S = 100.0
 CALL_MAX_S = 1000.0
 
 
+def round_trips(router: FakeRouter, cell: Latest[Deployment], parking: Parking) -> RoundTrips:
+    safety = SafetyRules(cell, Latest(Catalogue(index=Index.empty())))
+    return RoundTrips(router.address, cell, safety, Workbench(), parking)
+
+
 class Rig:
     """The two sides of calls: clients by `begin`, the server by `router.calls`."""
 
@@ -64,16 +73,17 @@ class Rig:
             question_timeout_s=QUESTION_S,
             call_max_s=CALL_MAX_S,
             confirm=("drop_*",),
+            confirm_within_s={"drop_slowly": 3 * QUESTION_S, "drop_*": QUESTION_S},
             ask=ask,
             question_fallback=fallback,
         )
         self._deployment = deployment(entry)
-        self._trips = RoundTrips(self.router.address, self._deployment, Workbench(), self.parking)
+        self._trips = round_trips(self.router, self._deployment, self.parking)
 
     def restart(self) -> None:
         """The daemon is another one, with the same key."""
         self.parking = Parking(bytes(32))
-        self._trips = RoundTrips(self.router.address, self._deployment, Workbench(), self.parking)
+        self._trips = round_trips(self.router, self._deployment, self.parking)
 
     def begin(
         self, request: Exchange, members: bytes = b'"name":"t"', *, by_result: bool = False, name: str = "t"

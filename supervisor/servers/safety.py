@@ -1,0 +1,118 @@
+"""What the levels of `expose` and `confirm` mean for each tool, as far as it is known what it does.
+
+A tool that no list has may do anything, and counts as dangerous.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from actors.catalogue.exposure import Exposure
+from actors.catalogue.metadata import Judgement, judge
+from actors.catalogue.offer import Tool
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import UnknownTool
+from actors.kit import Conditions, Latest, persist
+from supervisor.metatools.texts import clean
+from supervisor.servers.deployment import Deployment
+
+UNKNOWN: Final = Judgement()
+MAX_JUDGED: Final = 10_000
+"""So many judgements are kept: those of tools that are called."""
+
+
+class SafetyRules:
+    """What holds now: of the newest deployment and the newest catalogue."""
+
+    def __init__(self, deployment: Latest[Deployment], catalogue: Latest[Catalogue]) -> None:
+        self._deployment = deployment
+        self._catalogue = catalogue
+        self._judged: dict[tuple[str, str], tuple[Tool, Judgement]] = {}
+        self._own: dict[str, tuple[Entry, dict[str, Tool]]] = {}
+
+    def confirms(self, server: str, tool: str) -> bool:
+        """Say whether a tool, by its server's own name for it, runs only after the user has said yes."""
+        rules = self._deployment.value.rules_of(server)
+        return rules.confirms(tool, UNKNOWN if rules.confirm_from == "none" else self._judgement(server, tool))
+
+    def exposes(self, server: str, tool: str) -> bool:
+        """Say whether clients may call a tool, by its server's own name for it."""
+        rules = self._deployment.value.rules_of(server)
+        return rules.expose == "dangerous" or rules.exposes(self._judgement(server, tool))
+
+    def _judgement(self, server: str, tool: str) -> Judgement:
+        listed = self._tool(server, tool)
+        if listed is None:
+            return UNKNOWN
+        known = self._judged.get((server, tool))
+        if known is None or known[0] is not listed:
+            if len(self._judged) >= MAX_JUDGED:
+                self._judged.clear()
+            self._judged[server, tool] = known = (listed, judge(listed))
+        return known[1]
+
+    def _tool(self, server: str, tool: str) -> Tool | None:
+        """Return a tool that clients are shown, by its server's own name for it."""
+        entry = self._catalogue.value.entries.get(server)
+        if entry is None or not entry.rules:
+            return entry.tools.get(tool) if entry is not None else None
+        known = self._own.get(server)
+        if known is None or known[0] is not entry:
+            named = {(shown.own or shown).name: shown for shown in entry.offer.tools}
+            self._own[server] = known = (entry, named)
+        return known[1].get(tool)
+
+
+def exposure_error(server: str, tool: str) -> UnknownTool:
+    named = f"tool {clean(tool[:100])!r} of server {server!r}"
+    why = "its safety level is over what the operator exposes (setting 'expose'); nothing was called, tell the user"
+    return UnknownTool(f"{named} is not for clients: {why}", server=server)
+
+
+def exposes_all(deployment: Deployment) -> bool:
+    """Say whether clients are shown every tool, whatever it does."""
+    return all(rules.expose == "dangerous" for rules in deployment.rules.values())
+
+
+async def expose(
+    catalogue: Latest[Catalogue],
+    deployment: Latest[Deployment],
+    conditions: Conditions,
+    *,
+    task_status: trio.TaskStatus[Latest[Catalogue]],
+) -> None:
+    """Keep a cell with what clients are shown of the catalogue, with which it is started.
+
+    Where that is everything, the cell has what the catalogue has, in the same moment.
+    """
+    exposure = Exposure()
+
+    async def narrow() -> Catalogue:
+        highest = {server: rules.expose for server, rules in deployment.value.rules.items()}
+        return await trio.to_thread.run_sync(exposure.of, catalogue.value, highest)
+
+    async def shown_now() -> Catalogue:
+        return await persist(conditions, "exposure of tools", narrow)
+
+    narrowed = not exposes_all(deployment.value)
+    shown = Latest(await shown_now() if narrowed else catalogue.value)
+    changed = trio.Event()
+
+    def on_set() -> None:
+        nonlocal narrowed
+        if not narrowed and not exposes_all(deployment.value):
+            narrowed = True
+            exposure.begin_with(shown.value)
+        if narrowed:
+            changed.set()
+        else:
+            shown.set(catalogue.value)
+
+    with catalogue.on_set(on_set), deployment.on_set(on_set):
+        task_status.started(shown)
+        while True:
+            await changed.wait()
+            changed = trio.Event()
+            shown.set(await shown_now())

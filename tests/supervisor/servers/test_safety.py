@@ -1,0 +1,101 @@
+"""Levels of safety, as the operator sets them: what is shown, what needs a yes, and what a change of them does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from msgspec.structs import replace
+
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Conditions, Latest
+from supervisor.config import ServerConfig
+from supervisor.servers.deployment import Deployment
+from supervisor.servers.safety import SafetyRules, expose
+from tests.fakes.deployments import deployment
+from tests.fakes.tool_catalogue import CATALOGUE
+
+TOOLS = ("read_file", "writeFile", "delete_file", "unheard_of")
+
+
+def files(daemon: dict[str, Any], **entry: Any) -> Latest[Deployment]:
+    return deployment(ServerConfig(name="files", command="x", **entry), **daemon)
+
+
+def rules(cell: Latest[Deployment]) -> SafetyRules:
+    return SafetyRules(cell, Latest(CATALOGUE))
+
+
+@pytest.mark.parametrize(
+    ("daemon", "entry", "confirmed"),
+    [
+        ({}, {}, []),
+        ({"confirm": "dangerous"}, {}, ["delete_file", "unheard_of"]),
+        ({"confirm": "moderate"}, {}, ["writeFile", "delete_file", "unheard_of"]),
+        ({"confirm": "safe"}, {}, [*TOOLS]),
+        ({"confirm": "safe"}, {"confirm": "none"}, []),
+        ({}, {"confirm": "dangerous"}, ["delete_file", "unheard_of"]),
+        ({}, {"confirm": ("read_*",)}, ["read_file"]),
+        ({"confirm": "dangerous"}, {"confirm": ("read_*",)}, ["read_file", "delete_file", "unheard_of"]),
+    ],
+)
+def test_names_and_levels_say_what_needs_a_yes(
+    daemon: dict[str, Any], entry: dict[str, Any], confirmed: list[str]
+) -> None:
+    asked = rules(files(daemon, **entry))
+    assert [tool for tool in TOOLS if asked.confirms("files", tool)] == confirmed
+    assert [tool for tool in TOOLS if asked.confirms("files", tool)] == confirmed, "also a second time"
+
+
+@pytest.mark.parametrize(
+    ("daemon", "entry", "exposed"),
+    [
+        ({}, {}, [*TOOLS]),
+        ({"expose": "moderate"}, {}, ["read_file", "writeFile"]),
+        ({"expose": "safe"}, {}, ["read_file"]),
+        ({"expose": "safe"}, {"expose": "dangerous"}, [*TOOLS]),
+        ({}, {"expose": "safe"}, ["read_file"]),
+    ],
+)
+def test_no_more_is_called_than_is_shown(daemon: dict[str, Any], entry: dict[str, Any], exposed: list[str]) -> None:
+    asked = rules(files(daemon, **entry))
+    assert [tool for tool in TOOLS if asked.exposes("files", tool)] == exposed
+
+
+def test_the_newest_settings_and_definitions_count() -> None:
+    cell, catalogue = files({}), Latest(CATALOGUE)
+    asked = SafetyRules(cell, catalogue)
+    assert not asked.confirms("files", "writeFile")
+    cell.set(files({"confirm": "dangerous"}).value)
+    assert not asked.confirms("files", "writeFile")
+    deleting = CATALOGUE.entries["files"].tools["delete_file"]
+    turned = replace(CATALOGUE.entries["files"], tools={"writeFile": deleting})
+    catalogue.set(replace(CATALOGUE, entries={"files": turned}))
+    assert asked.confirms("files", "writeFile"), "the same name, but another tool"
+
+
+async def test_the_cell_follows_the_catalogue_at_once_and_the_settings_soon() -> None:
+    cell, catalogue = files({}), Latest(CATALOGUE)
+    async with trio.open_nursery() as nursery:
+        shown: Latest[Catalogue] = await nursery.start(expose, catalogue, cell, Conditions(lambda: 0.0))
+        assert shown.value is CATALOGUE
+        following = replace(CATALOGUE, revision=1)
+        catalogue.set(following)
+        assert shown.value is following
+        cell.set(files({}, expose="safe").value)
+        await shown.wait_newer(1)
+        assert [*shown.value.entries["files"].tools] == ["read_file"]
+        assert shown.value.revision == 2
+        cell.set(files({}).value)
+        await shown.wait_newer(2)
+        assert len(shown.value.entries["files"].tools) == 3
+        nursery.cancel_scope.cancel()
+
+
+async def test_from_the_start_on_nobody_sees_more() -> None:
+    async with trio.open_nursery() as nursery:
+        cell = files({"expose": "moderate"})
+        shown: Latest[Catalogue] = await nursery.start(expose, Latest(CATALOGUE), cell, Conditions(lambda: 0.0))
+        assert "delete_file" not in shown.value.entries["files"].tools
+        nursery.cancel_scope.cancel()

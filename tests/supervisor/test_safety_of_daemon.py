@@ -1,0 +1,75 @@
+"""Levels of safety at every door of a daemon: what is not exposed is not there, and cannot be called by guessing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from supervisor.host.datadir import open_data_dir
+from tests.fakes.http_client import JSON_HEADERS
+from tests.fakes.memory import MemoryTransport
+from tests.fakes.whole_server import WholeServer
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+TOOLS = [
+    {"name": "read_note", "description": "Reads a note.", "inputSchema": {"type": "object"}},
+    {"name": "write_note", "description": "Writes a note.", "inputSchema": {"type": "object"}},
+    {"name": "erase_notes", "description": "Erases all notes.", "inputSchema": {"type": "object"}},
+]
+NAMES = {"/mcp/servers/one": "{}", "/mcp/all": "one__{}", "/mcp": "one:{}"}
+
+
+@asynccontextmanager
+async def leveled(tmp_path: Path, **settings: Any) -> AsyncIterator[tuple[httpx2.AsyncClient, WholeServer]]:
+    server = WholeServer(tools=TOOLS)
+    with open_data_dir(tmp_path / "data", {}) as data:
+        config = configuration(tmp_path, {"one": {"command": "x"}}, **settings)
+        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
+            await until_ready(client)
+            yield client, server
+
+
+async def ask(client: httpx2.AsyncClient, door: str, method: str, params: dict[str, Any]) -> Any:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return (await client.post(door, headers=JSON_HEADERS, content=json.dumps(message))).json()
+
+
+async def call(client: httpx2.AsyncClient, door: str, tool: str) -> str:
+    return json.dumps(await ask(client, door, "tools/call", {"name": NAMES[door].format(tool), "arguments": {}}))
+
+
+async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_path: Path) -> None:
+    async with leveled(tmp_path, expose="moderate") as (client, server):
+        listed = {
+            door: [tool["name"] for tool in (await ask(client, door, "tools/list", {}))["result"]["tools"]]
+            for door in ("/mcp/servers/one", "/mcp/all")
+        }
+        assert listed == {
+            "/mcp/servers/one": ["read_note", "write_note"],
+            "/mcp/all": ["one__read_note", "one__write_note"],
+        }
+        for query in ("*", "erase all notes", "one:erase_notes"):
+            params = {"name": "discover_mcp_tools", "arguments": {"query": query}}
+            rows = (await ask(client, "/mcp", "tools/call", params))["result"]["structuredContent"]["tools"]
+            assert "one:erase_notes" not in {row["tool_path"] for row in rows}
+        for door in NAMES:
+            assert "setting 'expose'" in await call(client, door, "erase_notes"), door
+        assert "has no tool" in await call(client, "/mcp/servers/one", "a_tool_that_it_never_listed")
+        assert "tools/call" not in server.methods()
+        assert "content" in await call(client, "/mcp", "write_note")
+        assert server.methods().count("tools/call") == 1
+
+
+async def test_one_setting_makes_dangerous_tools_ask_for_a_yes(tmp_path: Path) -> None:
+    async with leveled(tmp_path, confirm="dangerous") as (client, server):
+        for door in NAMES:
+            assert "runs only after its user has said yes" in await call(client, door, "erase_notes"), door
+        assert "tools/call" not in server.methods()
+        for door in NAMES:
+            assert '"content"' in await call(client, door, "write_note")
+        assert server.methods().count("tools/call") == len(NAMES)
