@@ -44,6 +44,17 @@ class ToolTotals(NamedTuple):
 
 Usage = Mapping[tuple[str, str], ToolTotals]
 """(server, tool) to calls, failed calls, and their summed time in milliseconds."""
+
+
+class Treatment(NamedTuple):
+    """What the daemon does with calls of a tool: it asks the user first, or clients are not shown it at all."""
+
+    requires_confirmation: bool = False
+    exposed: bool = True
+
+
+Treat = Callable[[str, str, Metadata], Treatment]
+"""Of a server's tool, by its own name, with what is known of it."""
 Described = Mapping[str, Mapping[str, Metadata]]
 """Server to tool to what is known of it."""
 
@@ -53,7 +64,7 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     `name`: a part of the name, whatever its case and separators. `description`: a part of the description, or words
     that are all in it. Of `servers` any may fit, of `tags` all must. `version`: one the server's must be compatible
-    with. `limit` and `offset` count tools.
+    with. `requires_confirmation`: what the daemon does, see `Treatment`. `limit` and `offset` count tools.
     """
 
     name: Text = ""
@@ -67,6 +78,7 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     idempotent: bool | None = None
     open_world: bool | None = None
     safety: Safety | None = None
+    requires_confirmation: bool | None = None
     complexity: Complexity | None = None
     include_unavailable: bool = False
     sort_by: SortBy = "name"
@@ -80,6 +92,7 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
 
     `success_rate` is 0 to 1, `avg_ms` how many milliseconds a call takes, `avg_wait_ms` how many it waited before that,
     for its server to wake or for its turn; None before the first call. `tokens` is None until counted.
+    `requires_confirmation` and `exposed`: see `Treatment`; what is in `metadata` of that is what the tool itself says.
     `own_name` is what its server calls it.
     """
 
@@ -89,6 +102,8 @@ class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     own_name: str
     description: str
     available: bool
+    exposed: bool
+    requires_confirmation: bool
     tokens: int | None
     calls: int
     failures: int
@@ -107,9 +122,15 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     groups: dict[Safety, tuple[str, ...]]
 
 
-def select(catalogue: Catalogue, usage: Usage, criteria: Criteria, described: Described | None = None) -> Selection:
+def select(
+    catalogue: Catalogue,
+    usage: Usage,
+    criteria: Criteria,
+    described: Described | None = None,
+    treat: Treat = lambda server, tool, metadata: Treatment(),
+) -> Selection:
     """Return the tools that fit. `described` saves the work of describing every tool again."""
-    rows = sorted(_rows(catalogue, usage, criteria, described), key=lambda row: row.path)
+    rows = sorted(_rows(catalogue, usage, criteria, described, treat), key=lambda row: row.path)
     value = _SORTED_BY[criteria.sort_by]
     with_value = sorted((row for row in rows if value(row) is not None), key=value, reverse=criteria.descending)
     ordered = [*with_value, *(row for row in rows if value(row) is None)]
@@ -132,7 +153,7 @@ _SORTED_BY: Mapping[SortBy, Callable[[SelectedTool], Any]] = {
 
 
 def _rows(
-    catalogue: Catalogue, usage: Usage, criteria: Criteria, described: Described | None
+    catalogue: Catalogue, usage: Usage, criteria: Criteria, described: Described | None, treat: Treat
 ) -> Iterator[SelectedTool]:
     known = described if described is not None else {}
     for server, entry in catalogue.entries.items():
@@ -141,7 +162,10 @@ def _rows(
         metadata = known[server] if server in known else describe_all(server, entry.offer.tools)
         for tool in entry.offer.tools:
             if tool.name in metadata and _fits(tool, metadata[tool.name], criteria):
-                yield _row(entry, tool, metadata[tool.name], usage.get((server, (tool.own or tool).name), ToolTotals()))
+                used = usage.get((server, (tool.own or tool).name), ToolTotals())
+                row = _row(entry, tool, metadata[tool.name], used, treat)
+                if criteria.requires_confirmation in (None, row.requires_confirmation):
+                    yield row
 
 
 def _server_fits(entry: Entry, criteria: Criteria) -> bool:
@@ -181,15 +205,19 @@ def _tells(wanted: str, description: str) -> bool:
     return bool(asked) and asked <= frozenset(words(description))
 
 
-def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals) -> SelectedTool:
+def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals, treat: Treat) -> SelectedTool:
     calls, failures, total_ms, waited_ms = used
+    own_name = (tool.own or tool).name
+    treatment = treat(entry.server, own_name, metadata)
     return SelectedTool(
         path=tool_path(entry.server, tool.name),
         server=entry.server,
         name=tool.name,
-        own_name=(tool.own or tool).name,
+        own_name=own_name,
         description=tool.description[:MAX_DESCRIPTION_CHARS],
         available=entry.available,
+        exposed=treatment.exposed,
+        requires_confirmation=treatment.requires_confirmation,
         tokens=entry.offer.token_counts.get(tool.name),
         calls=calls,
         failures=failures,

@@ -1,4 +1,4 @@
-"""The catalogue as clients see it, where they are shown no tools above a safety level. Pure.
+"""Catalogues without some of their tools: those above the safety level that clients are shown, and others. Pure.
 
 What an operator takes away or gives back changes the list of a server for its clients as a change of its own would: the
 revisions grow. An entry of which nothing changed stays the same object.
@@ -7,7 +7,7 @@ revisions grow. An entry of which nothing changed stays the same object.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -45,9 +45,7 @@ class Exposure:
             return catalogue
         more = self._changes.total()
         revisions = replace(catalogue.revisions, tools=catalogue.revisions.tools + more)
-        seen = replace(catalogue, revision=catalogue.revision + more, revisions=revisions, entries=entries)
-        _ = seen.within  # made here, as that takes a while
-        return seen
+        return _ready(replace(catalogue, revision=catalogue.revision + more, revisions=revisions, entries=entries))
 
     def _of(self, entry: Entry, highest: Safety) -> _Shown:
         before = self._shown.get(entry.server)
@@ -74,3 +72,18 @@ def _above(entry: Entry, highest: Safety) -> frozenset[str]:
 def _without(entry: Entry, hidden: frozenset[str]) -> Entry:
     left = entry.with_tools(tuple(tool for tool in entry.offer.tools if tool.name not in hidden))
     return replace(left, hidden=hidden, offer=replace(left.offer, barred=entry.offer.barred))
+
+
+def only(catalogue: Catalogue, wanted: Callable[[str, str], bool]) -> Catalogue:
+    """Return a catalogue with those tools only that are wanted; `wanted` is given a server and its own name of one."""
+    entries: dict[str, Entry] = {}
+    for server, entry in catalogue.entries.items():
+        tools = tuple(tool for tool in entry.offer.tools if wanted(server, (tool.own or tool).name))
+        entries[server] = entry if len(tools) == len(entry.offer.tools) else entry.with_tools(tools)
+    return _ready(replace(catalogue, entries=entries))
+
+
+def _ready(catalogue: Catalogue) -> Catalogue:
+    """Return a catalogue of which it is known what of its index may be found: that takes a while."""
+    _ = catalogue.within
+    return catalogue

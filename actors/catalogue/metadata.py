@@ -80,6 +80,10 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
 
     @property
+    def judgement(self) -> Judgement:
+        return Judgement(self.safety, self.requires_confirmation)
+
+    @property
     def warnings(self) -> int:
         return sum(finding.severity == "warning" for finding in self.findings)
 

@@ -28,11 +28,23 @@ from supervisor.commands.common import (
 PATH = "/api/tools"
 SORT_WORDS = tuple(word.replace("_", "-") for word in get_args(SortBy))
 SAFETY_STYLES = {"safe": "green", "moderate": "yellow", "dangerous": "bold red"}
-COLUMNS = ("PATH", "SAFETY", "CATEGORY", "TOKENS", "CALLS", "SUCCESS", "AVG MS", "WAIT MS", "WARNINGS", "DESCRIPTION")
+COLUMNS = (
+    "PATH",
+    "SAFETY",
+    "CLIENTS",
+    "CATEGORY",
+    "TOKENS",
+    "CALLS",
+    "SUCCESS",
+    "AVG MS",
+    "WAIT MS",
+    "WARNINGS",
+    "DESCRIPTION",
+)
 NUMBERS = ("TOKENS", "CALLS", "SUCCESS", "AVG MS", "WAIT MS", "WARNINGS")
 MAX_DESCRIPTION_CHARS = 100
 MAX_CARD_CHARS = 300
-WIDE = 168
+WIDE = 180
 """Columns that the table needs for descriptions to be read."""
 
 
@@ -48,6 +60,11 @@ WIDE = 168
 @click.option("--idempotent/--not-idempotent", default=None, help="May be called again without harm, or not.")
 @click.option("--open-world/--closed-world", default=None, help="Reaches the outside world, or not.")
 @click.option("--safety", type=click.Choice(SAFETY), metavar="LEVEL", help="safe, moderate or dangerous.")
+@click.option(
+    "--requires-confirmation/--no-confirmation",
+    default=None,
+    help="Runs only after the user has said yes, by the settings of the daemon, or without.",
+)
 @click.option(
     "--complexity", type=click.Choice(get_args(Complexity)), metavar="LEVEL", help="simple, moderate or complex."
 )
@@ -86,6 +103,7 @@ def rows_of(listed: list[dict[str, Any]]) -> RenderableType:
         rows.add_row(
             plain(row["path"]),
             Text(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], "")),
+            _for_clients(row) or "run it",
             plain(metadata["category"]),
             number(row["tokens"]),
             number(row["calls"]),
@@ -111,7 +129,7 @@ def cards_of(listed: list[dict[str, Any]]) -> RenderableType:
 def _facts(row: dict[str, Any]) -> Text:
     metadata = row["metadata"]
     line = Text().append(metadata["safety"], style=SAFETY_STYLES.get(metadata["safety"], ""))
-    facts = [plain(metadata["category"]).plain]
+    facts = [plain(metadata["category"]).plain, *filter(None, [_for_clients(row)])]
     if row["tokens"] is not None:
         facts.append(f"{row['tokens']} tokens")
     if row["calls"]:
@@ -120,6 +138,13 @@ def _facts(row: dict[str, Any]) -> Text:
     if warned := _warnings(row):
         facts.append(f"{warned} warning{'s' if warned > 1 else ''}")
     return line.append(", " + ", ".join(facts), style="dim")
+
+
+def _for_clients(row: dict[str, Any]) -> str:
+    """Say what the daemon does if a client calls it, where it does not simply run it."""
+    if not row.get("exposed", True):
+        return "not shown"
+    return "asks first" if row.get("requires_confirmation") else ""
 
 
 def _description(row: dict[str, Any], most: int) -> Text:

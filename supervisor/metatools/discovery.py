@@ -124,12 +124,21 @@ def build_answer(
     settings: DiscoverySettings,
     now: float,
     servers: Callable[[], str] = str,
+    confirms: Callable[[str, str], bool] = lambda server, tool: False,
 ) -> dict[str, Any]:
     """Return the answer to a search. How long that takes is a matter of the `weight` of what was found.
 
     `now` is a moment of the trio clock. `servers` gives the servers and what they are for, where nothing fits.
+    `confirms` says of a server's tool whether it runs only after the user has said yes.
     """
-    context = Context(seen=seen, statuses=statuses, budget=settings.discover_token_budget, now=now, servers=servers)
+    context = Context(
+        seen=seen,
+        statuses=statuses,
+        budget=settings.discover_token_budget,
+        now=now,
+        servers=servers,
+        confirms=confirms,
+    )
     scope, asked, remark = done.scope, done.asked, _remark(seen, done)
     if scope.listing:
         limit = asked.limit if asked.limited else MAX_ITEMS

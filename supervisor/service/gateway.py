@@ -80,14 +80,14 @@ class ServiceParts:
         self.statuses = statuses
         self.changes: Signal = catalogue
         self.searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
-        self.visible = Visible(catalogue, statuses)
+        safety = SafetyRules(deployment, catalogue)
+        self.visible = Visible(catalogue, statuses, safety.confirms)
         self.may_have: Callable[[str], bool] = lambda server: True
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key)
         self.tasks = HeldTasks(deployment, key)
-        self.safety = SafetyRules(deployment, catalogue)
-        self.forward = Forwarder(router, deployment, self.safety, self.bench, self.parking, self.tasks, elicitations)
+        self.forward = Forwarder(router, deployment, safety, self.bench, self.parking, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)
 
     def of_profile(self, name: str) -> ServiceParts:
@@ -100,7 +100,7 @@ class ServiceParts:
         def profile() -> ViewProfile:
             return deployment.value.settings.profiles.get(name, NO_PROFILE)
 
-        parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile)
+        parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile, self.visible.confirms)
         parts.changes = AnyOf(self.catalogue, deployment)
         parts.may_have = lambda server: profile().may_have(server)
         return parts

@@ -43,6 +43,15 @@ async def call(client: httpx2.AsyncClient, door: str, tool: str) -> str:
     return json.dumps(await ask(client, door, "tools/call", {"name": NAMES[door].format(tool), "arguments": {}}))
 
 
+async def found(client: httpx2.AsyncClient, **arguments: Any) -> dict[str, Any]:
+    """The tools of one discover, and what each row says of a confirmation."""
+    answer = await ask(client, "/mcp", "tools/call", {"name": "discover_mcp_tools", "arguments": arguments})
+    rows = answer["result"]["structuredContent"]["tools"]
+    return {
+        row["tool_path"]: row.get("requires_confirmation") for row in sorted(rows, key=lambda row: row["tool_path"])
+    }
+
+
 async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_path: Path) -> None:
     async with leveled(tmp_path, expose="moderate") as (client, server):
         listed = {
@@ -61,6 +70,12 @@ async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_pat
             assert "setting 'expose'" in await call(client, door, "erase_notes"), door
         assert "has no tool" in await call(client, "/mcp/servers/one", "a_tool_that_it_never_listed")
         assert "tools/call" not in server.methods()
+        rows = (await client.get("/api/tools")).json()["tools"]
+        assert {row["name"]: row["exposed"] for row in rows} == {
+            "read_note": True,
+            "write_note": True,
+            "erase_notes": False,
+        }
         assert "content" in await call(client, "/mcp", "write_note")
         assert server.methods().count("tools/call") == 1
 
@@ -70,6 +85,18 @@ async def test_one_setting_makes_dangerous_tools_ask_for_a_yes(tmp_path: Path) -
         for door in NAMES:
             assert "runs only after its user has said yes" in await call(client, door, "erase_notes"), door
         assert "tools/call" not in server.methods()
+        asking = (await client.get("/api/tools?requires_confirmation=true")).json()
+        assert [row["path"] for row in asking["tools"]] == ["one:erase_notes"]
+        assert await found(client, query="notes") == {
+            "one:erase_notes": True,
+            "one:read_note": None,
+            "one:write_note": None,
+        }
+        assert await found(client, query="one:*", requires_confirmation=True) == {"one:erase_notes": True}
+        assert await found(client, query="erase a note", requires_confirmation=False) == {
+            "one:read_note": None,
+            "one:write_note": None,
+        }
         for door in NAMES:
             assert '"content"' in await call(client, door, "write_note")
         assert server.methods().count("tools/call") == len(NAMES)

@@ -8,13 +8,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from quart import Response
 from quart_trio import QuartTrio
 
-from actors.catalogue.criteria import Criteria, Selection, Text, Texts, select
+from actors.catalogue.criteria import Criteria, Selection, Text, Texts, Treatment, select
+from actors.catalogue.metadata import Metadata
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
@@ -23,6 +25,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, query
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.servers.deployment import Deployment
 
 MAX_TOKEN_ROWS = 1000
 MAX_HIDDEN = 500
@@ -54,7 +57,13 @@ async def _tools(view: View, criteria: Criteria) -> bytes:
     catalogue = view.visible_catalogue()
     described = await view.described.of(catalogue)
     usage = view.totals(view.principal)
-    return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described)))
+    treat = partial(_treat, view.deployment.value)
+    return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described, treat)))
+
+
+def _treat(deployment: Deployment, server: str, tool: str, metadata: Metadata) -> Treatment:
+    rules, judged = deployment.rules_of(server), metadata.judgement
+    return Treatment(rules.confirms(tool, judged), rules.exposes(judged))
 
 
 def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.names.resolution import Resolved
+from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
 from actors.life.states import State
 from actors.messages import ServerStatus
@@ -50,7 +51,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer is made from: what the client sees, how servers are doing, and how many tokens there are.
 
     `now` is a moment of the trio clock. `servers` gives the servers with what they are for, a line within a budget of
-    its own.
+    its own. `confirms` says of a server's tool, by its own name, whether it runs only after the user has said yes.
     """
 
     seen: Catalogue
@@ -58,6 +59,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     budget: int
     now: float
     servers: Callable[[], str] = str
+    confirms: Callable[[str, str], bool] = lambda server, tool: False
 
     def unusable(self, about: frozenset[str], perhaps: frozenset[str] = frozenset()) -> str:
         """Say why servers that were asked about cannot be used, and which are still coming.
@@ -99,6 +101,11 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             return {}
         wait = retry_after_s(status, self.now)
         return {"available": False} if wait is None else {"available": False, "retry_after_ms": round(wait * 1000)}
+
+    def treatment(self, server: str, tool: Tool) -> dict[str, Any]:
+        """Return the members of a row that say what becomes of a call of the tool, if not simply its result."""
+        confirmed = {"requires_confirmation": True} if self.confirms(server, (tool.own or tool).name) else {}
+        return confirmed | self.availability(server)
 
     def frame(self, query: str, total: int, milliseconds: float, notice: str) -> dict[str, Any]:
         """Return an answer without its rows. What is to be noticed comes first, as a model reads from the top."""
@@ -214,7 +221,7 @@ def _row(context: Context, hit: Hit, named: Resolved | None, *, first: bool) -> 
     entry = context.seen.entries[document.server]
     tool = entry.tools[document.name]
     exact = named == Resolved(document.server, document.name)
-    value = tool_row(entry, tool, hit, first=first, exact=exact) | context.availability(entry.server)
+    value = tool_row(entry, tool, hit, first=first, exact=exact) | context.treatment(entry.server, tool)
     return Row(value, tool, exact=exact)
 
 

@@ -52,7 +52,9 @@ QUERY_KEYS = (
 CURSOR_KEYS = ("cursor", "next_cursor", "nextCursor")
 LIMIT_KEYS = ("limit", "max_results", "maxResults", "top_k", "topK", "count", "n")
 KIND_KEYS = ("kinds", "kind", "types", "type")
-SERVER_KEYS = ("server", "servers", "server_name", "serverName")  # not in the schema: it would cost tokens
+# Not in the schema, as they would cost tokens.
+SERVER_KEYS = ("server", "servers", "server_name", "serverName")
+CONFIRMATION_KEYS = ("requires_confirmation", "requiresConfirmation")
 URI_KEYS = ("uri", "resource_uri", "resource", "path")
 _EVERY_KIND = frozenset({"*", "all", "any"})
 _MAX_KEYS_SHOWN = 10
@@ -61,7 +63,8 @@ _MAX_KEYS_SHOWN = 10
 class Discover(msgspec.Struct, frozen=True, kw_only=True):
     """What to look for. `limit` is already within 1 and the configured maximum; no `servers`: all of them.
 
-    `limited`: the client set the limit. `after` is where a listing goes on.
+    `limited`: the client set the limit. `after` is where a listing goes on. `requires_confirmation`: only tools that
+    run, or do not run, without a yes of the user.
     """
 
     query: str
@@ -70,6 +73,7 @@ class Discover(msgspec.Struct, frozen=True, kw_only=True):
     after: Position | None = None
     kinds: frozenset[str] = frozenset({"tool"})
     servers: frozenset[str] = frozenset()
+    requires_confirmation: bool | None = None
 
 
 class ResourceQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +161,15 @@ def _read_loosely(arguments: msgspec.Raw, max_limit: int) -> Discover:
         kinds=_kinds(given),
         servers=servers,
         after=after,
+        requires_confirmation=_confirmation(given),
     )
+
+
+def _confirmation(given: Members) -> bool | None:
+    value = first(given, CONFIRMATION_KEYS)
+    if value is None or isinstance(value, bool):
+        return value
+    raise invalid(DISCOVER, "'requires_confirmation' must be true or false", given)
 
 
 def cursor(tool: str, given: Members) -> Position | None:

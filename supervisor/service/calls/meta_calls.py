@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import trio
 
+from actors.catalogue.exposure import only
 from actors.catalogue.names.resolution import MAX_PATH_CHARS, Unknown, clip
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments, MalformedRequest, SupervisorError
@@ -22,7 +23,7 @@ from actors.messages import ServerStatus
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.search.language.text import squash
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.host.loop.workbench import SMALL_BYTES, Workbench, beside
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists, questions, unmet
 from supervisor.metatools.answers.lists import resources_page
@@ -151,15 +152,18 @@ class MetaCalls:
     async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
         configured = self._deployment.value.settings
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
-        most = settings.discover_limit_max
+        most, confirms = settings.discover_limit_max, self._visible.confirms
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
         await self._visible.searchable(client, wanted.kinds)
         seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)
+        if (confirmed := wanted.requires_confirmation) is not None:
+            seen = await beside(partial(only, seen, lambda server, tool: confirms(server, tool) is confirmed))
         done = await self._search(seen, wanted)
         statuses = self._visible.statuses(client.principal)
         servers = partial(self._introduction.servers, client.principal)
         answer = await self._bench.run(
-            weight(seen, done) // PAGE_COST, build_answer, seen, statuses, done, settings, trio.current_time(), servers
+            weight(seen, done) // PAGE_COST,
+            partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms),
         )
         return _content(answer)
 

@@ -21,11 +21,20 @@ INDEX_WAIT_S = 2.0
 
 
 class Visible:
-    """The newest catalogue through the eyes of a client. Deadlines are moments of the trio clock."""
+    """The newest catalogue through the eyes of a client. Deadlines are moments of the trio clock.
 
-    def __init__(self, catalogue: Latest[Catalogue], statuses: Latest[Mapping[str, ServerStatus]]) -> None:
+    `confirms` says of a server's tool, by its own name, whether it runs only after the user has said yes.
+    """
+
+    def __init__(
+        self,
+        catalogue: Latest[Catalogue],
+        statuses: Latest[Mapping[str, ServerStatus]],
+        confirms: Callable[[str, str], bool] = lambda server, tool: False,
+    ) -> None:
         self._catalogue = catalogue
         self._statuses = statuses
+        self.confirms = confirms
         self._overdue: dict[Principal, frozenset[str]] = {}
 
     def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
@@ -96,8 +105,9 @@ class VisibleByProfile(Visible):
         catalogue: Latest[Catalogue],
         statuses: Latest[Mapping[str, ServerStatus]],
         profile: Callable[[], ViewProfile],
+        confirms: Callable[[str, str], bool] = lambda server, tool: False,
     ) -> None:
-        super().__init__(catalogue, statuses)
+        super().__init__(catalogue, statuses, confirms)
         self._profile = profile
         self._views: dict[Principal, ProfileView] = {}
         self._seen_statuses: dict[Principal, tuple[object, object, Mapping[str, ServerStatus]]] = {}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.criteria import Criteria, ToolTotals, Usage, incompatible, select, server_version
+from actors.catalogue.criteria import Criteria, ToolTotals, Treatment, Usage, incompatible, select, server_version
 from actors.catalogue.metadata import describe_all
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
@@ -19,6 +19,16 @@ from tests.fakes.tool_catalogue import CATALOGUE, USED, entry
 
 def names(**criteria: Any) -> list[str]:
     return [row.name for row in select(CATALOGUE, USED, Criteria(**criteria)).rows]
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [(True, ["ship"]), (False, ["search_orders"])])
+def test_what_the_daemon_does_counts_and_not_what_a_tool_says_of_itself(wanted: bool, expected: list[str]) -> None:
+    criteria = Criteria(servers=("shop",), requires_confirmation=wanted)
+    chosen = select(CATALOGUE, {}, criteria, treat=lambda server, tool, _: Treatment(tool == "ship", server != "shop"))
+    assert [row.name for row in chosen.rows] == expected
+    assert chosen.total == 1
+    assert not any(row.exposed for row in chosen.rows)
+    assert names(servers=("files",), requires_confirmation=True) == []
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from actors.catalogue.exposure import Exposure
+from actors.catalogue.exposure import Exposure, only
 from actors.catalogue.metadata import SAFETY, Safety, describe_all, judge
 from actors.catalogue.names.resolution import Absent, Resolved
 from actors.catalogue.snapshot import Catalogue, documents
@@ -111,3 +111,11 @@ def test_a_judgement_is_what_is_shown_of_the_tool() -> None:
                 known[tool.name].safety,
                 known[tool.name].requires_confirmation,
             )
+
+
+def test_only_what_is_wanted_is_left_beside_what_was_hidden_before() -> None:
+    seen = only(shown("moderate"), lambda server, tool: tool == "read_file")
+    assert paths(seen) == {("files", "read_file")}
+    assert seen.entries["files"].hidden == {"delete_file"}
+    assert {hit.document.key for hit in find(seen.index, "*", limit=50, within=seen.within).hits} == {"files:read_file"}
+    assert only(WHOLE, lambda server, tool: True).entries["files"] is WHOLE.entries["files"]

@@ -158,6 +158,22 @@ def test_descriptions_of_tools_can_be_read_in_80_columns() -> None:
     assert " ".join(line.strip() for line in lines if line.startswith("    ")) == description.strip()
 
 
+@pytest.mark.parametrize(
+    ("treatment", "card", "cell"),
+    [
+        ({}, "x:y  safe, api", "run it"),
+        ({"exposed": True, "requires_confirmation": True}, "x:y  safe, api, asks first", "asks first"),
+        ({"exposed": False, "requires_confirmation": True}, "x:y  safe, api, not shown", "not shown"),
+    ],
+)
+def test_what_becomes_of_a_call_of_a_client_is_said(treatment: dict[str, Any], card: str, cell: str) -> None:
+    numbers = dict.fromkeys(("tokens", "calls", "success_rate", "avg_ms", "avg_wait_ms"))
+    known = {"safety": "safe", "category": "api", "findings": []}
+    tool = {"path": "x:y", "description": "", **numbers, "metadata": known, **treatment}
+    assert shown(tools.cards_of([tool]), 80)[0].rstrip() == card
+    assert cell in " ".join(shown(tools.rows_of([tool]), 200))
+
+
 # Addresses ------------------------------------------------------------------------------------------------------------
 
 

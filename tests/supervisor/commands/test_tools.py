@@ -52,8 +52,9 @@ async def test_tools_are_a_table_with_numbers_and_levels() -> None:
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert lines[0].split() == " ".join(COLUMNS).split()
-    assert lines[1].split()[:9] == ["files:read_file", "safe", "file-system", "30", "10", "50%", "100.0", "300.0", "0"]
-    assert lines[3].split()[:9] == ["files:writeFile", "moderate", "file-system", "10", "0", "-", "-", "-", "0"]
+    assert lines[1].split()[:2] == ["files:read_file", "safe"]
+    assert lines[1].split()[2:11] == ["run", "it", "file-system", "30", "10", "50%", "100.0", "300.0", "0"]
+    assert lines[3].split()[1:11] == ["moderate", "run", "it", "file-system", "10", "0", "-", "-", "-", "0"]
     assert lines[-1] == "3 of 3 tools (1 safe, 1 moderate, 1 dangerous)"
 
 
@@ -66,6 +67,8 @@ async def test_tools_are_a_table_with_numbers_and_levels() -> None:
         ("--idempotent", ["files:writeFile"]),
         ("--open-world", ["shop:search_orders"]),
         ("--safety safe --include-unavailable", ["gone:list_ghosts", "files:read_file", "shop:search_orders"]),
+        ("--requires-confirmation", []),
+        ("--no-confirmation --safety safe", ["files:read_file", "shop:search_orders"]),
         ("--server shop --server files --limit 1 --offset 1", ["files:read_file"]),
         ("--server-version 2", ["shop:search_orders", "shop:ship"]),
         ("--tag slow", ["files:read_file"]),
