@@ -29,7 +29,7 @@ from supervisor.config.profiles import profile_remarks
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback
-from supervisor.config.syntax.environment import deadline, inherit, tool_timeout_s
+from supervisor.config.syntax.environment import defaults, inherit
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
@@ -39,6 +39,8 @@ from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_tog
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
+AGE = "catalogue_max_age_s"
+"""A key of servers that is a setting of the daemon, too, for those that have none."""
 _SERVER_KEYS = ("mcpServers", "servers")
 
 
@@ -108,13 +110,15 @@ def parse(
     top = _top_level(document, path, findings)
     entries = _entries(top, findings)
     raise_together(_duplicates(document, findings))
-    timeout_s = tool_timeout_s(environ, findings)
-    settings = read_settings(top.get("supervisor"), timeout_s, path.parent, environ, findings)
+    own = top.get("supervisor")
+    usual = defaults(environ, findings, "" if listen is not None or "listen" in (own or {}) else Settings().listen)
+    settings = read_settings(own, usual.daemon, path.parent, environ, findings)
     if listen is not None:
         settings = replace(settings, listen=listen)
         findings.origins["", ("listen",)] = Origin(source="derived", place="--listen")
     if not is_loopback(settings.address[0]):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
+    age = {AGE: origin} if (origin := findings.origins.get(("", (AGE,)))) is not None else {}
     for_all = ValueLayer(settings.env, {name: findings.origins["", ("env", name)] for name in settings.env})
     around = Surroundings(
         findings=findings,
@@ -122,7 +126,7 @@ def parse(
         directory=path.parent,
         read_file=read_beside,
         shared=overlay(inherit(settings.pass_env, environ, findings), for_all),
-        defaults=deadline("discovery_timeout_s", timeout_s),
+        defaults=overlay(usual.servers, ValueLayer({AGE: settings.catalogue_max_age_s}, age)),
         missing=missing,
         listen=settings.listen,
     )

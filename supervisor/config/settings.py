@@ -11,7 +11,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.profiles import read_profiles
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import authority, origin_of, split_address
-from supervisor.config.syntax.environment import deadline, read_env
+from supervisor.config.syntax.environment import read_env
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import is_comment, nearest
@@ -26,16 +26,15 @@ _NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
 
 
 def read_settings(
-    members: Any, timeout_s: float | None, directory: Path, environ: Mapping[str, str], findings: Findings
+    members: Any, usual: ValueLayer, directory: Path, environ: Mapping[str, str], findings: Findings
 ) -> Settings:
     """Return the settings that the members of the object say, None for no object.
 
-    `timeout_s` is the deadline of calls where they have none. Raises what is wrong with types and keys together, else
+    `usual` has what holds where they say nothing. Raises what is wrong with types and keys together, else
     the first `ConfigError`.
     """
-    defaults = deadline("call_timeout_s", timeout_s)
     written = {key: value for key, value in (members or {}).items() if not is_comment(key)}
-    laid = overlay(defaults, ValueLayer(written, {key: findings.origin(("supervisor", key)) for key in written}))
+    laid = overlay(usual, ValueLayer(written, {key: findings.origin(("supervisor", key)) for key in written}))
     own, origins = dict(laid.values), dict(laid.origins)
     if isinstance(own.get("profiles"), dict):
         own["profiles"] = {name: each for name, each in own["profiles"].items() if not is_comment(name)}

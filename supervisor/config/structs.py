@@ -71,6 +71,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Remote servers that may be connected to at the same time; the last place is kept for one that is called."""
     spawn_slot_s: Seconds = 1.0
     """A server that says nothing counts as starting for this long, then others may."""
+    catalogue_max_age_s: Seconds = 86_400.0
+    """How old the lists of a server may grow that does not say so itself, before they are read again; 0: age does not
+    matter. A local server that sleeps is not woken for it (`refresh_asleep`)."""
     starts_per_s: Annotated[float, Meta(ge=0.1, le=1000)] = 10.0
     """Servers started in a second, after a first few."""
     max_installs: Count = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from actors.transport.stdio.command import INHERITED
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.structs import Settings
+from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import keys_of
 
@@ -68,8 +69,19 @@ def blocks() -> dict[str, str]:
         "tools": _settings_table(ToolRules),
         "profiles": _settings_table(ViewProfile),
         "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
+        "environment": table(("variable", "takes", "sets"), _variables()),
         "foreign": table(("key", "written by", "is", "effect"), foreign),
     }
+
+
+def _variables() -> Iterator[tuple[str, str, str]]:
+    deadlines = "`call_timeout_s` of `supervisor` and `discovery_timeout_s` of each server"
+    yield "`MCP_TOOL_TIMEOUT`", "milliseconds; less than 5000 counts as 5000", deadlines
+    for variable in VARIABLES:
+        whose = "each server" if variable.of_servers else "`supervisor`"
+        yield f"`{variable.name}`", variable.takes, f"`{variable.key}` of {whose}"
+    yield "`PORT`, `HOST`", "a port, and the host before it", "`listen` of `supervisor`; `HOST` alone sets nothing"
+    yield from ((f"`{name}`", "", f"nothing: {why}") for name, why in WITHOUT_EFFECT.items())
 
 
 def schema() -> dict[str, Any]:

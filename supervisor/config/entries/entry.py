@@ -14,7 +14,6 @@ from actors.transport.redaction import Confidential
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
 from supervisor.config.structs import Settings
-from supervisor.config.syntax.units import MIB, Ask, Count, Derived, Eras, Kind, PositiveSeconds, Restart, Seconds, Size
 from supervisor.config.syntax.units import (
     MIB,
     Ask,
@@ -151,7 +150,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """A server given up whose tools were never listed is tried again by itself, after `probe_interval_s` and then ever
     more rarely, at least this often."""
     catalogue_max_age_s: Seconds = 86_400.0
-    """Lists older than this are read again, give or take a tenth. 0: age does not matter."""
+    """Lists older than this are read again, give or take a tenth. 0: age does not matter. That of the daemon, if it is
+    not set."""
     catalogue_min_age_s: PositiveSeconds = 60.0
     """A server that says itself for how long its lists are good (`ttlMs`) is asked again after that while it is awake,
     but no sooner than this."""
