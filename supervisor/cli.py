@@ -35,6 +35,7 @@ _MODULES = {
     **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),
     **dict.fromkeys(("login", "logout"), "supervisor.commands.logins"),
     "tools": "supervisor.commands.tools",
+    "history": "supervisor.commands.history",
     "tokens": "supervisor.commands.tokens",
     "search": "supervisor.commands.search",
     "call": "supervisor.commands.call",

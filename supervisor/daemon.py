@@ -231,6 +231,7 @@ class Daemon:
             closing=self.closing,
             deployment=deployment,
             store=store.status,
+            definitions=store.load_definitions,
             degraded=self.conditions.now,
             usage=usage.table,
             counters=lambda: counters,

@@ -21,7 +21,7 @@ from supervisor.bridge.address import DEFAULT_URL as DEFAULT_URL
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
-from supervisor.metatools.texts import clean, is_seen
+from supervisor.metatools.texts import clean, escape
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -169,7 +169,7 @@ def print_json(value: Any) -> None:
 def json_text(value: Any, indent: int | None = None) -> str:
     """Return a value as JSON in which everything can be seen: what a terminal might obey is escaped (RFC 8259, 7)."""
     text = json.dumps(value, indent=indent, ensure_ascii=False)
-    return "".join(c if c == "\n" or is_seen(c) else json.dumps(c)[1:-1] for c in text)
+    return "\n".join(map(escape, text.split("\n")))
 
 
 def duration(seconds: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from json import dumps
 from typing import Any
 
 import msgspec
@@ -41,6 +42,11 @@ def clean(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c for c in text if c.isprintable() or c in "\n\t" or unicodedata.category(c) == "Zs")
+
+
+def escape(text: str) -> str:
+    """Return a text in which everything can be seen: what cannot is written as in a JSON string of ASCII alone."""
+    return text if text.isascii() and text.isprintable() else "".join(c if is_seen(c) else dumps(c)[1:-1] for c in text)
 
 
 def is_seen(character: str) -> bool:

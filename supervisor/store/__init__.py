@@ -1,6 +1,15 @@
 """The daemon's memory across restarts: catalogue, era verdicts, ended sessions, usage; SQLite behind a writer."""
 
-from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, SavedGrant, StoreStatus, ToolUsage
+from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, ReplacedDefinition, SavedGrant, StoreStatus, ToolUsage
 from supervisor.store.tables import Store, open_store
 
-__all__ = ["ALL_UNTIL", "ERA_TTL_S", "SavedGrant", "Store", "StoreStatus", "ToolUsage", "open_store"]
+__all__ = [
+    "ALL_UNTIL",
+    "ERA_TTL_S",
+    "ReplacedDefinition",
+    "SavedGrant",
+    "Store",
+    "StoreStatus",
+    "ToolUsage",
+    "open_store",
+]

@@ -17,7 +17,7 @@ from pathlib import Path
 from actors.errors import ConfigError
 from actors.principal import LOCAL
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -34,6 +34,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS grants (principal TEXT NOT NULL, server TEXT NOT NULL, issuer TEXT NOT NULL,"
     " resource TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
     " PRIMARY KEY (principal, server)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS definitions (server TEXT NOT NULL, tool TEXT NOT NULL, number INTEGER NOT NULL,"
+    " replaced_at REAL NOT NULL, definition BLOB NOT NULL, PRIMARY KEY (server, tool, number)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
 )

@@ -1,4 +1,4 @@
-"""What outlives the daemon of its servers: catalogue and era. Uses the store's write-behind."""
+"""What outlives the daemon of its servers: catalogue, era, replaced definitions. Uses the store's write-behind."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from actors.messages import EraLearned
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
 from supervisor.store import Store
+from supervisor.store.redefinitions import Redefinitions
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +31,17 @@ class StoreMemory:
         self._configured = configured
         self._store = store
         self._digests = digests
+        self._redefinitions = Redefinitions(store)
 
     def save_offer(self, server: str, offer: Offer) -> None:
+        self._redefinitions.note(server, offer)
         digest = self._digests().get(server)
         if digest is not None:
             self._store.save_server(server, digest, partial(encode_offer, offer))  # not on the loop
 
     def forget(self, server: str) -> None:
         self._store.forget_server(server)
+        self._redefinitions.forget(server)
 
     def save_era(self, server: str, fact: EraLearned) -> None:
         digest = self._digests().get(server)
@@ -57,16 +61,20 @@ class StoreMemory:
             if name not in saved:
                 continue
             valid_for, payload = saved[name]
-            if valid_for != digest:
-                changed.append(name)
-                continue
             try:
-                offers[name] = decode_offer(payload)
+                offer = decode_offer(payload)
             except json.UnreadableJson:
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
+                continue
+            self._redefinitions.learn(name, offer)
+            if valid_for == digest:
+                offers[name] = offer
+            else:
+                changed.append(name)
         if changed:
             log.info("started another way than when they were read, so they are read again: %s", ", ".join(changed))
         for name in saved.keys() - set(self._configured()):
             self._store.forget_server(name)
+        self._store.keep_definitions_of(self._configured())
         by_digest = await self._store.load_eras(now)
         return offers, {name: by_digest[digest] for name, digest in digests.items() if digest in by_digest}

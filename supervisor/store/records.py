@@ -25,6 +25,22 @@ MAX_VECTORS = 50_000
 """Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
 
 
+MAX_REPLACED = 10
+"""Earlier definitions that are kept of each tool; the oldest go first."""
+MAX_DEFINITION_BYTES = 65_536
+"""Of a longer one it is only kept that it was replaced."""
+MAX_REPLACED_BYTES = 4_194_304
+"""Of all that is kept so of one server."""
+
+
+class ReplacedDefinition(msgspec.Struct, frozen=True, array_like=True):
+    """What a tool was defined as until `replaced_at`, the `number`-th; empty if that was too long to be kept."""
+
+    number: int
+    replaced_at: float
+    definition: bytes
+
+
 class SavedGrant(Confidential, msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A login at one server, sealed; what stands beside `sealed` is sealed with it."""
 

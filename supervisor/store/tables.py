@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,13 +13,36 @@ from msgspec.structs import astuple
 from actors.kit import Conditions
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
-from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, MAX_VECTORS, SavedGrant, ToolUsage
+from supervisor.store.records import (
+    ALL_UNTIL,
+    ERA_TTL_S,
+    MAX_REPLACED,
+    MAX_REPLACED_BYTES,
+    MAX_VECTORS,
+    ReplacedDefinition,
+    SavedGrant,
+    ToolUsage,
+)
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S, WriteBehind
 from supervisor.store.writes import MAX_KEYS, Payload
 
 _FORGET_VECTORS = (
     "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
+)
+_REPLACE = (
+    "INSERT INTO definitions SELECT ?, ?,"
+    " coalesce((SELECT max(number) FROM definitions WHERE server = ? AND tool = ?), 0) + 1, ?, ? WHERE ?"
+)
+_FORGET_REPLACED = (
+    "DELETE FROM definitions WHERE server = ? AND tool = ? AND number <="
+    " (SELECT max(number) FROM definitions WHERE server = ? AND tool = ?) - ?"
+)
+_TRIM_DEFINITIONS = (
+    "DELETE FROM definitions WHERE server = ? AND (tool, number) IN (SELECT tool, number FROM (SELECT tool, number,"
+    " sum(length(definition) + 100) OVER (ORDER BY replaced_at DESC, tool, number DESC) AS bytes"
+    " FROM definitions WHERE server = ?) WHERE bytes > ?)"
 )
 _EXPIRE_SESSIONS = "DELETE FROM ended_sessions WHERE expires_at <= ?"
 _END_SESSION = "INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)"
@@ -45,6 +68,29 @@ class Store(WriteBehind):
         """Return the launch digest and the encoded snapshot of each server."""
         rows = await self._load(tuple[str, str, bytes], "SELECT name, digest, payload FROM servers")
         return {name: (digest, payload) for name, digest, payload in rows}
+
+    def replace_definition(self, server: str, tool: str, before: bytes, differs: Callable[[], bool], turn: int) -> None:
+        """Keep what a tool was defined as until now, if `differs`, which is asked by the writer, says so.
+
+        Of those that wait to be saved, the one of the same `turn` gives way.
+        """
+        values = (server, tool, server, tool, self._clock(), before, lambda: int(differs()))
+        key = ("definition", server, tool, str(turn % MAX_REPLACED))
+        trim = (_TRIM_DEFINITIONS, (server, server, MAX_REPLACED_BYTES))
+        self._put(key, (_REPLACE, values), (_FORGET_REPLACED, (server, tool, server, tool, MAX_REPLACED)), trim)
+
+    async def load_definitions(self, server: str, tool: str) -> list[ReplacedDefinition]:
+        """Return what a tool was defined as before, the oldest first."""
+        query = "SELECT number, replaced_at, definition FROM definitions WHERE server = ? AND tool = ? ORDER BY number"
+        return await self._load(ReplacedDefinition, query, (server, tool))
+
+    def forget_definitions(self, server: str) -> None:
+        self._put(("definitions", server), ("DELETE FROM definitions WHERE server = ?", (server,)))
+
+    def keep_definitions_of(self, servers: Collection[str]) -> None:
+        """Forget what was kept of all others."""
+        others = "DELETE FROM definitions WHERE server NOT IN (SELECT value FROM json_each(?))"
+        self._put(("definitions",), (others, (encode([*servers]).decode(),)))
 
     def switch_server(self, name: str, *, disabled: bool) -> None:
         if disabled:

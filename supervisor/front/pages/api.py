@@ -6,7 +6,7 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.store import ReplacedDefinition
 
 ROWS_AT_ONCE = 16
 """A row takes some 50 us."""
@@ -44,6 +45,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. `token` is what a
     program has to know that changes the configuration, and `token_file` where that is; without one nobody can.
+    `definitions` gives what a server\'s tool was defined as before, the oldest first.
     """
 
     version: str
@@ -70,6 +72,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     accounts: Callable[[], Accounts | None] = lambda: None
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
+    definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     described: Described = msgspec.field(default_factory=Described)
     principal: Principal = LOCAL
 
@@ -86,6 +89,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     def status_of(self, server: str, *, stderr: bool = False) -> ServerStatus | None:
         """Return how a server is doing now, or did when it reported last; None if nothing is known of it."""
         return self.live.of(server, self.reports(), stderr=stderr)
+
+
+async def _none() -> Sequence[ReplacedDefinition]:
+    await trio.lowlevel.checkpoint()
+    return ()
 
 
 class SharedPage:

@@ -29,6 +29,7 @@ from actors.errors import (
     ShuttingDown,
     SupervisorError,
     UnknownServer,
+    UnknownTool,
 )
 from actors.kit import is_want, reason_of
 from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
@@ -46,6 +47,7 @@ STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (FromElsewhere, 403),
     (NoKey, 401),
     (UnknownServer, 404),
+    (UnknownTool, 404),
     (ServerDisabled, 409),
     (InvalidArguments, 400),
     (ConfigError, 422),

@@ -18,6 +18,7 @@ from supervisor.commands.diagnosis import gathering
 from supervisor.demo.setting import running_daemon
 from supervisor.host.version import VERSION
 from supervisor.store import open_store
+from supervisor.store.file import SCHEMA_VERSION
 from tests.supervisor.store.earlier import make_database
 
 STATE = Path(".local") / "state" / "mcpvisor"
@@ -150,7 +151,7 @@ async def test_the_data_directory_and_its_database_are_looked_at_and_not_touched
     before = {file.name: file.read_bytes() for file in root.iterdir()}
     said = await trio.to_thread.run_sync(lambda: [machine.said(name) for name in ("data directory", "database")])
     assert said[0] == [("warning", f"{root}: others can look into it (mode 0755)", f"chmod 700 {root}")]
-    assert said[1] == [("ok", "schema 6", "")]
+    assert said[1] == [("ok", f"schema {SCHEMA_VERSION}", "")]
     assert {file.name: file.read_bytes() for file in root.iterdir()} == before
 
 
@@ -160,7 +161,7 @@ async def test_the_database_of_a_running_daemon_is_read(machine: Machine) -> Non
     async with open_store(root / "store.sqlite3") as store:
         store.switch_server("a", disabled=True)
         await store.flush()
-        assert await trio.to_thread.run_sync(machine.said, "database") == [("ok", "schema 6", "")]
+        assert await trio.to_thread.run_sync(machine.said, "database") == [("ok", f"schema {SCHEMA_VERSION}", "")]
 
 
 def test_an_earlier_a_later_and_a_damaged_database_are_told_apart(machine: Machine) -> None:

@@ -76,6 +76,8 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         )
         assert await store.load_disabled() == (frozenset() if version == FIRST else {"off"})
         assert await store.load_vectors([DIGEST]) == ({DIGEST: b"\x01\x02\x03\x04"} if schema >= 3 else {})
+        replaced = await store.load_definitions("notes", "add_note")
+        assert [row.number for row in replaced] == ([1] if schema >= 7 else [])
         grants = await store.load_grants()
         vault = Vault((data / "oauth.key").read_bytes())
         opened = [(grant.server, vault.open(grant)) for grant in grants]
