@@ -217,7 +217,7 @@ class Daemon:
             elicitations=elicitations,
         )
         gateway = Gateway(parts, VERSION)
-        core.start_soon(gateway.introduction.run)
+        core.start_soon(gateway.run)
         core.start_soon(gateway.parts.parking.run, self.closing)
         counters = ConnectionCounters()
         view = View(

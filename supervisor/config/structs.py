@@ -18,7 +18,17 @@ from actors.catalogue.metadata import Safety
 from actors.catalogue.profiles import ViewProfile
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import split_address
-from supervisor.config.syntax.units import MIB, Confirm, Count, LogLevel, PositiveSeconds, Rerank, Seconds, Size
+from supervisor.config.syntax.units import (
+    MIB,
+    Confirm,
+    Count,
+    LogLevel,
+    PositiveSeconds,
+    Rerank,
+    Seconds,
+    Size,
+    TokenBudget,
+)
 
 
 class Settings(Confidential, Struct, frozen=True, kw_only=True):
@@ -130,6 +140,13 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Most tools that one search may ask for."""
     discover_token_budget: Count = 2000
     """Tokens that the answer to one search, or one page of a list, may take."""
+    result_token_budget: TokenBudget | None = None
+    """Tokens that the result of a call may have at the door of the meta-tools; of a larger one a model gets the
+    beginning and reads the rest by `read_mcp_resource`. null: any number."""
+    max_kept_result_bytes: Size = 64 * MIB
+    """Bytes of results that are kept for that, all together; what one client may have is as much as it leaves free."""
+    result_kept_s: PositiveSeconds = 900.0
+    """How long such a result is kept after it was read last."""
     instructions_token_budget: Count = 300
     """Tokens of the instructions that a client gets; they list the servers and what each is for."""
     first_discovery_wait_s: Seconds = 3.0

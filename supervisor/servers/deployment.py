@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -33,6 +34,8 @@ from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.entries.roots import roots_result
 from supervisor.config.syntax.units import Confirm
+
+T = TypeVar("T")
 
 CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
@@ -72,7 +75,8 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     and so many per minute during all calls. `asks`: it may ask anything at all, `asks_everyone`: also through the
     results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run, and
     `confirm_from` the safety level that needs one, but for those of `confirm_except`; `confirm_within_s`: times for it
-    by such patterns, all of the server's own names. `expose`: the highest level that clients see.
+    by such patterns. `expose`: the highest level that clients see. `result_budgets`: the tokens that results may have.
+    All patterns are of the server's own names.
     """
 
     timeout_s: float
@@ -89,6 +93,7 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     confirm_from: Confirm = "none"
     confirm_within_s: Mapping[str, float] = {}
     expose: Safety = "dangerous"
+    result_budgets: Mapping[str, int] = {}
 
     def confirms(self, tool: str, judged: Judgement) -> bool:
         """Say whether a tool runs only after a yes, by its name or by what is known of its safety."""
@@ -102,8 +107,17 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
 
     def confirmed_within_s(self, tool: str) -> float:
         """Return how long the user may take to say yes to a tool."""
-        fitting = (seconds for name, seconds in self.confirm_within_s.items() if fnmatchcase(tool, name))
-        return next(fitting, self.question_timeout_s)
+        seconds = _first(self.confirm_within_s, tool)
+        return self.question_timeout_s if seconds is None else seconds
+
+    def result_budget(self, tool: str) -> int | None:
+        """Return how many tokens the result of a tool may have; None: any number."""
+        return _first(self.result_budgets, tool) if self.result_budgets else None
+
+
+def _first(by_pattern: Mapping[str, T], tool: str) -> T | None:
+    """Return what the first pattern that fits a tool stands for."""
+    return next((value for pattern, value in by_pattern.items() if fnmatchcase(tool, pattern)), None)
 
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +216,15 @@ def _rules(config: ServerConfig, settings: Settings) -> CallRules:
         confirm_from=config.confirm if isinstance(config.confirm, str) else settings.confirm,
         confirm_within_s=config.confirm_within_s,
         expose=config.expose or settings.expose,
+        result_budgets=_budgets(config.result_token_budget, settings.result_token_budget),
     )
+
+
+def _budgets(own: int | Mapping[str, int] | None, usual: int | None) -> Mapping[str, int]:
+    """Return the budgets by patterns of tools: those of the entry, and of all others that of the daemon."""
+    of_all = own if isinstance(own, int) else usual
+    by_name = {} if own is None or isinstance(own, int) else own
+    return by_name if of_all is None or "*" in by_name else {**by_name, "*": of_all}
 
 
 def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:

@@ -47,6 +47,7 @@ from supervisor.service.lookup.visible import Visible, VisibleByProfile
 from supervisor.service.port import Revisions
 from supervisor.service.request import unknown_method
 from supervisor.service.resources import Reading
+from supervisor.service.results.keeper import KeptResults
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
 
@@ -86,6 +87,7 @@ class ServiceParts:
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
         self.parking = Parking(key)
+        self.results = KeptResults(deployment, self.bench)
         self.tasks = HeldTasks(deployment, key)
         self.forward = Forwarder(router, deployment, safety, self.bench, self.parking, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)
@@ -147,19 +149,24 @@ class ManyServers(ABC):
 class Gateway(ManyServers):
     """Implements `supervisor.service.port.Service`: the door of the meta-tools.
 
-    What `introduction` says is kept up to date as long as it runs.
+    As long as it runs, what `introduction` says is kept up to date, and results that nobody reads are forgotten.
     """
 
     def __init__(self, parts: ServiceParts, version: str) -> None:
         lookup = Lookup(parts.visible, parts.arrival, parts.looks, parts.forward)
-        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used)
-        reading = Reading(parts.visible, parts.forward, parts.bench, lookup)
+        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used, parts.results)
+        reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment)
         of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)
         calls = MetaCalls(parts.visible, tools, reading, parts.searches, introduction, parts.deployment, of_ours.fit)
         methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": calls.perform}
         super().__init__(parts, of_ours, methods)
         self._definitions = encode({"tools": definitions.DEFINITIONS})
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.introduction.run)
+            nursery.start_soon(self.parts.results.run)
 
     def revisions(self, principal: Principal) -> Revisions:
         """Return what `principal` sees now; constant if the operator switched these notifications off."""

@@ -10,7 +10,7 @@ URIs in answers: the meta-tool answers with `server|uri`, as `list_mcp_resources
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 import trio
@@ -26,11 +26,16 @@ from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.arguments.tools import read_resource
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
+from supervisor.service.fitting.relay import with_member
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import PARAMS_COST, ServerRequest, members_of, named_params, parts_from
+from supervisor.service.results.keeper import KeptResults
+from supervisor.service.results.reading import SCHEME, ResultPart
 
 MAX_COMPLETED_BYTES = 65_536
+PART_KEY: Final = "mcpvisor/part"
+"""In `_meta` of contents that are a part of a result: which one, and how to go on."""
 _KNOWN = {
     "resources/read": {"uri", "_meta"},
     "prompts/get": {"name", "arguments", "_meta"},
@@ -52,12 +57,21 @@ class Naming(Protocol):
 class Reading:
     """Answers the methods that name a resource or a prompt.
 
-    `transparent`: all params reach the server, and its errors the clients of its era as they are.
+    `transparent`: all params reach the server, and its errors the clients of its era as they are. `results`: what is
+    kept of large ones, if that is read here.
     """
 
     def __init__(
-        self, visible: Visible, forward: Forwarder, bench: Workbench, naming: Naming, *, transparent: bool = False
+        self,
+        visible: Visible,
+        forward: Forwarder,
+        bench: Workbench,
+        naming: Naming,
+        *,
+        transparent: bool = False,
+        results: KeptResults | None = None,
     ) -> None:
+        self._results = results
         self._visible = visible
         self._forward = forward
         self._bench = bench
@@ -73,6 +87,10 @@ class Reading:
         """`read_mcp_resource`: texts as text blocks, so that a model sees them; bytes as embedded resources."""
         since = trio.current_time()
         uri = await self._bench.run(len(arguments), read_resource, arguments)
+        if self._results is not None and uri.startswith(SCHEME):
+            read = await self._results.read(exchange, uri)
+            texts = [f"[{read.note}]", read.text] if read.text else [f"[{read.note}]"]
+            return encode({"content": [{"type": "text", "text": text} for text in texts]})
         server, _, body = await self._read(exchange, uri, {"_meta": meta}, since, "legacy")
         return await self._bench.run(len(body) // PARAMS_COST, _for_model, server, body)
 
@@ -80,6 +98,8 @@ class Reading:
         """Return contents under the URIs of `resources/list`, unless it was asked with the server's own."""
         since, era = trio.current_time(), exchange.client.era
         members, uri = await named_params(self._bench, exchange, "uri")
+        if self._results is not None and uri.startswith(SCHEME):
+            return _kept_contents(uri, await self._results.read(exchange, uri), era)
         server, own, body = await self._read(exchange, uri, members, since, era)
         return await self._bench.run(len(body) // PARAMS_COST, _as_read, server, body, era, own != uri)
 
@@ -130,6 +150,14 @@ class Reading:
         rest = parts_from(method, members, exchange.retry)
         request = ServerRequest(server, method, rest.members, rest.meta, since=since, **more)
         return await self._forward.ask(exchange, request)
+
+
+def _kept_contents(uri: str, read: ResultPart, era: Era) -> bytes:
+    """Return a part of a result that is kept as the contents of a resource."""
+    kind = "application/json" if read.is_json else "text/plain"
+    contents = [{"uri": uri, "mimeType": kind, "text": read.text, "_meta": {PART_KEY: read.note}}]
+    body = encode(_with_contents(b"{}", contents, era))
+    return with_member(body, b'"resultType":"complete"') if era == "modern" else body
 
 
 def _for_model(server: str, body: bytes) -> bytes:

@@ -26,6 +26,7 @@ from supervisor.config.syntax.units import (
     Restart,
     Seconds,
     Size,
+    TokenBudget,
 )
 
 
@@ -99,6 +100,9 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     others."""
     tools: ToolRules = NO_RULES
     """Which tools clients see, and under which names; see below. A list is its `allow`."""
+    result_token_budget: TokenBudget | dict[str, TokenBudget] | None = None
+    """The same as that of the daemon, for the tools of this server; or for single ones by their names, `*` for any
+    rest, of which the first that fits counts. null takes the daemon's."""
     roots: Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)] = ()
     """Directories that the server is told of as its roots, instead of those of the client; a relative one starts at the
     configuration file's directory."""

@@ -9,12 +9,13 @@ its size; to be understood in any other way it must be of a size that models wri
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from actors.catalogue.names.naming import URI_SCHEME, split_resource
+from actors.catalogue.names.naming import split_resource
 from actors.catalogue.names.resolution import MAX_PATH_CHARS
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
@@ -57,6 +58,7 @@ SERVER_KEYS = ("server", "servers", "server_name", "serverName")
 CONFIRMATION_KEYS = ("requires_confirmation", "requiresConfirmation")
 URI_KEYS = ("uri", "resource_uri", "resource", "path")
 _EVERY_KIND = frozenset({"*", "all", "any"})
+_ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]{0,40}://", re.IGNORECASE)
 _MAX_KEYS_SHOWN = 10
 
 
@@ -261,7 +263,7 @@ def read_resource(arguments: msgspec.Raw) -> str:
     """Read the arguments of `read_mcp_resource`. Raises `InvalidArguments`."""
     short(READ_RESOURCE, arguments)
     text = plain(arguments)
-    alone = is_prose(arguments) and ("|" in text or text.lstrip().startswith(URI_SCHEME))
+    alone = is_prose(arguments) and ("|" in text or _ADDRESS.match(text) is not None)
     given = {URI_KEYS[0]: arguments} if alone else members(READ_RESOURCE, arguments)
     outer = given
     if holds_object(given.get("arguments")):

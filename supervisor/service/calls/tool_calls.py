@@ -29,6 +29,7 @@ from supervisor.service.fitting.relay import has_failed
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
+from supervisor.service.results.keeper import KeptResults
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
@@ -39,7 +40,8 @@ SIZE_CHECKED = 4
 class ToolCalls:
     """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
 
-    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used) -> None:
+    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used, results: KeptResults) -> None:
+        self._results = results
         self._forward = forward
         self._lookup = lookup
         self.bench = bench
@@ -74,9 +76,10 @@ class ToolCalls:
             if approved.remark and not is_for_client(error):
                 raise _with_remark(error, approved.remark) from None
             raise
-        if not approved.remark:
-            return body
-        return await self.bench.run(len(body) // REMARKED_COST, with_remark, body, approved.remark, approved.anyway)
+        if approved.remark:
+            cost = len(body) // REMARKED_COST
+            body = await self.bench.run(cost, with_remark, body, approved.remark, approved.anyway)
+        return await self._results.shorten(exchange, entry.server, (tool.own or tool).name, meta, body)
 
 
 class Checked(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -38,7 +39,9 @@ nothing."""
 HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 """Those of them that a modern server means so: to an older client they mean nothing."""
 _AT_ONCE = b'"ttlMs":0,"cacheScope":"private"'
-_HOP_ONLY = ("progressToken",)
+WHOLE: Final = "mcpvisor/whole"
+"""In `_meta` of a call: its result is for a program, which gets it whole, however large it is."""
+_HOP_ONLY = ("progressToken", WHOLE)
 _NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
 _MAX_KNOWN, _MAX_KNOWN_BYTES = 256, 1024
 """So many texts of that size are kept: a client says the same with each request."""

@@ -199,6 +199,14 @@ def test_other_kinds_are_refused(kinds: Any) -> None:
         tools.discover(raw({"query": "q", "kinds": kinds}), 50)
 
 
+@pytest.mark.parametrize("key", ["requires_confirmation", "requiresConfirmation"])
+def test_a_confirmation_is_wanted_or_not_and_nothing_else(key: str) -> None:
+    read = [tools.discover(raw({"query": "q", key: value}), 50) for value in (True, False, None)]
+    assert [each.requires_confirmation for each in read] == [True, False, None]
+    with pytest.raises(InvalidArguments, match="'requires_confirmation' must be true or false"):
+        tools.discover(raw({"query": "q", key: "perhaps"}), 50)
+
+
 @pytest.mark.parametrize(
     ("written", "query"),
     [

@@ -22,6 +22,8 @@ from supervisor.metatools.arguments.slips import slip_of, takes_no_others
 from supervisor.metatools.lenient_json import read
 from supervisor.service.calls.tool_calls import ToolCalls, check_arguments, with_remark
 from supervisor.service.client import Client
+from supervisor.service.results.keeper import KeptResults
+from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import exchange
 
 PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}
@@ -144,7 +146,7 @@ class Server:
 
 async def called(answer: bytes | Exception, **given: Any) -> bytes:
     server = cast("Any", Server(answer))
-    calls = ToolCalls(server, server, Workbench(8), lambda *_: None)
+    calls = ToolCalls(server, server, Workbench(8), lambda *_: None, KeptResults(deployment(), Workbench(8)))
     asked = exchange(Client(), "tools/call")
     return await calls.call(asked, wanted(path="x", **given), msgspec.Raw(b"{}"))
 

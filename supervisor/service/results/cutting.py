@@ -1,0 +1,113 @@
+"""A result that is over its budget of tokens as a model gets it: its beginning, its shape, its size, and where the
+rest is. Pure.
+
+What is no text (images, audio, links, bytes) stays. Whatever of the result is text becomes one text: the texts of
+its blocks, or the structured content, where that says the same; both, where they differ. The members that are not named
+here stay as they were, so a result that failed still says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from actors.protocol.wire import json
+from actors.protocol.wire.jsonrpc import encode
+from supervisor.service.results.long_text import LongText, as_text, is_light, long_text, tokens_of
+from supervisor.service.results.reading import SCHEME
+from supervisor.service.results.shape import shape
+
+META_KEY: Final = "mcpvisor/result"
+"""In `_meta` of a shortened result: where the rest is, and how much there is of it."""
+NOTE_TOKENS: Final = 300
+_STRUCTURED: Final = "structuredContent"
+
+Members = json.Members
+
+
+class Cut(msgspec.Struct, frozen=True, eq=False):
+    """A result that is over its budget, taken apart. `others` are the blocks that stay; `tokens`: how many it has."""
+
+    members: Members
+    others: list[Members]
+    long_text: LongText
+    tokens: int
+    budget: int
+    outline: str
+
+    def result(self, id_: str, kept_s: float) -> bytes:
+        """Return the result as the model gets it; the rest is kept under `id_`."""
+        kept, uri = self.long_text, f"{SCHEME}{id_}"
+        structured = _STRUCTURED in self.members
+        room = max(0, self.budget - NOTE_TOKENS) // (2 if structured else 1)
+        last = kept.last_within(1, kept.lines, room)
+        head = as_text(kept.between(1, last))
+        size = {"uri": uri, "tokens": self.tokens, "bytes": kept.size, "lines": kept.lines, "shown_lines": last}
+        note = self._note(uri, last, kept_s)
+        blocks = [{"type": "text", "text": head}, *self.others, {"type": "text", "text": note}]
+        members: dict[str, Any] = {**self.members, "content": blocks}
+        members["_meta"] = {**json.members(self.members.get("_meta")), META_KEY: size}
+        if structured:
+            members[_STRUCTURED] = {"note": note, "head": head}
+        return encode(members)
+
+    def _note(self, uri: str, last: int, kept_s: float) -> str:
+        kept = self.long_text
+        ways = [f"{uri}?lines={last + 1}-{last + 100}", "?search=WORDS", *(["?path=$.a[0:5]"] if kept.is_json else [])]
+        shape_ = f" Its shape: {self.outline}." if self.outline else ""
+        lost = (
+            f" Of its {kept.size:,} bytes the first {len(kept.text):,} are kept." if kept.size > len(kept.text) else ""
+        )
+        return (
+            f"[This is the beginning (lines 1-{last} of {kept.lines:,}) of a result of about {self.tokens:,} tokens."
+            f"{shape_}{'' if kept.is_json else lost} Read on with read_mcp_resource, uri: {', or '.join(ways)};"
+            f" it is kept for {_minutes(kept_s)} after it was read last.]"
+        )
+
+
+def cut(body: bytes, budget: int) -> Cut | None:
+    """Return a result taken apart; None if it is within its budget, or no result of a tool."""
+    try:
+        members = json.read(json.MEMBERS, body)
+        blocks = json.read(json.OBJECTS, members.get("content", b"[]"))
+    except json.UnreadableJson:
+        return None
+    texts = [_text(block) for block in blocks]
+    said = "\n".join(text for text in texts if text is not None).encode(errors="replace")
+    structured = bytes(members.get(_STRUCTURED, b""))
+    tokens = max(tokens_of(said), tokens_of(structured) if structured else 0)
+    if tokens <= budget:
+        return None
+    kept = long_text(_join(said, structured))
+    outline = shape(kept.value()) if kept.is_json else ""
+    others = [block for block, text in zip(blocks, texts, strict=True) if text is None]
+    return Cut(members, others, kept, tokens, budget, outline)
+
+
+def _text(block: Members) -> str | None:
+    """Return the text of a block; None for one that has none."""
+    kind = json.text_at(block.get("type"))
+    if kind == "text":
+        return json.text_at(block.get("text"))
+    if kind == "resource" and "text" in (resource := json.members(block.get("resource"))):
+        return f"[{json.text_at(resource.get('uri'))}]\n{json.text_at(resource['text'])}"
+    return None
+
+
+def _join(said: bytes, structured: bytes) -> bytes:
+    """Return one text that has everything of both."""
+    if not structured or not said:
+        return said or structured
+    if is_light(said) and is_light(structured):
+        value, spoken = json.read_or(json.VALUE, structured, None), json.read_or(json.VALUE, said, None)
+        if spoken is not None and spoken == value:
+            return structured
+        if value == {"result": as_text(said)} or (spoken is not None and value == {"result": spoken}):
+            return said
+        return encode({"content": as_text(said) if spoken is None else spoken, _STRUCTURED: msgspec.Raw(structured)})
+    return said + b"\n" + structured
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 120 else f"{seconds:.0f} s"

@@ -1,0 +1,118 @@
+"""Results that are over their budget, kept for whoever made the call, and read piece by piece.
+
+A program gets them whole, if it says so in the `_meta` of its call (`WHOLE`); at the doors where a client was shown
+definitions of tools results pass as they are, so what an output schema promises holds. What cannot be kept passes
+whole, too: nothing of a result is lost.
+
+In memory, for a time, and for the session of its call: `Exchange.identity`, and a name that nobody can guess.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.kit import Latest, Quota
+from actors.protocol.wire import json
+from supervisor.host.loop.workbench import Workbench
+from supervisor.servers.deployment import Deployment
+from supervisor.service.asking.exchange import Exchange
+from supervisor.service.fitting.relay import WHOLE, not_found
+from supervisor.service.results.cutting import cut
+from supervisor.service.results.long_text import LongText
+from supervisor.service.results.reading import ResultPart, answer, read_address
+
+CUT_COST: Final = 8
+"""So many bytes of a result cost as much, to be taken apart, as one that a model wrote."""
+_READ_COST: Final = 256
+_ID_BYTES: Final = 16
+
+
+class _Kept(msgspec.Struct, frozen=True, eq=False):
+    long_text: LongText
+    budget: int
+    owner: Hashable
+    program: Hashable
+
+
+class KeptResults:
+    """The newest are the last of `_kept`, each with the moment of the trio clock until which it is kept."""
+
+    def __init__(self, deployment: Latest[Deployment], bench: Workbench) -> None:
+        self._deployment = deployment
+        self._bench = bench
+        self._kept: OrderedDict[str, tuple[float, _Kept]] = OrderedDict()
+        self._shared: Quota | None = None
+
+    async def shorten(self, exchange: Exchange, server: str, tool: str, meta: msgspec.Raw, body: bytes) -> bytes:
+        """Return a result as it is, or as much of it as a model may get. A checkpoint only if it is large."""
+        budget = self._deployment.value.rules_of(server).result_budget(tool)
+        if budget is None or len(body) <= budget or bytes(json.at(meta, WHOLE)) == b"true":  # no token is empty
+            return body
+        taken = await self._bench.run(len(body) // CUT_COST, cut, body, budget)
+        if taken is None or (id_ := self._keep(exchange, taken.long_text, budget)) is None:
+            return body
+        return taken.result(id_, self._deployment.value.settings.result_kept_s)
+
+    async def read(self, exchange: Exchange, uri: str) -> ResultPart:
+        """Return a part of a result. A checkpoint if that is work.
+
+        Raises `InvalidArguments`, and `RemoteError` in the codes of the client's era for what is not kept.
+        """
+        asked = read_address(uri)
+        self._forget_old()
+        _, kept = self._kept.get(asked.id, (0.0, None))
+        if kept is None or kept.owner != exchange.identity:
+            text = "this result is not kept, or not any more, for this client; if it is needed, call the tool again"
+            raise not_found(exchange.client.era, text, uri[:200])
+        self._kept[asked.id] = self._until(), kept
+        self._kept.move_to_end(asked.id)
+        budget = max(1, kept.budget - len(uri) // 2)
+        cost = kept.long_text.memory // _READ_COST + budget
+        return await self._bench.run(cost, answer, kept.long_text, asked, budget)
+
+    async def run(self) -> None:
+        """Forget what nobody reads, for ever."""
+        while True:
+            await trio.sleep(self._deployment.value.settings.result_kept_s / 4)
+            self._forget_old()
+
+    def _until(self) -> float:
+        return trio.current_time() + self._deployment.value.settings.result_kept_s
+
+    def _keep(self, exchange: Exchange, long_text: LongText, budget: int) -> str | None:
+        """Return the name under which a text is kept, if there is room, made by what its client had before."""
+        shared, program = self._quota(), exchange.client.program
+        for id_ in [id_ for id_, (_, kept) in self._kept.items() if kept.program == program]:
+            if shared.has_room(program, long_text.memory):
+                break
+            self._forget(id_)
+        if not shared.has_room(program, long_text.memory):
+            return None
+        shared.add(program, long_text.memory)
+        id_ = secrets.token_urlsafe(_ID_BYTES)
+        self._kept[id_] = self._until(), _Kept(long_text, budget, exchange.identity, program)
+        return id_
+
+    def _quota(self) -> Quota:
+        self._forget_old()
+        limit = self._deployment.value.settings.max_kept_result_bytes
+        if self._shared is None:
+            self._shared = Quota(limit)
+        self._shared.limit = limit
+        return self._shared
+
+    def _forget_old(self) -> None:
+        now = trio.current_time()
+        while self._kept and next(iter(self._kept.values()))[0] <= now:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, id_: str) -> None:
+        _, kept = self._kept.pop(id_)
+        assert self._shared is not None
+        self._shared.remove(kept.program, kept.long_text.memory)
