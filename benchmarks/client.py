@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
@@ -77,17 +78,24 @@ class Client:
             raise RuntimeError(f"{message} was answered with {response.status}: {body[:1000]!r}")
         return response, body
 
-    def call(self, tool: Tool) -> Any:
+    def call(self, tool: Tool, meta: Mapping[str, Any] | None = None) -> Any:
         """Call a tool and return its result. Raises `RuntimeError` if there is an error instead."""
-        answer = self.answer(tool)
+        answer = self.answer(tool, meta)
         if "result" not in answer or answer["result"].get("isError"):
             raise RuntimeError(f"{tool[0]} was answered with {msgspec.json.encode(answer)[:1000]!r}")
         return answer["result"]
 
-    def answer(self, tool: Tool) -> Any:
-        """Call a tool and return the JSON-RPC answer, whatever it is. Raises `RuntimeError` for an HTTP error."""
-        _, body = self.post(call(tool, 1, self.era), {**self.headers, **routing(tool, self.era)})
-        return msgspec.json.decode(body.strip().rpartition(b"data: ")[2])  # JSON, or the last event of a stream
+    def answer(self, tool: Tool, meta: Mapping[str, Any] | None = None) -> Any:
+        """Call a tool and return the JSON-RPC answer, whatever it is. Raises `RuntimeError` for an HTTP error.
+
+        `meta`: more members of the `_meta` of the call.
+        """
+        message = call(tool, 1, self.era)
+        if meta:
+            message["params"].setdefault("_meta", {}).update(meta)
+        _, body = self.post(message, {**self.headers, **routing(tool, self.era)})
+        text = body.strip()  # JSON, or the last event of a stream
+        return msgspec.json.decode(text if text[:1] == b"{" else (b"\n" + text).rpartition(b"\ndata: ")[2])
 
     def request(self, tool: Tool, id_: int, token: str = "") -> bytes:
         """Return the bytes of an HTTP request that calls a tool in this client's session; `token` is for progress."""

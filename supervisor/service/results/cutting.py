@@ -103,7 +103,8 @@ def _join(said: bytes, structured: bytes) -> bytes:
         value, spoken = json.read_or(json.VALUE, structured, None), json.read_or(json.VALUE, said, None)
         if spoken is not None and spoken == value:
             return structured
-        if value == {"result": as_text(said)} or (spoken is not None and value == {"result": spoken}):
+        alone = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+        if alone is not None and alone in (as_text(said), spoken):  # wrapped, as structured content had to be an object
             return said
         return encode({"content": as_text(said) if spoken is None else spoken, _STRUCTURED: msgspec.Raw(structured)})
     return said + b"\n" + structured

@@ -87,6 +87,8 @@ def test_what_is_no_text_stays_where_it_is_not_in_the_way() -> None:
         (json.dumps(ROWS), ROWS, ROWS),
         (LONG, {"result": LONG}, LONG),
         (json.dumps(ROWS), {"result": ROWS}, ROWS),
+        (LONG, {"content": LONG}, LONG),
+        (LONG, {"content": None}, {"content": LONG, "structuredContent": {"content": None}}),
         ("500 rows", ROWS, {"content": "500 rows", "structuredContent": ROWS}),
         (json.dumps([1]), ROWS, {"content": [1], "structuredContent": ROWS}),
         (LONG, {"lines": 2000}, {"content": LONG, "structuredContent": {"lines": 2000}}),
