@@ -23,7 +23,6 @@ from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.configuration import add_configuration_routes
 from supervisor.front.pages.handover import Pages
-from supervisor.front.pages.history import add_history_routes
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
@@ -93,7 +92,7 @@ class Front:
         app = create_app()
         add_welcome(view.version, app)
         servers = add_server_routes, add_configuration_routes, add_login_routes
-        for add in (add_routes, add_tool_routes, add_history_routes, *servers, add_question_routes):
+        for add in (add_routes, add_tool_routes, *servers, add_question_routes):
             add(view, app)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
         handler = Dispatch(_guard(settings, sockets), http.serve, websocket.serve, pages, PageSockets(view))

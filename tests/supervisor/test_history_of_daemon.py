@@ -42,9 +42,14 @@ async def test_every_change_is_there_in_its_order(tmp_path: Path, data: DataDir)
     changed = configuration(tmp_path, {"one": {"command": "x", "args": ["--version=2"]}})
     async with running(changed, data, connect=connect) as client:
         await until_ready(client)
-        assert await places(client, "one:echo") == [[], ["description"], ["annotations"]]
+        told = await places(client, "one:echo")
+        assert told == [[], ["description"], ["annotations"]]
         assert await places(client, "one:other") == [[]]
         assert (await client.get("/api/tools/history?path=one:nothing")).status_code == 404
+    renamed = {"command": "x", "args": ["--version=2"], "tools": {"rename": {"echo": "say"}}}
+    async with running(configuration(tmp_path, {"one": renamed}), data, connect=connect) as client:
+        await until_ready(client)
+        assert await places(client, "one:say") == await places(client, "one:echo") == told
     async with running(configuration(tmp_path, {"two": {"command": "x"}}), data, connect=connect) as client:
         await until_ready(client)
         assert (await client.get("/api/tools/history?path=one:echo")).status_code == 404

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import trio
 
+from supervisor.daemon import Daemon
+from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import open_data_dir
 from tests.fakes.http_client import JSON_HEADERS
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.whole_server import WholeServer
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
-TOOLS = [
+TOOLS: list[dict[str, Any]] = [
     {"name": "read_note", "description": "Reads a note.", "inputSchema": {"type": "object"}},
     {"name": "write_note", "description": "Writes a note.", "inputSchema": {"type": "object"}},
     {"name": "erase_notes", "description": "Erases all notes.", "inputSchema": {"type": "object"}},
@@ -78,6 +81,55 @@ async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_pat
         }
         assert "content" in await call(client, "/mcp", "write_note")
         assert server.methods().count("tools/call") == 1
+
+
+async def test_a_level_that_changes_takes_effect_at_once_and_no_server_notices(tmp_path: Path) -> None:
+    server = WholeServer(tools=TOOLS)
+    levels = iter(("moderate", "safe", "dangerous"))
+    with open_data_dir(tmp_path / "data", {}) as data:
+        config = configuration(tmp_path, {"one": {"command": "x"}})
+        daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), connect=lambda _: MemoryTransport(server.serve))
+        daemon.read = lambda path, change: configuration(tmp_path, {"one": {"command": "x"}}, expose=next(levels))
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                (url,) = await nursery.start(daemon.run)
+                async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
+                    await until_ready(client)
+                    for allowed in (2, 1, 3):
+                        answer = await client.post("/api/reload", headers=JSON_HEADERS)
+                        assert answer.json()["outcome"] == "applied", answer.text
+                        refused = [
+                            tool["name"] for tool in TOOLS if "'expose'" in await call(client, "/mcp/all", tool["name"])
+                        ]
+                        assert refused == [tool["name"] for tool in TOOLS[allowed:]]
+                        while len((await ask(client, "/mcp/all", "tools/list", {}))["result"]["tools"]) != allowed:
+                            await trio.lowlevel.checkpoint()
+                daemon.closing.set()
+    assert server.starts == 1
+
+
+async def test_a_name_that_an_operator_gave_a_tool_makes_it_neither_safer_nor_allowed(tmp_path: Path) -> None:
+    server = WholeServer(tools=TOOLS)
+    entry = {
+        "command": "x",
+        "confirm_except": ["write_*"],
+        "tools": {"rename": {"erase_notes": "read_all", "write_note": "jot"}, "describe": {"erase_notes": "Reads."}},
+    }
+    with open_data_dir(tmp_path / "data", {}) as data:
+        config = configuration(tmp_path, {"one": entry}, confirm="moderate")
+        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
+            await until_ready(client)
+            for door in NAMES:
+                assert "runs only after its user has said yes" in await call(client, door, "read_all"), door
+                assert '"content"' in await call(client, door, "jot")
+            assert await found(client, query="one:*") == {"one:jot": None, "one:read_all": True, "one:read_note": None}
+            assert server.methods().count("tools/call") == len(NAMES)
+        with open_data_dir(tmp_path / "other", {}) as other:
+            config = configuration(tmp_path, {"one": entry}, expose="moderate")
+            async with running(config, other, connect=lambda _: MemoryTransport(server.serve)) as client:
+                await until_ready(client)
+                for door in NAMES:
+                    assert "setting 'expose'" in await call(client, door, "read_all"), door
 
 
 async def test_one_setting_makes_dangerous_tools_ask_for_a_yes(tmp_path: Path) -> None:

@@ -1,14 +1,19 @@
-"""The pages about tools: `/api/tools` selects by criteria, `/api/tokens` says what each tool costs a model.
+"""The pages about tools: `/api/tools` selects by criteria, `/api/tokens` says what each tool costs a model, and
+`/api/tools/history` what a tool was defined as before.
 
-- Parameters are the fields of `Criteria` and `TokenQuery`. An unknown one or a bad value is 400 and says what is known.
+- Parameters are the fields of `Criteria`, `TokenQuery` and `HistoryQuery`. An unknown one or a bad value is 400 and
+  says what is known.
 - A page is bounded by `limit`, and says how many there are in total.
 - Nothing here carries a payload of a call. Descriptions are the servers' own text: show it, never run it.
+- In what changed of a definition the secrets of its server are hidden, and what cannot be seen is escaped, so that
+  nothing is smuggled past whoever compares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, pairwise
 from typing import Annotated, Any
 
 import msgspec
@@ -18,18 +23,23 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Criteria, Selection, Text, Texts, Treatment, select
 from actors.catalogue.metadata import Metadata
 from actors.catalogue.names.naming import tool_path
-from actors.catalogue.snapshot import Catalogue
-from actors.errors import InvalidArguments
+from actors.catalogue.offer import Tool
+from actors.catalogue.redefinition import MAX_PARTS, Part, excerpts, parts
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.errors import InvalidArguments, UnknownTool
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, query
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
+from supervisor.store import ReplacedDefinition
 
 MAX_TOKEN_ROWS = 1000
 MAX_HIDDEN = 500
 """So many hidden tools of a server are named."""
+Hide = Callable[[str], str]
 
 
 class TokenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +51,12 @@ class TokenQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     offset: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 
+class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The tool, as `server:tool`; also one that is not offered any more."""
+
+    path: Annotated[str, msgspec.Meta(max_length=2000)]
+
+
 def add_tool_routes(view: View, app: QuartTrio) -> None:
     async def tools() -> Response:
         return json_response(await _tools(view, query(Criteria)))
@@ -48,7 +64,11 @@ def add_tool_routes(view: View, app: QuartTrio) -> None:
     async def tokens() -> Response:
         return json_response(await _tokens(view, query(TokenQuery)))
 
+    async def history() -> Response:
+        return json_response(await _history(view, query(HistoryQuery).path))
+
     app.add_url_rule("/api/tools", view_func=tools)
+    app.add_url_rule("/api/tools/history", view_func=history)
     app.add_url_rule("/api/tokens", view_func=tokens)
 
 
@@ -154,3 +174,69 @@ def _per_tool(catalogue: Catalogue, asked: TokenQuery) -> list[dict[str, Any]]:
         if asked.name.lower() in tool.name.lower()
     ]
     return sorted(rows, key=lambda row: (row["tokens"] is None, -(row["tokens"] or 0), row["path"]))
+
+
+async def _history(view: View, path: str) -> bytes:
+    """Return what is known of a tool as its server has it, under the name that clients see or its own.
+
+    Raises `UnknownTool` for a path that never meant anything, as far as is kept.
+    """
+    server, _, name = path.partition(":")
+    entry = view.visible_catalogue().entries.get(server)
+    tool = _tool_of(entry, name) if entry is not None else None
+    replaced = await view.definitions(server, name if tool is None else tool.name)
+    if tool is None and not replaced:
+        nearest = await beside(lambda: view.visible_catalogue().nearest(path))
+        hint = f"did you mean {escape(nearest[0])!r}?" if nearest else "`mcpvisor tools` lists them"
+        raise UnknownTool(f"there is no tool {path[:100]!a}, and none was; {hint}", details={"nearest": nearest})
+    now = bytes(tool.definition) if tool is not None else None
+    hide = view.deployment.value.mask(server)
+    page = {"path": tool_path(server, name), "server": server, "name": name, "offered": tool is not None}
+    return await beside(lambda: msgspec.json.encode({**page, "revisions": [*revisions(replaced, now, hide)]}))
+
+
+def _tool_of(entry: Entry, name: str) -> Tool | None:
+    """Return a tool as its server has it."""
+    shown = entry.tools.get(name)
+    return (shown.own or shown) if shown is not None else next((t for t in entry.own.tools if t.name == name), None)
+
+
+def revisions(replaced: Sequence[ReplacedDefinition], now: bytes | None, hide: Hide) -> Iterator[dict[str, Any]]:
+    """Yield what is known of each definition, the oldest first; `now` is the present one, if the tool is offered.
+
+    `since` and `until` are unix seconds, None where they are not known, or not over. `changes`: against the one before;
+    None if that, or this, was too long to be kept.
+    """
+    since: float | None = None
+    for earlier, each in pairwise(chain([None], replaced)):
+        assert each is not None
+        changes = [] if earlier is None else _changes(earlier.definition, each.definition, hide)
+        yield _revision(each.number, each.definition, changes, since, each.replaced_at)
+        since = each.replaced_at
+    if now is not None:
+        last = replaced[-1] if replaced else None
+        changes = [] if last is None else _changes(last.definition, now, hide)
+        yield _revision(last.number + 1 if last is not None else 1, now, changes, since, None)
+
+
+def _revision(
+    number: int, definition: bytes, changes: list[dict[str, Any]] | None, since: float | None, until: float | None
+) -> dict[str, Any]:
+    size = len(definition) or None
+    return {"number": number, "since": since, "until": until, "bytes": size, "changes": changes}
+
+
+def _changes(before: bytes, after: bytes, hide: Hide) -> list[dict[str, Any]] | None:
+    if not before or not after:
+        return None
+    told = [_change(part, hide) for part in parts(before, after)]
+    return [*told, {"place": "...", "before": None, "after": None}] if len(told) == MAX_PARTS else told
+
+
+def _change(part: Part, hide: Hide) -> dict[str, Any]:
+    before, after = (None if text is None else escape(hide(text)) for text in (part.before, part.after))
+    if before is not None and after is not None:
+        before, after = excerpts(before, after)
+    else:
+        before, after = (None if text is None else excerpts("", text)[1] for text in (before, after))
+    return {"place": escape(hide(part.place))[:400], "before": before, "after": after}
