@@ -25,6 +25,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.head import METHOD, NAME, VERSION
 from supervisor.servers.reloading.refusal import HEADER, fault_of
+from supervisor.service.fitting.relay import WHOLE
 
 T = TypeVar("T")
 
@@ -145,19 +146,20 @@ class DaemonClient:
         retry: Mapping[str, Any] | None = None,
         profile: str = "",
     ) -> dict[str, Any]:
-        """Call a tool, a meta-tool or one behind them, and return its result, also one with `isError`.
+        """Call a tool, a meta-tool or one behind them, and return its result, whole, also one with `isError`.
 
         `asked`: the capabilities of a client that can be asked; then the result may be incomplete, and the call is made
         again with a `retry` (MCP 2026-07-28, basic/patterns/mrtr). `profile`: as a client of that. Raises
         `RequestRefused`, `DaemonUnreachable`.
         """
-        params = {"name": name, "arguments": arguments, **(retry or {})}
+        meta: dict[str, Any] = {WHOLE: True}
+        params = {"name": name, "arguments": arguments, "_meta": meta, **(retry or {})}
         headers = {"content-type": "application/json", "accept": "application/json"}
         if asked is None:
             headers[VERSION] = LATEST_LEGACY
         else:
             headers |= {VERSION: LATEST_MODERN, METHOD: "tools/call", NAME: name}
-            params["_meta"] = {META_VERSION: LATEST_MODERN, META_CAPABILITIES: asked}
+            meta |= {META_VERSION: LATEST_MODERN, META_CAPABILITIES: asked}
         body = encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         path = f"/mcp?profile={quote(profile, safe='')}" if profile else "/mcp"
         content = await self._ask("POST", path, timeout_s, content=body, headers=headers)
