@@ -81,6 +81,9 @@ def explain_server(
         if each.key == "call_timeout_s" and server.call_timeout_s is None:
             origin = _origin_of(configuration, "", ("call_timeout_s",))
             values[at] = EffectiveValue(key=each.key, value=server.deadline_s(settings), origin=origin)
+        elif each.key in _OF_DAEMON and not getattr(server, each.key):
+            origin = _origin_of(configuration, "", (each.key,))
+            values[at] = EffectiveValue(key=each.key, value=getattr(settings, each.key), origin=origin)
         elif each.key == "refresh_asleep" and server.refresh_asleep is None:
             values[at] = EffectiveValue(key=each.key, value=server.is_refreshed_asleep, origin=_BY_KIND)
         elif each.key == "slug" and server.slug is None:
