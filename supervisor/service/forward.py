@@ -9,19 +9,16 @@ import msgspec
 import trio
 
 from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
-from actors.kit import Address, Latest
+from actors.kit import Latest
 from actors.messages import CallServer, Result
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
-from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import plain
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.client import Client
@@ -40,22 +37,20 @@ FITTED_COST, REWRITTEN_COST = 64, 8
 
 
 class Forwarder:
-    """Asks servers through the router. Deadlines, and what hides secrets of servers, are those of the deployment."""
+    """Asks servers, by `round_trips`. Deadlines, and what hides secrets of servers, are those of the deployment."""
 
     def __init__(
         self,
-        router: Address[RouterMessage],
+        round_trips: RoundTrips,
         deployment: Latest[Deployment],
-        safety: SafetyRules,
         bench: Workbench,
-        parking: Parking,
         tasks: HeldTasks,
         elicitations: Elicitations,
     ) -> None:
         self._bench = bench
         self._tasks = tasks
         self._elicitations = elicitations
-        self._round_trips = RoundTrips(router, deployment, safety, bench, parking)
+        self._round_trips = round_trips
         self._deployment = deployment
 
     def timeout_s(self, server: str) -> float:

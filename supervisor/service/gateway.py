@@ -34,6 +34,7 @@ from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
+from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.calls.counting import Used
 from supervisor.service.calls.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE, MetaCalls
 from supervisor.service.calls.tool_calls import ToolCalls
@@ -89,7 +90,8 @@ class ServiceParts:
         self.parking = Parking(key)
         self.results = KeptResults(deployment, self.bench)
         self.tasks = HeldTasks(deployment, key)
-        self.forward = Forwarder(router, deployment, safety, self.bench, self.parking, self.tasks, elicitations)
+        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking)
+        self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)
 
     def of_profile(self, name: str) -> ServiceParts:

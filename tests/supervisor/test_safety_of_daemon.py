@@ -28,10 +28,12 @@ NAMES = {"/mcp/servers/one": "{}", "/mcp/all": "one__{}", "/mcp": "one:{}"}
 
 
 @asynccontextmanager
-async def leveled(tmp_path: Path, **settings: Any) -> AsyncIterator[tuple[httpx2.AsyncClient, WholeServer]]:
+async def leveled(
+    tmp_path: Path, entry: dict[str, Any] | None = None, **settings: Any
+) -> AsyncIterator[tuple[httpx2.AsyncClient, WholeServer]]:
     server = WholeServer(tools=TOOLS)
     with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x"}}, **settings)
+        config = configuration(tmp_path, {"one": {"command": "x", **(entry or {})}}, **settings)
         async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
             await until_ready(client)
             yield client, server
@@ -112,27 +114,19 @@ async def test_a_level_that_changes_takes_effect_at_once_and_no_server_notices(t
 
 
 async def test_a_name_that_an_operator_gave_a_tool_makes_it_neither_safer_nor_allowed(tmp_path: Path) -> None:
-    server = WholeServer(tools=TOOLS)
     entry = {
-        "command": "x",
         "confirm_except": ["write_*"],
         "tools": {"rename": {"erase_notes": "read_all", "write_note": "jot"}, "describe": {"erase_notes": "Reads."}},
     }
-    with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": entry}, confirm="moderate")
-        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
-            await until_ready(client)
-            for door in NAMES:
-                assert "runs only after its user has said yes" in await call(client, door, "read_all"), door
-                assert '"content"' in await call(client, door, "jot")
-            assert await found(client, query="one:*") == {"one:jot": None, "one:read_all": True, "one:read_note": None}
-            assert server.methods().count("tools/call") == len(NAMES)
-        with open_data_dir(tmp_path / "other", {}) as other:
-            config = configuration(tmp_path, {"one": entry}, expose="moderate")
-            async with running(config, other, connect=lambda _: MemoryTransport(server.serve)) as client:
-                await until_ready(client)
-                for door in NAMES:
-                    assert "setting 'expose'" in await call(client, door, "read_all"), door
+    async with leveled(tmp_path, entry, confirm="moderate") as (client, server):
+        for door in NAMES:
+            assert "runs only after its user has said yes" in await call(client, door, "read_all"), door
+            assert '"content"' in await call(client, door, "jot")
+        assert await found(client, query="one:*") == {"one:jot": None, "one:read_all": True, "one:read_note": None}
+        assert server.methods().count("tools/call") == len(NAMES)
+    async with leveled(tmp_path, entry, expose="moderate") as (client, _):
+        for door in NAMES:
+            assert "setting 'expose'" in await call(client, door, "read_all"), door
 
 
 async def test_one_setting_makes_dangerous_tools_ask_for_a_yes(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ import trio
 from msgspec.structs import replace
 from trio.testing import wait_all_tasks_blocked
 
-from actors.catalogue.snapshot import Catalogue
 from actors.errors import (
     InvalidArguments,
     MailboxFull,
@@ -31,7 +30,7 @@ from actors.errors import (
     UnknownMethod,
     UnknownPrompt,
 )
-from actors.kit import Feed, Latest, Starts
+from actors.kit import Feed, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
@@ -42,13 +41,11 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.actor import Registry
 from actors.router import Router
-from actors.search.documents.index import Index
 from actors.server import Profile, ServerActor, ServerMessage, ServerSettings, Shared
 from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
-from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
@@ -66,6 +63,7 @@ from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.published import Nothing, uncounted
 from tests.fakes.router import FakeRouter
 from tests.fakes.turns import at_once
+from tests.supervisor.service.asking.test_round_trips import round_trips
 
 NO_META = msgspec.Raw(b"")
 LEGACY = Client(version="2025-11-25")
@@ -363,15 +361,8 @@ def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
     """One before a server that gives this answer."""
     cell = deployment()
     elicitations = Elicitations(Feed(1), lambda: 0.0)
-    return Forwarder(
-        FakeRouter(answer).address,
-        cell,
-        SafetyRules(cell, Latest(Catalogue(index=Index.empty()))),
-        Workbench(),
-        Parking(bytes(32)),
-        HeldTasks(cell, bytes(32)),
-        elicitations,
-    )
+    trips = round_trips(FakeRouter(answer), cell, Parking(bytes(32)))
+    return Forwarder(trips, cell, Workbench(), HeldTasks(cell, bytes(32)), elicitations)
 
 
 @both
