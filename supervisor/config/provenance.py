@@ -28,6 +28,8 @@ _OF_LOCAL = frozenset({"command", "args", "cwd", "env"})
 _OF_REMOTE = frozenset({"url", "headers", "oauth"})
 _GROUPS = frozenset({"env", "headers", "oauth", "profiles", "tools"})
 """Keys that hold values by names, each of which has an origin of its own."""
+_OF_DAEMON = frozenset({"expose", "confirm", "result_token_budget"})
+"""Keys that are settings of the daemon, too, which holds where a server has none."""
 _BY_NAME = Origin(source="derived", place="the name")
 _BY_KIND = Origin(source="derived", place="kind")
 _PART_OF_ADDRESS = re.compile(r"[^/?&=#:@]+")

@@ -211,7 +211,7 @@ def test_what_is_shown_is_what_holds_and_stands_where_it_says(entry: dict[str, A
     server = read.servers[0]
     values = {each.key: each for each in explain_server(read, server, ENVIRON)}
     held = {**asdict(server), **{f"env.{name}": value for name, value in server.env.items()}}
-    held |= {"call_timeout_s": 60.0, "refresh_asleep": False, "slug": "s"}
+    held |= {"call_timeout_s": 60.0, "refresh_asleep": False, "slug": "s", "expose": "dangerous", "confirm": "none"}
     for key, each in values.items():
         expected = held.get(key, each.value)
         assert each.value == (list(expected) if isinstance(expected, tuple) else expected)
@@ -244,3 +244,27 @@ def test_lookups_remember_what_was_found() -> None:
     assert (lookups.get("B"), lookups.get("C"), lookups.get("B")) == ("2", None, "2")
     assert lookups.names == ("B",)
     assert (list(lookups), len(lookups)) == (["A", "B"], 2)
+
+
+def test_what_a_server_has_not_is_that_of_the_daemon_with_its_place() -> None:
+    levels = {"expose": "moderate", "confirm": "dangerous", "result_token_budget": 5000, "catalogue_max_age_s": 60}
+    values = explained({"command": "c"}, levels)
+    assert {key: words(values, key)[0] for key in levels} == levels
+    assert all(f"supervisor.{key}" in words(values, key)[1] for key in levels)
+    own = {"expose": "safe", "confirm": ["a"], "result_token_budget": {"a": 2000}, "catalogue_max_age_s": 9}
+    values = explained({"command": "c", **own}, levels)
+    assert [values[key].origin.place for key in own] == [f"mcpServers.s.{key}" for key in own]
+    assert {key: list(v) if isinstance(v := values[key].value, tuple) else v for key in own} == own
+
+
+def test_what_the_environment_of_the_daemon_sets_names_its_variable() -> None:
+    environ = {
+        "MCP_PROCESS_IDLE_TIMEOUT_SECONDS": "9",
+        "MCPVISOR_CATALOGUE_MAX_AGE_S": "30",
+        "MCP_TOOL_TIMEOUT": "7000",
+    }
+    values = explained({"command": "c"}, environ=environ)
+    assert words(values, "idle_timeout_s") == (9.0, "MCP_PROCESS_IDLE_TIMEOUT_SECONDS of the environment")
+    assert words(values, "catalogue_max_age_s") == (30.0, "MCPVISOR_CATALOGUE_MAX_AGE_S of the environment")
+    assert words(values, "discovery_timeout_s") == (7.0, "MCP_TOOL_TIMEOUT of the environment")
+    assert words(values, "call_timeout_s") == (7.0, "MCP_TOOL_TIMEOUT of the environment")
