@@ -126,6 +126,12 @@ READ_IN: dict[str, set[str]] = {
     "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
     "reload_drain_s": {"servers/reloading/reload"},
+    "catalogue_max_age_s": {"config/load"},
+    "expose": {"servers/deployment"},
+    "confirm": {"servers/deployment"},
+    "result_token_budget": {"servers/deployment"},
+    "max_kept_result_bytes": {"service/results/keeper"},
+    "result_kept_s": {"service/results/keeper"},
 }
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
 level of the log at the start, `reload` afterwards; a search gets the settings of its moment as an argument."""
