@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from actors.protocol.wire import json
-from actors.protocol.wire.weight import MAX_WEIGHT, weight
+from actors.protocol.wire.scales import weight
+from actors.protocol.wire.weight import MAX_WEIGHT
 from supervisor.metatools.texts import estimate_tokens
 
 WRAP: Final = 500
