@@ -86,6 +86,13 @@ class _Error(msgspec.Struct):
     data: Any = None
 
 
+class ConfigurationSource(msgspec.Struct):
+    """With which file a daemon runs, and where the key is that takes changes of it."""
+
+    path: str
+    token_file: str
+
+
 class DaemonClient:
     """Asks one daemon. Use `connect`. `refused`: the fault for which it refuses its configuration, as it said last."""
 
@@ -112,8 +119,10 @@ class DaemonClient:
         parameters = {"plan": "true", "path": path} if plan else {}
         return self._object(await self._ask("POST", "/api/reload", RELOAD_TIMEOUT_S, params=parameters), "message")
 
-    async def configuration(self) -> dict[str, Any]:
-        return await self.page("/api/configuration", needs="loaded_at")
+    async def configuration(self) -> ConfigurationSource:
+        content = await self._ask("GET", "/api/configuration", PAGE_TIMEOUT_S)
+        self._object(content, "loaded_at")
+        return _decode(content, ConfigurationSource, self._url)
 
     async def edit(self, method: str, server: str, body: Mapping[str, Any], token: str) -> dict[str, Any]:
         """Add (POST, to no server), change (PATCH) or remove (DELETE) a server; `token` is the daemon's own."""

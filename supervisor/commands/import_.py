@@ -84,7 +84,7 @@ def _files(client: str | None, machine: Machine, *, project: bool) -> list[Clien
 def _remark(url: str, target: Path) -> None:
     """Say so if a daemon runs with another file. It is not taken unasked: whoever listens there would get secrets."""
     try:
-        running = str(ask(url, lambda daemon: daemon.configuration())["path"])
+        running = ask(url, lambda daemon: daemon.configuration()).path
     except CommandFailed:  # none runs, or one that does not tell
         return
     if not _is_same(Path(running), target):

@@ -3,33 +3,30 @@
 - A running daemon changes its own file, and follows. Where none runs it is the file that `mcpvisor run` would take.
   Comments, order and layout stay, and what it held is kept in a copy beside it.
 - An entry that would be left out is not written, nor is a file that no daemon would take.
+- A daemon that was asked to change its file and does not answer is not helped: it may have done so.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from actors.errors import ConfigError
-from actors.kit.paths import absolute
-from supervisor.client import DaemonClient
-from supervisor.commands.common import DEFAULT_URL, ask, plain, say
+from supervisor.client import ConfigurationSource
+from supervisor.commands.common import DEFAULT_URL, ask, plain
 from supervisor.commands.completion import complete_server
-from supervisor.commands.outcomes import BadConfiguration, CommandFailed, NoDaemon
-from supervisor.commands.run import find_config
-from supervisor.config import load, parse
-from supervisor.config.entries.edits import EMPTY, Change, add_entry, change_entry, remove_entry
-from supervisor.config.entries.remarks import lines
-from supervisor.config.syntax.values import SeveralErrors
-from supervisor.host.datadir import default_data_dir
-from supervisor.host.files import read_if_there, replace_text
+from supervisor.commands.outcomes import CommandFailed, NoDaemon
+from supervisor.commands.own_file import edit_file, open_editor, own_file
+from supervisor.config.entries.edits import add_entry, change_entry, check_value, remove_entry
+from supervisor.host.datadir import read_key
 
 Values = dict[str, Any]
+KEY_FILE = "page.key"
 
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file, if not the daemon's."
@@ -61,12 +58,13 @@ def add(*, name: str, ephemeral: bool, config: Path | None, daemon: str, **writt
     mcpvisor add tickets --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${TICKETS_KEY}'
     """
     entry = entry_of(**written)
+    _check(name, entry)
     body = {"name": name, "entry": entry, "ephemeral": ephemeral}
     if _ask_daemon(config, daemon, "POST", "", body):
         return
     if ephemeral:
         raise CommandFailed("no daemon runs that could have it until it ends: leave --ephemeral out, or start one")
-    _edit(config, name, lambda text, path: add_entry(text, name, entry, path))
+    edit_file(config, name, lambda text, path: add_entry(text, name, entry, path))
 
 
 @click.command()
@@ -75,8 +73,9 @@ def add(*, name: str, ephemeral: bool, config: Path | None, daemon: str, **writt
 @daemon_option
 def remove(*, name: str, config: Path | None, daemon: str) -> None:
     """Remove the server NAME from the configuration; its calls in flight may end."""
+    _check(name, {})
     if not _ask_daemon(config, daemon, "DELETE", name, {}):
-        _edit(config, name, lambda text, path: remove_entry(text, name, path))
+        edit_file(config, name, lambda text, path: remove_entry(text, name, path))
 
 
 @click.command()
@@ -98,9 +97,10 @@ def edit(*, name: str | None, given: tuple[str, ...], unset: tuple[str, ...], co
         return
     if not given and not unset:
         raise click.UsageError("say what to change: --set KEY=VALUE or --unset KEY; without NAME the editor opens")
-    changes: dict[tuple[str, ...], Any] = {**_values(given), **{tuple(key.split(".")): None for key in unset}}
-    if not _ask_daemon(config, daemon, "PATCH", name, {"entry": _nest(changes)}):
-        _edit(config, name, lambda text, path: change_entry(text, name, changes, path))
+    patch = _nest({**_values(given), **{tuple(key.split(".")): None for key in unset}})
+    _check(name, patch)
+    if not _ask_daemon(config, daemon, "PATCH", name, {"entry": patch}):
+        edit_file(config, name, lambda text, path: change_entry(text, name, patch, path))
 
 
 def entry_of(
@@ -114,7 +114,9 @@ def entry_of(
     """Return the entry that the options of `add` mean. Raises `UsageError`."""
     if bool(command) == bool(url):
         raise click.UsageError("name a command behind --, or an address with --url")
-    entry: Values = {"command": command[0], "args": list(command[1:])} if command else {"url": url}
+    entry: Values = {"command": command[0]} if command else {"url": url}
+    if command[1:]:
+        entry["args"] = list(command[1:])
     if variables := dict(_variable(each) for each in env):
         entry["env"] = variables
     if headers := dict(_split(each, ":", "--header") for each in header):
@@ -143,98 +145,81 @@ def _variable(text: str) -> tuple[str, str]:
 
 def _values(given: tuple[str, ...]) -> dict[tuple[str, ...], Any]:
     pairs = (_split(each, "=", "--set") for each in given)
-    return {tuple(key.split(".")): _value(text) for key, text in pairs}
+    return {(keys := tuple(key.split("."))): _value(keys, text) for key, text in pairs}
 
 
-def _value(text: str) -> Any:
+def _value(keys: tuple[str, ...], text: str) -> Any:
+    """Return what a text says as JSON, or itself: variables and headers have no other values than texts."""
+    if len(keys) > 1 and keys[0] in ("env", "headers"):
+        return text
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
+def _check(name: str, values: Values) -> None:
+    """Raise `UsageError` for what can be written into no file."""
+    try:
+        check_value({name: values})
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+
+
 def _split(text: str, sign: str, option: str) -> tuple[str, str]:
     name, there, value = text.partition(sign)
     if not there or not name.strip():
-        raise click.UsageError(f"{option} takes NAME{sign}VALUE")
+        raise click.UsageError(f"{option} takes {'KEY' if option == '--set' else 'NAME'}{sign}VALUE")
     return name.strip(), value
 
 
 def _ask_daemon(config: Path | None, url: str, method: str, server: str, body: Values) -> bool:
     """Have a running daemon change its file; False if none runs, or with another file than `config`."""
-
-    async def change(client: DaemonClient) -> Values | None:
-        source = await client.configuration()
-        if config is not None and absolute(str(config)) != source["path"]:
-            return None
-        return await client.edit(method, server, body, _token(source))
-
-    try:
-        answer = ask(url, change)
-    except NoDaemon:
+    running = _find_source(url)
+    if running is None or not _is_its_file(config, running):
         return False
-    if answer is not None:
-        click.echo(plain(answer["message"]).plain)
-    return answer is not None
+    token = _token(running)
+    answer = ask(url, lambda client: client.edit(method, server, body, token))
+    click.echo(plain(answer["message"]).plain)
+    return True
+
+
+def _find_source(url: str) -> ConfigurationSource | None:
+    """Return with which file a daemon runs, None if none does."""
+    try:
+        return ask(url, lambda client: client.configuration())
+    except NoDaemon:
+        return None
+
+
+def _is_its_file(config: Path | None, running: ConfigurationSource) -> bool:
+    return config is None or os.path.realpath(config) == os.path.realpath(running.path)
 
 
 def _open(config: Path | None, url: str) -> None:
     """Open the file in an editor; what is saved is written if a daemon could use it, and a running one follows."""
-
-    def edit_text(text: str, path: str) -> str:
-        saved = click.edit(text, extension=".json")
-        if saved is None or saved == text:
-            raise CommandFailed("nothing was changed")
-        return saved
-
-    try:
-        running = Path(ask(url, lambda client: client.configuration())["path"])
-    except NoDaemon:
-        running = None
-    _edit(config or running, "", edit_text, told=running is None)
-    if running is not None and (config is None or absolute(str(config)) == str(running)):
+    running = _find_source(url)
+    path = config or (own_file() if running is None else Path(running.path))
+    followed = running is not None and _is_its_file(path, running)
+    open_editor(path, told=not followed)
+    if followed:
         click.echo(plain(ask(url, lambda client: client.reload())["message"]).plain)
 
 
-def _edit(config: Path | None, name: str, change: Callable[[str, str], str], *, told: bool = True) -> None:
-    """Change the file, if that is of use. `name`: the server that is changed; `told`: say how a daemon is started."""
-    path = config or _own_file()
+def _token(running: ConfigurationSource) -> str:
+    """Return what a daemon takes as proof. Raises `CommandFailed` if its key cannot be read: it is another user's.
+
+    Whatever listens there says where the file is: only a key of a daemon of this user is read.
+    """
+    file = Path(running.token_file)
+    if file.name != KEY_FILE:
+        raise CommandFailed("the daemon does not say where its key is: is it one?")
     try:
-        _write(path, name, lambda text: change(text, str(path)))
+        return read_key(file).hex()
     except ConfigError as error:
-        raise BadConfiguration(str(error)) from None
-    if told:
-        click.echo("no daemon runs with this file; start one with: mcpvisor run")
-
-
-def _own_file() -> Path:
-    """Return the file that `run` would take, or the place for a new one. Raises `BadConfiguration` without a home."""
-    try:
-        return find_config(None, os.environ)
-    except ConfigError as error:
-        if not os.environ.get("HOME"):
-            raise BadConfiguration(str(error)) from None
-        return Path(os.environ["HOME"]) / ".config" / "mcpvisor" / "mcp.json"
-
-
-def _write(path: Path, name: str, change: Change) -> None:
-    before = read_if_there(path)
-    after = change(EMPTY if before is None else before)
-    configuration = parse(after, path, os.environ)
-    faults = [problem for problem in configuration.problems if not name or problem.server == name]
-    if faults:
-        raise SeveralErrors(faults) if len(faults) > 1 else faults[0]
-    backup = replace_text(path, before, after)
-    kept = f"; what it held is in {backup}" if backup is not None else ""
-    say(f"wrote {path}{kept}")
-    for note in lines(note for note in load(path, os.environ).notes if not name or note.server == name):
-        say(f"note: {plain(note).plain}")
-
-
-def _token(source: Mapping[str, Any]) -> str:
-    """Return what a daemon takes as proof. Raises `CommandFailed` if its key cannot be read: it is another user's."""
-    file = Path(source.get("token_file") or default_data_dir(os.environ) / "page.key")
-    try:
-        return file.read_bytes().hex()
-    except OSError as error:
-        raise CommandFailed(f"the key of the daemon, {file}, cannot be read: {error.strerror}") from None
+        raise CommandFailed(f"the key of the daemon cannot be used: {error}") from None
+    except (OSError, ValueError) as error:  # the latter is Python's, for a path with a NUL character
+        reason = getattr(error, "strerror", error)
+        raise CommandFailed(
+            f"the key of the daemon, {file}, cannot be read: {reason} (give the command as its user, on its machine)"
+        ) from None

@@ -59,7 +59,7 @@ class DataDir:
         try:
             if not os.path.lexists(path):  # the lock keeps other daemons out
                 write_atomically(path, secrets.token_bytes(KEY_BYTES))
-            return _read_key(path)
+            return read_key(path)
         except OSError as error:
             raise _unusable(path, error) from error
 
@@ -116,7 +116,7 @@ def problems_of(root: Path) -> list[ConfigError]:
     problem = _trouble_with(root, about)
     if problem is not None:
         return [problem]
-    keys = ((_read_key, root / f"{name}.key") for name in get_args(KeyName))
+    keys = ((read_key, root / f"{name}.key") for name in get_args(KeyName))
     problems: list[ConfigError] = []
     for examination, path in ((examine, root / DATABASE), *keys):
         try:
@@ -192,7 +192,8 @@ def _lock(root: Path, lock_fd: int) -> None:
         os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
 
 
-def _read_key(path: Path) -> bytes:
+def read_key(path: Path) -> bytes:
+    """Return the key in a file. Raises `OSError`, and `ConfigError` for what is no key of this user alone."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         about = os.fstat(fd)

@@ -146,7 +146,7 @@ def routes_of_the_front() -> set[str]:
         before, _, choice = rule.rule.partition("<any(")
         names, _, after = choice.partition("):order>")
         for path in [f"{before}{name}{after}" for name in names.split(",")]:
-            shown_path = re.sub(r"<(\w+)>", r"{\1}", path)
+            shown_path = re.sub(r"<(?:path:)?(\w+)>", r"{\1}", path)
             requests |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
     return requests | {f"GET {path}" for path in PATHS}
 

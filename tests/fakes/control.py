@@ -61,9 +61,9 @@ class Configured:
         self.edits.append(("add", name, dict(entry), ephemeral))
         return await self.reload()
 
-    async def change(self, name: str, changes: Mapping[tuple[str, ...], Any]) -> Reloaded:
+    async def change(self, name: str, patch: Mapping[str, Any]) -> Reloaded:
         """Note what is changed."""
-        self.edits.append(("change", name, dict(changes)))
+        self.edits.append(("change", name, dict(patch)))
         return await self.reload()
 
     async def remove(self, name: str) -> Reloaded:

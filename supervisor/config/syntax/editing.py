@@ -46,14 +46,16 @@ def put(text: str, where: tuple[str, ...], value: Any, path: str = "") -> str:
     if where[-1] not in members:
         return document.insert(where, value)
     known = members[where[-1]]
+    if json.dumps(known) == json.dumps(value):  # as texts: 1 is neither true nor 1.0
+        return text
     if not (isinstance(known, dict) and isinstance(value, dict)):
-        # As texts: 1 is neither true nor 1.0.
-        return text if json.dumps(known) == json.dumps(value) else document.replace(where, value)
+        return document.replace(where, value)
     for key in known:
         if key not in value:
             text = remove(text, (*where, key), path)
     for key, below in value.items():
-        text = put(text, (*where, key), below, path)
+        if key not in known or json.dumps(known[key]) != json.dumps(below):  # each one reads the whole text
+            text = put(text, (*where, key), below, path)
     return text
 
 

@@ -7,6 +7,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ MAX_PROBLEMS = 20
 Remark = tuple[KeyPath, str, str]
 """A key, from its entry inwards; what is wrong with it, or odd; what to do."""
 
+_LINE = re.compile(r"\bline [0-9]+")
 _WORDS: Mapping[type, str] = {
     inspect.BoolType: "true or false",
     inspect.StrType: "a string",
@@ -145,6 +147,18 @@ def raise_together(fatal: list[ConfigError]) -> None:
     """Raise what is wrong with the file, if anything is, in its order and at once: one look mends all."""
     if fatal:
         raise SeveralErrors(sorted(fatal, key=lambda error: error.line or 0)) if len(fatal) > 1 else fatal[0]
+
+
+def raise_new(problems: Iterable[ConfigError], known: Iterable[ConfigError]) -> None:
+    """Raise what is wrong that was not before, wherever that stood; all of it at once. Raises `ConfigError`."""
+    before = {_fault(problem) for problem in known}
+    new = [problem for problem in problems if _fault(problem) not in before]
+    if new:
+        raise SeveralErrors(new) if len(new) > 1 else new[0]
+
+
+def _fault(problem: ConfigError) -> tuple[str | None, str, str]:
+    return problem.server, problem.key, _LINE.sub("", problem.message)
 
 
 class Findings:

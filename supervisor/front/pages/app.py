@@ -120,7 +120,7 @@ def error_body(error: SupervisorError) -> tuple[int, bytes]:
 
 async def _on_error(error: SupervisorError) -> Response:
     status, body = error_body(error)
-    return json_response(body, status)
+    return json_response(body, status, {"WWW-Authenticate": "Bearer"} if isinstance(error, NoKey) else None)
 
 
 async def _on_http_error(error: HTTPException) -> Any:

@@ -29,7 +29,7 @@ from supervisor.servers.reloading.refusal import HEADER, value_of
 WAIT_S: Final = 30.0
 """Reading a file takes milliseconds; one that hangs is on a volume that does."""
 MAX_PATH_CHARS: Final = 4096
-SCHEME: Final = "Bearer "
+SCHEME: Final = "bearer"
 
 
 class ReloadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ class NewServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EntryChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Keys of an entry with other values, as a merge patch: null removes one (RFC 7396)."""
+    """A merge patch: keys of an entry with other values, null removes one (RFC 7396)."""
 
     entry: dict[str, Any]
 
@@ -63,8 +63,8 @@ def add_configuration_routes(view: View, app: QuartTrio) -> None:
     app.add_url_rule("/api/configuration", "configuration", pages.source)
     app.add_url_rule("/api/reload", "reload", pages.reload, methods=["POST"])
     app.add_url_rule("/api/servers", "add_server", pages.add, methods=["POST"])
-    app.add_url_rule("/api/servers/<server>", "change_server", pages.change, methods=["PATCH"])
-    app.add_url_rule("/api/servers/<server>", "remove_server", pages.remove, methods=["DELETE"])
+    app.add_url_rule("/api/servers/<path:server>", "change_server", pages.change, methods=["PATCH"])
+    app.add_url_rule("/api/servers/<path:server>", "remove_server", pages.remove, methods=["DELETE"])
 
 
 class ConfigurationPages:
@@ -99,8 +99,8 @@ class ConfigurationPages:
     async def change(self, server: str) -> Response:
         self._check_token()
         self._view.control.check(server)
-        changes = dict(flatten((await _body(_CHANGE)).entry))
-        return await _when_done(lambda: self._view.editor.change(server, changes))
+        patch = (await _body(_CHANGE)).entry
+        return await _when_done(lambda: self._view.editor.change(server, patch))
 
     async def remove(self, server: str) -> Response:
         self._check_token()
@@ -109,20 +109,13 @@ class ConfigurationPages:
 
     def _check_token(self) -> None:
         check_from_here(request.scope)
-        given, token = request.headers.get("authorization", ""), self._view.token
-        if not token or not secrets.compare_digest(given.encode(), f"{SCHEME}{token}".encode()):
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        token = self._view.token if scheme.lower() == SCHEME else ""
+        if not token or not secrets.compare_digest(given.strip().encode(), token.encode()):
             raise NoKey(
                 "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
                 "digits: Authorization: Bearer KEY; the command is mcpvisor add"
             )
-
-
-def flatten(patch: dict[str, Any], at: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    """Return the values of a merge patch by the keys on the way to them."""
-    changes: list[tuple[tuple[str, ...], Any]] = []
-    for key, value in patch.items():
-        changes += flatten(value, (*at, key)) if isinstance(value, dict) and value else [((*at, key), value)]
-    return changes
 
 
 async def _body(decoder: msgspec.json.Decoder[Any]) -> Any:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 import trio
+from msgspec.structs import replace
 
 from actors.errors import ConfigError, UnknownServer
 from actors.kit import Latest
@@ -32,34 +33,50 @@ class ServerEdits:
         self._turn = trio.Lock()
 
     async def add(self, name: str, entry: Mapping[str, Any], *, ephemeral: bool = False) -> Reloaded:
-        """Raises `ConfigError` for a name that is taken, and for an entry of no use."""
-        change = partial(add_entry, name=name, entry=entry, path=self._path)
-        if not ephemeral:
-            return await self._edit(change)
+        """Raises `ConfigError` for a name that is taken, and for an entry of no use.
+
+        To the file one may be added that was there until the daemon ends.
+        """
         async with self._turn:
-            if len(self._reload.ephemeral) >= MAX_EPHEMERAL:
+            others = self._reload.ephemeral
+            if not ephemeral:
+                known = name in others
+                reloaded = await self._edit(partial(add_entry, name=name, entry=entry, path=self._path))
+                kept = known and reloaded.outcome == "unchanged"
+                return replace(reloaded, message=f"{name} runs on, and is in the file now") if kept else reloaded
+            if len(others) >= MAX_EPHEMERAL:
                 hint = "remove one, or add it without that"
                 raise ConfigError(f"there are {MAX_EPHEMERAL} servers already until the daemon ends", hint=hint)
-            await self._reload.plan(change=change)
-            self._reload.ephemeral[name] = dict(entry)
-            return await self._reload.reload()
+            whole = self._reload.with_ephemeral
+            await self._reload.plan(change=lambda text: add_entry(whole(text, self._path)[0], name, entry, self._path))
+            others[name] = dict(entry)
+            try:
+                return await self._reload.reload()
+            except ConfigError:  # the file has changed since
+                others.pop(name, None)
+                raise
 
-    async def change(self, name: str, changes: Mapping[tuple[str, ...], Any]) -> Reloaded:
-        """Give keys of an entry other values; None removes one. Raises `UnknownServer`, `ConfigError`."""
-        key = self._key(name)
-        if key in self._reload.ephemeral:
-            hint = "remove it, and add it as it shall be"
-            raise ConfigError(f"{name} is not in the file, it was added until the daemon ends", hint=hint)
-        return await self._edit(partial(change_entry, name=key, changes=changes, path=self._path))
+    async def change(self, name: str, patch: Mapping[str, Any]) -> Reloaded:
+        """Change an entry by a merge patch. Raises `UnknownServer`, `ConfigError`."""
+        async with self._turn:
+            key = self._key(name)
+            if key in self._reload.ephemeral:
+                hint = "remove it, and add it as it shall be"
+                raise ConfigError(f"{name} is not in the file, it was added until the daemon ends", hint=hint)
+            return await self._edit(partial(change_entry, name=key, patch=patch, path=self._path))
 
     async def remove(self, name: str) -> Reloaded:
         """Raises `UnknownServer`, and `ConfigError` if the file cannot be written."""
-        key = self._key(name)
-        if key not in self._reload.ephemeral:
-            return await self._edit(partial(remove_entry, name=key, path=self._path))
         async with self._turn:
-            self._reload.ephemeral.pop(key, None)
-            return await self._reload.reload()
+            key = self._key(name)
+            if key not in self._reload.ephemeral:
+                return await self._edit(partial(remove_entry, name=key, path=self._path))
+            entry = self._reload.ephemeral.pop(key)
+            try:
+                return await self._reload.reload()
+            except ConfigError:  # then it runs on
+                self._reload.ephemeral[key] = entry
+                raise
 
     @property
     def _path(self) -> str:
@@ -74,10 +91,9 @@ class ServerEdits:
         return name if entry is None else entry.name
 
     async def _edit(self, change: Change) -> Reloaded:
-        async with self._turn:
-            await self._reload.plan(change=change)
-            await beside(partial(self._write, change))
-            return await self._reload.reload()
+        await self._reload.plan(change=change)
+        await beside(partial(self._write, change))
+        return await self._reload.reload()
 
     def _write(self, change: Change) -> None:
         path = self._deployment.value.path

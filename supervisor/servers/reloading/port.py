@@ -57,8 +57,8 @@ class Editor(Protocol):
     async def add(self, name: str, entry: Mapping[str, Any], *, ephemeral: bool = False) -> Reloaded:
         """Add a server, to the file or until the daemon ends."""
 
-    async def change(self, name: str, changes: Mapping[tuple[str, ...], Any]) -> Reloaded:
-        """Give keys of an entry other values; None removes one. Raises `UnknownServer`, too."""
+    async def change(self, name: str, patch: Mapping[str, Any]) -> Reloaded:
+        """Change the entry of a server by a merge patch (RFC 7396). Raises `UnknownServer`, too."""
 
     async def remove(self, name: str) -> Reloaded:
         """Remove a server. Raises `UnknownServer`, too."""

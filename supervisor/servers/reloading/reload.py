@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any
 
 import trio
@@ -24,8 +23,8 @@ from actors.messages import NamesChanged, RulesChanged
 from actors.registry.actor import Registry
 from actors.registry.happening import Happening
 from supervisor.config import Configuration, Settings
-from supervisor.config.entries.edits import Change, add_entry
-from supervisor.config.syntax.values import SeveralErrors
+from supervisor.config.entries.edits import Change, names_in, supplement
+from supervisor.config.syntax.values import SeveralErrors, raise_new
 from supervisor.host.logs import set_level
 from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
@@ -48,8 +47,8 @@ KINDS = (("added", "added"), ("removed", "removed"), ("replaced", "replaced"), (
 
 class Reload:
     """Applies the file to the servers of one daemon. `read` reads it as it is or at another path, and blocks; its text
-    may be changed before it is understood. `ephemeral` has entries by name that are there until the daemon ends, unless
-    the file has one of that name.
+    may be changed before it is understood. `ephemeral` has entries by name that are there until the daemon ends, or the
+    file has one of that name.
 
     Implements `supervisor.servers.reloading.port.Configurator`; `source` says how the file does. `prepare` gets what a
     deployment needs that was not needed before.
@@ -115,7 +114,7 @@ class Reload:
         Raises `ConfigError` as `reload` does.
         """
         old = self._deployment.value
-        _, changes = await beside(lambda: self._compare(old, path, change))
+        _, changes, _ = await beside(lambda: self._compare(old, path, change))
         outcome: Outcome = "planned" if changes.applicable or changes.restart else "unchanged"
         return Reloaded(outcome=outcome, message=sentence_of(changes), changes=changes)
 
@@ -154,7 +153,9 @@ class Reload:
 
     async def _reload(self, nursery: trio.Nursery) -> Reloaded:
         old = self._deployment.value
-        new, changes = await beside(lambda: self._compare(old))
+        new, changes, shadowed = await beside(lambda: self._compare(old))
+        for name in shadowed:
+            self.ephemeral.pop(name, None)
         before = self.source.value
         idle = not changes.applicable and changes.restart == before.restart
         if idle:
@@ -171,21 +172,28 @@ class Reload:
 
     def _compare(
         self, old: Deployment, path: str = "", change: Change = lambda text: text
-    ) -> tuple[Deployment, Difference]:
-        """Raises `ConfigError` for a file of no use, and for one with a fault that is not in force already."""
-        configuration = self._read(path, lambda text: self._with_ephemeral(change(text)))
-        known = {_fault(problem) for problem in old.problems}
-        faults = [problem for problem in configuration.problems if _fault(problem) not in known]
-        if faults:
-            raise SeveralErrors(faults) if len(faults) > 1 else faults[0]
-        read = deploy(configuration, key=self._key)
-        return in_force(old, read), diff(old, read)
+    ) -> tuple[Deployment, Difference, frozenset[str]]:
+        """Return what a file means, what that changes, and which ephemeral servers it has in its own words.
 
-    def _with_ephemeral(self, text: str) -> str:
-        for name, entry in list(self.ephemeral.items()):
-            with suppress(ConfigError):  # the file has one of that name, or cannot be read, which is said below
-                text = add_entry(text, name, entry, "")
-        return text
+        Raises `ConfigError` for a file of no use, and for one with a fault that is not in force already.
+        """
+        shadowed = frozenset[str]()
+
+        def whole(text: str) -> str:
+            nonlocal shadowed
+            text, shadowed = self.with_ephemeral(change(text), path or self._path)
+            return text
+
+        configuration = self._read(path, whole)
+        raise_new(configuration.problems, old.problems)
+        read = deploy(configuration, key=self._key)
+        return in_force(old, read), diff(old, read), shadowed
+
+    def with_ephemeral(self, text: str, path: str) -> tuple[str, frozenset[str]]:
+        """Return the text with the ephemeral servers, and which of them it has itself. Raises `ConfigError`."""
+        ephemeral = dict(self.ephemeral)
+        shadowed = names_in(text, ephemeral, path)
+        return supplement(text, {name: ephemeral[name] for name in ephemeral if name not in shadowed}, path), shadowed
 
     def _refuse(self, error: ConfigError) -> None:
         faults = tuple(str(each) for each in (error.errors if isinstance(error, SeveralErrors) else (error,)))
@@ -246,10 +254,6 @@ class Reload:
 
 def _ending() -> ShuttingDown:
     return ShuttingDown("the daemon is shutting down")
-
-
-def _fault(problem: ConfigError) -> tuple[str | None, str, str]:
-    return problem.server, problem.key, problem.message
 
 
 def _kinds_of(changes: Difference) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from supervisor.client import ConfigurationSource
 from supervisor.commands import edits
 from supervisor.config import load
 from tests.supervisor.clients.files import CLAUDE_CODE, CODEX, CURSOR, SAMPLES, VSCODE, ZED, Sample
@@ -159,7 +160,8 @@ def test_a_file_that_is_ours_too_keeps_its_servers(home: Path) -> None:
 def test_a_daemon_with_another_file_is_told_of(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     CURSOR.write(home)
     paths = [str(home / OURS), "/etc/other.json"]
-    monkeypatch.setattr("supervisor.commands.import_.ask", lambda url, question: {"path": paths.pop(0)})
+    answers = (ConfigurationSource(path=path, token_file="") for path in paths)
+    monkeypatch.setattr("supervisor.commands.import_.ask", lambda url, question: next(answers))
     assert "Note: the daemon" not in invoke("import", "--dry-run").stderr
     assert "reads /etc/other.json; --into takes it" in invoke("import", "--dry-run").stderr
 
