@@ -247,6 +247,7 @@ class Daemon:
             elicitations=elicitations,
         )
         settings, doors = deployment.value.settings, DoorTable(gateway, VERSION)
+        core.start_soon(doors.run)
         core.start_soon(end_when_idle, counters, settings.idle_exit_s, self.closing)
         state = EdgeState(counters, Budget(settings.buffered_bytes), self.conditions)
         return await Front.open(settings, self._sockets, doors, view, self._data, store, state)

@@ -6,11 +6,12 @@ from typing import Final
 from urllib.parse import parse_qs, quote
 
 from actors.errors import UnknownDoor
+from actors.principal import LOCAL
 from supervisor.config.syntax.keys import nearest
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
-from supervisor.service.gateway import Gateway
+from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Door
 
 MCP_PATH: Final = "/mcp"
@@ -38,6 +39,18 @@ class DoorTable:
         profile = profile or self._deployment.value.settings.profile
         return self._of_profile(profile).find(name) if profile else self._whole.find(name)
 
+    async def run(self) -> None:
+        """Have what clients of each profile see be there before they ask: a first look at many tools takes long."""
+        while True:
+            version = self._deployment.version
+            for profile in self._deployment.value.settings.profiles:
+                doors = self._of_profiles.get(profile)
+                parts = self._gateway.parts.of_profile(profile) if doors is None else doors.parts
+                await parts.visible.prepare(LOCAL)
+                if profile not in self._of_profiles:
+                    self._open(profile, parts)
+            await self._deployment.wait_newer(version)
+
     def _of_profile(self, profile: str) -> _Doors:
         profiles = self._deployment.value.settings.profiles
         if profile not in profiles:
@@ -48,14 +61,15 @@ class DoorTable:
                 + (f"did you mean {likely!r}?" if likely else there),
                 details={"profiles": sorted(profiles)[:MAX_NAMED], "nearest": [likely] if likely else []},
             )
-        doors = self._of_profiles.get(profile)
-        if doors is None:
-            for gone in self._of_profiles.keys() - profiles.keys():
-                del self._of_profiles[gone]
-                self._gateway.introduction.leave_out(gone)
-            gateway = Gateway(self._gateway.parts.of_profile(profile), self._version)
-            self._gateway.introduction.include(profile, gateway.introduction)
-            doors = self._of_profiles[profile] = _Doors(gateway, self._version, f"?{PROFILE}={profile}")
+        return self._of_profiles.get(profile) or self._open(profile, self._gateway.parts.of_profile(profile))
+
+    def _open(self, profile: str, parts: ServiceParts) -> _Doors:
+        for gone in self._of_profiles.keys() - self._deployment.value.settings.profiles.keys():
+            del self._of_profiles[gone]
+            self._gateway.introduction.leave_out(gone)
+        gateway = Gateway(parts, self._version)
+        self._gateway.introduction.include(profile, gateway.introduction)
+        doors = self._of_profiles[profile] = _Doors(gateway, self._version, f"?{PROFILE}={profile}")
         return doors
 
 
@@ -63,7 +77,7 @@ class _Doors:
     """Those of one profile, or for clients without one. `suffix`: what their names end with."""
 
     def __init__(self, gateway: Gateway, version: str, suffix: str) -> None:
-        self._parts = gateway.parts
+        self.parts = gateway.parts
         self._suffix = suffix
         everything = Everything(gateway.parts, version, gateway.introduction.servers)
         self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
@@ -80,10 +94,10 @@ class _Doors:
         )
 
     def _of_server(self, called: str) -> Door:
-        names = self._parts.deployment.value.names
+        names = self.parts.deployment.value.names
         server = names.literal(called)
-        if server is None or not self._parts.may_have(server):
-            known = sorted(filter(self._parts.may_have, names.servers))
+        if server is None or not self.parts.may_have(server):
+            known = sorted(filter(self.parts.may_have, names.servers))
             raise UnknownDoor(
                 f"no server {clean(called[:MAX_NAME_SHOWN])!r} is configured; there are: {_some(known) or 'none'}; "
                 "/api/status says how they do",
@@ -93,7 +107,7 @@ class _Doors:
         if door is None:
             self._servers = {name: door for name, door in self._servers.items() if name in names.servers}
             name = f"{SERVERS}{server}{self._suffix}"
-            door = self._servers[server] = Door(name, OneServer(server, self._parts))
+            door = self._servers[server] = Door(name, OneServer(server, self.parts))
         return door
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import trio
@@ -13,6 +14,7 @@ from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
+from supervisor.host.loop.workbench import beside
 from supervisor.metatools.servers.availability import newcomers
 from supervisor.service.client import Client
 
@@ -68,6 +70,11 @@ class Visible:
     def now(self, principal: Principal) -> Catalogue:
         return self._catalogue.value.view(principal)
 
+    async def prepare(self, principal: Principal) -> None:
+        """Have what a principal sees be there before it is asked for, if it takes long to make. A checkpoint."""
+        del principal
+        await trio.lowlevel.checkpoint()
+
     async def searchable(self, client: Client, kinds: frozenset[str]) -> None:
         """Wait a moment until all of these kinds can be searched. A checkpoint unless they can."""
         with trio.move_on_after(INDEX_WAIT_S):
@@ -117,6 +124,16 @@ class VisibleByProfile(Visible):
         if known is None or known.whole is not whole or known.profile is not profile:
             known = self._views[principal] = view(whole, profile, known)
         return known.seen
+
+    async def prepare(self, principal: Principal) -> None:
+        """Look at every server in a thread, if the profile is new or another one: later only at those that change."""
+        whole, profile, known = super().now(principal), self._profile(), self._views.get(principal)
+        if known is not None and known.profile is profile:
+            await trio.lowlevel.checkpoint()
+            return
+        made = await beside(partial(view, whole, profile, known))
+        if self._views.get(principal) is known:
+            self._views[principal] = made
 
     def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
         seen, every = self.now(principal), super().statuses(principal)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,15 +13,18 @@ import trio
 import trio.testing
 from msgspec.structs import replace
 
-from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.profiles import ProfileView, ViewProfile, view
+from actors.catalogue.snapshot import Catalogue
 from actors.catalogue.tool_rules import ToolRules
 from actors.errors import UnknownDoor
 from actors.life.states import State
 from actors.messages import AwaitShown, RefreshServer, RulesChanged
 from actors.principal import LOCAL
 from supervisor.config import Settings
+from supervisor.host.loop.workbench import beside
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable, profile_of
+from supervisor.service.lookup import visible
 from supervisor.service.port import answer
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
@@ -282,3 +286,34 @@ async def test_rules_of_an_entry_hold_within_a_profile() -> None:
         assert await at.paths("*") == {"files:read", "mail:read_mail", "mail:read_out"}
         await at.execute("mail:read_out")
         assert at.servers["mail"].last()[1]["name"] == "send_mail"
+
+
+async def test_the_first_look_at_a_profile_is_taken_in_a_thread_before_anybody_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on_loop: list[ViewProfile] = []
+    made: list[ProfileView] = []
+
+    def watched(whole: Catalogue, profile: ViewProfile, before: ProfileView | None) -> ProfileView:
+        looks_at_all = before is None or before.profile is not profile
+        if looks_at_all and threading.current_thread() is threading.main_thread():
+            on_loop.append(profile)
+        return view(whole, profile, before)
+
+    async def counted(work: Callable[[], ProfileView]) -> ProfileView:
+        made.append(await beside(work))  # whoever waited for it takes it in the same turn
+        return made[-1]
+
+    monkeypatch.setattr(visible, "view", watched)
+    monkeypatch.setattr(visible, "beside", counted)
+    async with rig() as at, trio.open_nursery() as nursery:
+        nursery.start_soon(at.doors.run)
+        while len(made) < len(PROFILES):  # noqa: ASYNC110 - a thread of the service makes them
+            await trio.sleep(0.01)
+        assert await at.paths("*") == {"files:read", "mail:read_mail"}
+        at.configure(profiles={**PROFILES, "work": ViewProfile(servers=("shop",))})
+        while len(made) == len(PROFILES):  # noqa: ASYNC110 - the same
+            await trio.sleep(0.01)
+        assert await at.paths("*") == {"shop:buy"}
+        assert on_loop == []
+        nursery.cancel_scope.cancel()
