@@ -216,7 +216,8 @@ def test_the_lines_for_clients_name_the_address_of_the_daemon() -> None:
     items = re.findall(r"^- \*\*(.+?)\*\*(.*?)(?=^- |\n\n)", clients, re.DOTALL | re.MULTILINE)
     assert len(items) == 8
     for name, text in items[:-1]:
-        assert text.count("http://127.0.0.1:3001/mcp") == 1, name
+        bridge = re.findall(r'"command": "mcpvisor", "args": \["stdio"\]', text)  # which has that address by itself
+        assert len(bridge) + text.count("http://127.0.0.1:3001/mcp") == 1, name
         for entry in re.findall(r"`(\{.*?\})`", text, re.DOTALL):
             (section,) = msgspec.json.decode(entry).values()
             assert list(section) == ["mcpvisor"]
