@@ -30,7 +30,7 @@ from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.environment import defaults, inherit
-from supervisor.config.syntax.file import read_text
+from supervisor.config.syntax.file import Stamp, read_text, stamp
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
 from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
@@ -48,7 +48,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A usable configuration. `problems` has every fault of the entries that are left out, `.server` naming the entry.
 
     `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given, `files` are it and the
-    `envFile`s that were read with it, as absolute paths. `origins` are those of `Findings`.
+    `envFile`s that were read with it, as absolute paths; `stamps` say which state of them was read. `origins` are those
+    of `Findings`.
     """
 
     settings: Settings
@@ -57,6 +58,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[ConfigError, ...] = ()
     path: Path
     files: tuple[Path, ...] = ()
+    stamps: Mapping[Path, Stamp] = {}
     origins: Mapping[tuple[str, KeyPath], Origin] = {}
 
     @property
@@ -82,7 +84,15 @@ def load(
     """
     # Many servers have the same program, and our environment is slow to read.
     missing = partial(missing_of, environ=dict(environ), resolve=cache(resolve_command))
-    return parse(change(read_text(path)), path, environ, missing=missing, listen=listen)
+    stamps: dict[Path, Stamp] = {}
+
+    def read(file: PurePath) -> str:
+        place = Path(absolute(str(file)))
+        stamps[place] = stamp(place)  # before it is read: what changes meanwhile is noticed later
+        return read_text(file)
+
+    text = change(read(path))
+    return replace(parse(text, path, environ, read_file=read, missing=missing, listen=listen), stamps=stamps)
 
 
 def parse(

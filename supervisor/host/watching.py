@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from supervisor.config.syntax.file import Stamp as Stamp
+from supervisor.config.syntax.file import stamp as stamp
 from supervisor.host.loop.workbench import beside
 
 if TYPE_CHECKING:
@@ -32,24 +34,31 @@ MAX_LINKS: Final = 40
 _QUIET: Final = frozenset({"opened", "closed_no_write"})
 """Events of who only reads, such as we."""
 
-Stamp = tuple[int, int, int, int] | None
-"""Device, inode, time of the last change in ns, size; None: it is not there."""
-
 
 class FileWatch:
-    """Watches `files`, absolute paths, and calls `changed`; `poll_s`: how often they are looked at anyway."""
+    """Watches `files`, absolute paths, and calls `changed`; `poll_s`: how often they are looked at anyway.
 
-    def __init__(self, files: Callable[[], Collection[Path]], changed: Callable[[], None], poll_s: float) -> None:
+    `known`: what they were when they were read, if that was before the watch began.
+    """
+
+    def __init__(
+        self,
+        files: Callable[[], Collection[Path]],
+        changed: Callable[[], None],
+        poll_s: float,
+        known: Mapping[Path, Stamp] | None = None,
+    ) -> None:
         self._files = files
         self._changed = changed
         self._poll_s = poll_s
+        self._known = known or {}
         self._stirred = trio.Event()
 
     async def run(self) -> None:
         token = trio.lowlevel.current_trio_token()
         events = Events(lambda: token.run_sync_soon(self._stir))
         try:
-            stamps = await self._look(events)
+            stamps = {**await self._look(events), **self._known}
             while True:
                 with trio.move_on_after(self._poll_s):
                     await self._stirred.wait()
@@ -129,14 +138,6 @@ class Events:
             self._observer.stop()
             self._observer.join()
             self._observer = None
-
-
-def stamp(file: Path) -> Stamp:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def places(file: Path) -> set[Path]:

@@ -33,6 +33,7 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch, ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.entries.roots import roots_result
+from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.units import Confirm
 
 T = TypeVar("T")
@@ -139,6 +140,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path = Path()
     files: tuple[Path, ...] = ()
+    stamps: Mapping[Path, Stamp] = {}
     settings: Settings = Settings()
     entries: Mapping[str, ServerConfig] = {}
     servers: Mapping[str, DeployedServer] = {}
@@ -186,6 +188,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     return Deployment(
         path=configuration.path,
         files=configuration.files,
+        stamps=configuration.stamps,
         settings=configuration.settings,
         entries=entries,
         servers=servers,

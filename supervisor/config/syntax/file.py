@@ -19,6 +19,19 @@ _KINDS = {
 _NOT_A_FILE = "write it to a file and name that"
 
 
+Stamp = tuple[int, int, int, int] | None
+"""Device, inode, time of the last change in ns, size; None: it is not there."""
+
+
+def stamp(file: Path) -> Stamp:
+    """Return what tells whether a file is another one than before. Blocks."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):  # the latter is Python's, for a path with a NUL character
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
 def read_text(path: PurePath) -> str:
     """Return the text of a UTF-8 file of at most 4 MiB. Never waits for a writer. Raises `ConfigError`."""
     shown = str(path)

@@ -120,7 +120,9 @@ class Reload:
 
     async def run(self, closing: trio.Event) -> None:
         """Read the file whenever that is wanted, until the daemon ends: a reading under way is given up then."""
-        watch = FileWatch(lambda: self._deployment.value.files, self._on_changed, self._settings.reload_poll_s)
+        first = self._deployment.value
+        poll_s = self._settings.reload_poll_s
+        watch = FileWatch(lambda: self._deployment.value.files, self._on_changed, poll_s, first.stamps)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(watch.run)

@@ -264,3 +264,16 @@ async def test_a_log_that_is_written_beside_the_file_does_not_feed_itself(tmp_pa
             await trio.sleep(QUIET_S)
     assert "begins" in log.read_text()
     assert "inotify" not in log.read_text()
+
+
+async def test_what_changed_between_its_reading_and_the_beginning_of_the_watch_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text("old")
+    read = {file: stamp(file)}
+    file.write_text("newer")
+    told = trio.Event()
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(FileWatch(lambda: read, told.set, 0.01, read).run)
+            await told.wait()
+            nursery.cancel_scope.cancel()
