@@ -77,10 +77,11 @@ class HttpConnection(Session):
             scope.deadline = trio.current_time() + longest
         with scope:
             failure = expiry(message.id) if self._expired else await self._ask_either(message)
-        if self._open.pop(message.id, None) is None:
+        if message.id not in self._open:
             return  # nobody waits for it any more
         if failure is not None:
             await self.fail(failure)
+        self._open.pop(message.id, None)  # only now: the session may end when nothing is open
         self._settled.unpark_all()
         if failure is not None and failure.cause == "expired" and not self._expired:
             self._expired = True
@@ -104,15 +105,14 @@ class HttpConnection(Session):
     async def _finish(self) -> None:
         """End a session that is over, when the other requests have their answers: they may be refused as well.
 
-        As long as these come there is time for the next one: many of them take longer on a busy machine.
+        As long as these come there is time for the next one: many of them take longer on a busy machine. What was sent
+        before its sender heard of the end is refused at once, and counts like them.
         """
-        others = set(self._open)
-        while left := others & self._open.keys():
+        waits = True
+        while self._open and waits:
             with trio.move_on_after(self._limits.stop_s) as patience:
-                while len(others & self._open.keys()) == len(left):
-                    await self._settled.park()
-            if patience.cancelled_caught:
-                break
+                await self._settled.park()
+            waits = not patience.cancelled_caught
         self.expire(SESSION_OVER)
 
     async def _say_goodbye(self) -> None:
