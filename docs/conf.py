@@ -17,7 +17,7 @@ from sphinx.application import Sphinx
 project = "mcpvisor"
 version = release = version_of("mcpvisor")
 root_doc = "docs/index"
-include_patterns = ["docs/*.md", "README.md", "CHANGELOG.md", "examples/README.md"]
+include_patterns = ["docs/*.md", "docs/*/*.md", "README.md", "CHANGELOG.md", "examples/README.md"]
 exclude_patterns = [".*", "actors", "benchmarks", "build", "dist", "supervisor", "tests"]
 extensions = ["myst_parser", "sphinxcontrib.mermaid"]
 html_theme = "furo"
@@ -26,7 +26,7 @@ html_copy_source = False
 nitpicky = True
 myst_heading_anchors = 3
 myst_fence_as_directive = ["mermaid"]
-LINKED = re.compile(r"\]\((?P<page>[\w./]+\.md)\)")
+LINKED = re.compile(r"\]\((?P<page>[\w./-]+\.md)\)")
 REDIRECT = '<!DOCTYPE html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=docs/index.html">\n'
 
 

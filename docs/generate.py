@@ -31,11 +31,11 @@ Arrow = tuple[str, str, str]
 def parts() -> dict[str, dict[str, str]]:
     """Return the generated parts of each file by their names."""
     return {
-        "docs/commands.md": {"commands": commands()},
-        "docs/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
-        "docs/errors.md": {"errors": error_table()},
-        "docs/configuration.md": blocks(),
-        "docs/connect.md": {"clients": client_table()},
+        "docs/reference/commands.md": {"commands": commands()},
+        "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
+        "docs/reference/errors.md": {"errors": error_table()},
+        "docs/reference/configuration.md": blocks(),
+        "docs/start/clients.md": {"clients": client_table()},
     }
 
 

@@ -2,7 +2,7 @@
 
 Rules of this file:
 - A field is a key of the configuration file, with the same name. Its unit is in its name (`_s` seconds, `_bytes`), its
-  bounds are in its type, and below it is what it means: `docs/configuration.md` is generated from them.
+  bounds are in its type, and below it is what it means: `docs/reference/configuration.md` is generated from them.
 - The structs do not validate themselves: `load.py` does, and says file, line and key. Code that builds one by hand is
   trusted.
 - `repr` never shows values of `env` and `headers`, arguments or addresses: they may hold secrets, and reprs get logged.
@@ -66,7 +66,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Deadline of a call, queueing and waking included."""
     expose: Safety = "dangerous"
     """The highest safety level of the tools that clients see and may call: `safe`, `moderate` (and safe ones), or
-    `dangerous`, which is all. The level is found out from what a server says of a tool, see `docs/metadata.md`."""
+    `dangerous`, which is all. The level is found out from what a server says of a tool, see
+    `docs/reference/metadata.md`."""
     confirm: Confirm = "none"
     """The safety level from which on a tool runs only after the user has said yes. With any but `none` that also goes
     for tools whose own words ask for it."""
@@ -166,8 +167,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     max_query_chars: Count = 6000
     """Longer search queries are cut at this many characters."""
     rerank: Rerank = "auto"
-    """Search compares meanings, too, by a sentence model (see `docs/search.md`): `auto` if one is installed, `off`
-    never, `neural` as `auto`, but with a warning if it is not."""
+    """Search compares meanings, too, by a sentence model (see `docs/background/search.md`): `auto` if one is installed,
+    `off` never, `neural` as `auto`, but with a warning if it is not."""
 
     @property
     def drain_within_s(self) -> float:

@@ -1,4 +1,4 @@
-"""The way of a call on docs/contributing.md is the one that a call goes, and the frames of it can be counted."""
+"""The way of a call on its page is the one that a call goes, and the frames of it can be counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/architecture.md and docs/contributing.md say of paths, folders and words is what the code has."""
+"""What the pages in docs/contributing/ say of paths, folders and words is what the code has."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
+ARCHITECTURE = (ROOT / "docs" / "contributing" / "architecture.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "docs" / "contributing" / "contributing.md").read_text(encoding="utf-8")
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
 SOURCES = sorted(file for package in ("actors", "supervisor") for file in (ROOT / package).rglob("*.py"))
 
 OF_OTHERS = re.compile(r"\b(worker\s+threads?|(context|package|version)\s+managers?)\b", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The versions in docs/compatibility.md are those that the tests pin."""
+"""The versions in docs/background/compatibility.md are those that the tests pin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / "tests" / "e2e" / "clients"
 BROWSER = ROOT / "tests" / "e2e" / "browser"
 SUITES = ROOT / "tests" / "conformance" / "pins"
-PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "background" / "compatibility.md").read_text(encoding="utf-8")
 
 
 def test_the_page_names_the_pinned_typescript_packages() -> None:

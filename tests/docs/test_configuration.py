@@ -19,7 +19,7 @@ from supervisor.config.syntax.values import keys_of
 from supervisor.reference.configuration import descriptions, schema
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "configuration.md"
+DOCUMENT = ROOT / "docs" / "reference" / "configuration.md"
 EXAMPLES = ["container.json", "mcp.json", "vscode-mcp.json"]
 
 

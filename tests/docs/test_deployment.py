@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DOCKERFILE = (EXAMPLES / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 UNIT = (EXAMPLES / "mcpvisor.service").read_text(encoding="utf-8")
-OPERATING = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+OPERATING = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
 
 
 def parsed(words: list[str]) -> tuple[str, dict[str, object]]:

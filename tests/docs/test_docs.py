@@ -25,7 +25,7 @@ from supervisor.oauth.port import CallbackQuery, LoginStatus
 from tests.supervisor.front.pages.test_api import view
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -35,7 +35,7 @@ def shell_lines(text: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.strip()]
 
 
-CURL = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
+CURL = (ROOT / "docs" / "developers" / "curl.md").read_text(encoding="utf-8")
 CURL_LINES = [line for line in shell_lines(CURL) if line.startswith("curl ")]
 
 
@@ -46,7 +46,7 @@ def test_the_generated_parts_are_the_present_ones(name: str) -> None:
 
 
 def test_every_error_has_its_row() -> None:
-    table = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    table = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
     for error in generate.error_classes():
         assert f"| `{error.__name__}` | {error.code} | {error.http_status} | `{error.kind}` |" in table
 
@@ -57,16 +57,16 @@ def test_the_command_writes_what_is_different(
     monkeypatch.chdir(tmp_path)
     for name in generate.parts():
         copy = tmp_path / name
-        copy.parent.mkdir(exist_ok=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     generate.main()
-    stale = tmp_path / "docs" / "errors.md"
+    stale = tmp_path / "docs" / "reference" / "errors.md"
     right = stale.read_text()
     stale.write_text(right.replace("| `ShuttingDown` |", "| `Other` |"))
     generate.main()
     generate.main()
     assert stale.read_text() == right
-    assert capsys.readouterr().out == "wrote: docs/errors.md\n"
+    assert capsys.readouterr().out == "wrote: docs/reference/errors.md\n"
     with pytest.raises(ValueError, match="0 times instead of once"):
         generate.rewrite("nothing", {"errors": ""})
 
@@ -168,12 +168,12 @@ class NoAccounts:
 
 
 def test_every_page_is_in_the_documentation_and_no_other() -> None:
-    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([A-Z]+ /[^`]*)` \|", text, re.MULTILINE)) == routes_of_the_front()
 
 
 def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
-    text = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
     lines = [shlex.split(line) for line in shell_lines(text) if line.startswith("curl ")]
     pages = routes_of_the_front()
     for words in lines:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
-SEARCH = " ".join((ROOT / "docs" / "search.md").read_text(encoding="utf-8").split())
+BENCHMARKS = (ROOT / "docs" / "background" / "benchmarks.md").read_text(encoding="utf-8")
+COMPARISON = (ROOT / "docs" / "background" / "comparison.md").read_text(encoding="utf-8")
+SEARCH = " ".join((ROOT / "docs" / "background" / "search.md").read_text(encoding="utf-8").split())
 
 
 def compared() -> dict[tuple[str, str], str]:

@@ -22,7 +22,7 @@ from actors.catalogue.lists.inference import (
 from actors.catalogue.metadata import SAFETY
 from supervisor.front.pages.tools import MAX_TOKEN_ROWS, TokenQuery
 
-TEXT = (Path(__file__).parents[2] / "docs" / "metadata.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "metadata.md").read_text(encoding="utf-8")
 
 
 def table(section: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""What the official clients see of the official servers, cell by cell; the table of it in docs/compatibility.md.
+"""What the official clients see of the official servers, cell by cell; the table of it is in `PAGE`.
 
 `python -m tests.e2e.matrix --write` rewrites that table; run it in the root of a checkout. `tests/e2e/test_matrix.py`
 holds the daemon to the same cells.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 Era = Literal["legacy", "modern"]
-PAGE = "docs/compatibility.md"
+PAGE = "docs/background/compatibility.md"
 USAGE = "usage: python -m tests.e2e.matrix --write\n"
 VERSIONS: dict[Era, str] = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 

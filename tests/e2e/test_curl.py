@@ -181,7 +181,7 @@ def test_what_the_two_ways_of_sending_get_is_the_same(daemon: Daemon) -> None:
 
 
 def lines_of_the_page() -> list[str]:
-    page = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "developers" / "curl.md").read_text(encoding="utf-8")
     return [line for line in page.splitlines() if line.startswith("curl ")]
 
 

@@ -61,7 +61,9 @@ def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[
     for name in members:
         if name not in ours and name not in SPELLINGS and not is_comment(name):
             likely = nearest(name, [*ours, *SPELLINGS])
-            problem(name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/configuration.md")
+            problem(
+                name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/reference/configuration.md"
+            )
     own, spelled = translate(members, ours, SPELLINGS)
     scope = own.get("scope")
     if isinstance(scope, list) and all(isinstance(word, str) for word in scope):

@@ -36,7 +36,11 @@ def read_tools(members: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     keys = keys_of(ToolRules)
     for key in own.keys() - keys.keys():
         likely = nearest(key, keys)
-        problem(("tools", key), "unknown key", f'did you mean "{likely}"?' if likely else "see docs/configuration.md")
+        problem(
+            ("tools", key),
+            "unknown key",
+            f'did you mean "{likely}"?' if likely else "see docs/reference/configuration.md",
+        )
     for below, message, hint in type_faults(own, keys):
         problem(("tools", *(below[1:] if is_list else below)), message, hint)
     for name, text in own.get("describe", {}).items() if isinstance(own.get("describe"), dict) else ():

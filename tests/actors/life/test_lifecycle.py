@@ -16,7 +16,7 @@ from actors.life.lifecycle import step
 from actors.life.states import ALIVE, ON_ENTRY, RESTING, TIMERS, Life, State, Timer, Wanted
 from docs import generate
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "lifecycle.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "lifecycle.md"
 
 # What each event does in each state: the state that follows, `.` for "nothing at all", `=` for "something, but the
 # state stays". For a life that is wanted up, without a reason, at incarnation 1.

@@ -423,7 +423,7 @@ async def test_watch_shows_a_new_tool_and_ends_quietly_with_ctrl_c(tmp_path: Pat
 
 @pytest.mark.process
 async def test_every_curl_line_of_the_documents_gets_an_answer(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "developers" / "curl.md").read_text(encoding="utf-8")
     lines = [shlex.split(line) for line in page.splitlines() if line.startswith("curl -X POST")]
     async with small_daemon(tmp_path) as url, httpx2.AsyncClient(trust_env=False, timeout=30) as http:
         for words in lines:
