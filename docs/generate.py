@@ -26,15 +26,24 @@ from supervisor.clients.table import CLIENTS
 from supervisor.reference.configuration import blocks, table
 
 Arrow = tuple[str, str, str]
+SETTINGS = {
+    "configuration": ("top-level", "foreign"),
+    "servers": ("server", "inherited"),
+    "tools": ("tools", "profiles"),
+    "logins": ("oauth",),
+    "daemon": ("supervisor", "environment"),
+}
+"""The pages that have the keys of the configuration, and the tables on each."""
 
 
 def parts() -> dict[str, dict[str, str]]:
     """Return the generated parts of each file by their names."""
+    tables = blocks()
     return {
         "docs/reference/commands.md": {"commands": commands()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/reference/errors.md": {"errors": error_table()},
-        "docs/reference/configuration.md": blocks(),
+        **{f"docs/reference/{page}.md": {name: tables[name] for name in names} for page, names in SETTINGS.items()},
         "docs/start/clients.md": {"clients": client_table()},
     }
 

@@ -16,7 +16,8 @@ from tests.docs.test_architecture_page import CONTRIBUTING, ROOT, rows
 def told(name: str) -> list[str]:
     """Every function on the page, in its order, as a frame is written."""
     frames = []
-    for _, file, functions, *_ in rows(CONTRIBUTING, name):
+    page = (CONTRIBUTING / "way-of-a-call.md").read_text(encoding="utf-8")
+    for _, file, functions, *_ in rows(page, name):
         frames += [f"{file.strip('`')}:{function}" for function in re.findall(r"`([\w.]+)`", functions)]
     return frames
 

@@ -1,4 +1,4 @@
-"""The versions in docs/background/compatibility.md are those that the tests pin."""
+"""The versions and the matrix on the pages of the background are those of the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ ROOT = Path(__file__).parents[2]
 CLIENTS = ROOT / "tests" / "e2e" / "clients"
 BROWSER = ROOT / "tests" / "e2e" / "browser"
 SUITES = ROOT / "tests" / "conformance" / "pins"
-PAGE = (ROOT / "docs" / "background" / "compatibility.md").read_text(encoding="utf-8")
+BACKGROUND = ROOT / "docs" / "background"
+PAGE = "\n".join(
+    (BACKGROUND / name).read_text(encoding="utf-8") for name in ("compatibility.md", "conformance.md", "matrix.md")
+)
 
 
 def test_the_page_names_the_pinned_typescript_packages() -> None:

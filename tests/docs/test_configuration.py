@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from docs.generate import SETTINGS
 from supervisor.config import OAuthConfig, ServerConfig, Settings, load, parse
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import read_document
@@ -19,7 +20,8 @@ from supervisor.config.syntax.values import keys_of
 from supervisor.reference.configuration import descriptions, schema
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "reference" / "configuration.md"
+PAGES = [ROOT / "docs" / "reference" / f"{page}.md" for page in SETTINGS]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 EXAMPLES = ["container.json", "mcp.json", "vscode-mcp.json"]
 
 
@@ -31,7 +33,7 @@ def test_every_field_of_the_structs_is_a_documented_key() -> None:
         texts = descriptions(struct)
         for key in keys_of(struct).values():
             assert texts[key.name].endswith("."), key.name
-            assert f"| `{key.name}` | {key.expects} |" in DOCUMENT.read_text(encoding="utf-8")
+            assert f"| `{key.name}` | {key.expects} |" in TEXT
 
 
 def test_no_key_is_both_ours_and_another_programs() -> None:
@@ -39,7 +41,7 @@ def test_no_key_is_both_ours_and_another_programs() -> None:
 
 
 def test_the_json_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
-    examples = re.findall(r"```json\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    examples = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     assert len(examples) == 6
     for example in examples:
         file = tmp_path / "mcp.json"

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 DOCKERFILE = (EXAMPLES / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 UNIT = (EXAMPLES / "mcpvisor.service").read_text(encoding="utf-8")
-OPERATING = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
+SERVICE = (ROOT / "docs" / "guides" / "service.md").read_text(encoding="utf-8")
 
 
 def parsed(words: list[str]) -> tuple[str, dict[str, object]]:
@@ -86,7 +86,7 @@ def test_the_configuration_of_the_container_may_be_published() -> None:
 
 
 def test_the_lines_of_the_page_publish_on_the_loopback_address_only() -> None:
-    (line,) = [line for line in OPERATING.splitlines() if line.startswith("docker run")]
+    (line,) = [line for line in SERVICE.splitlines() if line.startswith("docker run")]
     words = shlex.split(line)
     assert words[words.index("-p") + 1] == "127.0.0.1:3001:3001"
     mounted = words[words.index("-v") + 1].removeprefix("$PWD/").partition(":")[0]
@@ -114,7 +114,7 @@ def test_the_service_knows_exit_codes_and_times_of_the_daemon() -> None:
 
 def test_the_service_has_a_place_for_secrets_that_need_not_be_there() -> None:
     assert value("EnvironmentFile") == "-%h/.config/mcpvisor/environment"
-    assert "`~/.config/mcpvisor/environment`" in OPERATING
+    assert "`~/.config/mcpvisor/environment`" in SERVICE
 
 
 @pytest.mark.process

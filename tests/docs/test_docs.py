@@ -168,12 +168,12 @@ class NoAccounts:
 
 
 def test_every_page_is_in_the_documentation_and_no_other() -> None:
-    text = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([A-Z]+ /[^`]*)` \|", text, re.MULTILINE)) == routes_of_the_front()
 
 
 def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
-    text = (ROOT / "docs" / "guides" / "operating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
     lines = [shlex.split(line) for line in shell_lines(text) if line.startswith("curl ")]
     pages = routes_of_the_front()
     for words in lines:

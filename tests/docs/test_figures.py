@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 BENCHMARKS = (ROOT / "docs" / "background" / "benchmarks.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "background" / "comparison.md").read_text(encoding="utf-8")
-SEARCH = " ".join((ROOT / "docs" / "background" / "search.md").read_text(encoding="utf-8").split())
+SEARCH = " ".join((ROOT / "docs" / "background" / "search-quality.md").read_text(encoding="utf-8").split())
 
 
 def compared() -> dict[tuple[str, str], str]:

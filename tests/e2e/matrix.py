@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 Era = Literal["legacy", "modern"]
-PAGE = "docs/background/compatibility.md"
+PAGE = "docs/background/matrix.md"
 USAGE = "usage: python -m tests.e2e.matrix --write\n"
 VERSIONS: dict[Era, str] = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 

@@ -162,7 +162,7 @@ def test_a_status_of_http_is_not_what_an_error_means(seen: dict[str, Seen], era:
 
 
 def test_every_behaviour_is_in_the_table_of_the_documentation() -> None:
-    page = (ROOT / "docs" / "background" / "compatibility.md").read_text()
+    page = (ROOT / "docs" / "background" / "behaviours.md").read_text()
     table = page.partition("<!-- behaviours -->")[2].partition("<!-- end of behaviours -->")[0]
     named = [name for row in table.splitlines()[3:] for name in re.findall("`([a-z0-9-]+)`", row.split("|")[1])]
     assert sorted(set(named) & NAMES.keys()) == sorted(NAMES)
