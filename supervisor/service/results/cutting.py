@@ -14,7 +14,7 @@ import msgspec
 
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.service.results.long_text import LongText, as_text, is_light, long_text, tokens_of
+from supervisor.service.results.long_text import LongText, as_text, is_light, long_text, tokens_of, unquoted
 from supervisor.service.results.reading import SCHEME
 from supervisor.service.results.shape import shape
 
@@ -74,25 +74,31 @@ def cut(body: bytes, budget: int) -> Cut | None:
     except json.UnreadableJson:
         return None
     texts = [_text(block) for block in blocks]
-    said = "\n".join(text for text in texts if text is not None).encode(errors="replace")
+    quoted = b"\\n".join(text for text in texts if text is not None)
+    said, size = unquoted(quoted)
     structured = bytes(members.get(_STRUCTURED, b""))
-    tokens = max(tokens_of(said), tokens_of(structured) if structured else 0)
+    tokens = max(tokens_of(said) if size == len(said) else tokens_of(quoted), tokens_of(structured))
     if tokens <= budget:
         return None
-    kept = long_text(_join(said, structured))
+    kept = long_text(_join(said, structured), size - len(said))
     outline = shape(kept.value()) if kept.is_json else ""
     others = [block for block, text in zip(blocks, texts, strict=True) if text is None]
     return Cut(members, others, kept, tokens, budget, outline)
 
 
-def _text(block: Members) -> str | None:
-    """Return the text of a block; None for one that has none."""
+def _text(block: Members) -> bytes | None:
+    """Return the text of a block as it stands between the quotes of a JSON string; None for one that has none."""
     kind = json.text_at(block.get("type"))
     if kind == "text":
-        return json.text_at(block.get("text"))
+        return _quoted(block.get("text"))
     if kind == "resource" and "text" in (resource := json.members(block.get("resource"))):
-        return f"[{json.text_at(resource.get('uri'))}]\n{json.text_at(resource['text'])}"
+        return b"[%b]\\n%b" % (_quoted(resource.get("uri")), _quoted(resource["text"]))
     return None
+
+
+def _quoted(text: bytes | None) -> bytes:
+    text = bytes(text or b"").strip()
+    return text[1:-1] if text[:1] == b'"' else b""
 
 
 def _join(said: bytes, structured: bytes) -> bytes:

@@ -27,6 +27,9 @@ _MAX_WEIGHT: Final = MAX_WEIGHT // 2
 _PIECE: Final = 65_536
 _SAMPLES: Final = 8
 _CONTINUATION, _CONTINUES = 0xC0, 0x80
+_ESCAPE: Final = len(r"\u0000")
+_HIGH, _LOW = re.compile(rb"\\u[dD][89abAB]"), re.compile(rb"\\u[dD][c-fC-F]")
+"""The escapes of one character that is written as two (RFC 8259 section 7)."""
 
 Starts = npt.NDArray[np.uint32]
 
@@ -81,13 +84,46 @@ class LongText(msgspec.Struct, frozen=True, eq=False):
         return json.VALUE.decode(self.text)
 
 
-def long_text(text: bytes) -> LongText:
-    """Return a text as it is read by lines; JSON, if it is an object or an array, is indented."""
-    size, indented = len(text), _indent(text)
+def long_text(text: bytes, more: int = 0) -> LongText:
+    """Return a text as it is read by lines; JSON, if it is an object or an array, is indented.
+
+    `more`: so many bytes of it were left out at the end.
+    """
+    size, indented = len(text) + more, _indent(text)
     kept = text if indented is None else indented
     if len(kept) > MAX_BYTES:
         kept = kept[: _boundary(kept, MAX_BYTES)]
     return LongText(kept, _starts(kept), indented is not None, size)
+
+
+def unquoted(quoted: bytes) -> tuple[bytes, int]:
+    """Return what stands between the quotes of a JSON string as UTF-8, and how many bytes that has.
+
+    Of a long one only a beginning of at least `MAX_BYTES` is read, in pieces; then the size is that, and what is left
+    as it stands.
+    """
+    parts: list[bytes] = []
+    begin = size = 0
+    while begin < len(quoted) and size < MAX_BYTES:
+        end = _break(quoted, begin, begin + _PIECE)
+        parts.append(json.text_at(b'"%b"' % quoted[begin:end]).encode(errors="replace"))
+        begin, size = end, size + len(parts[-1])
+    return b"".join(parts), size + len(quoted) - begin
+
+
+def _break(quoted: bytes, begin: int, at: int) -> int:
+    """Return a place where neither a character nor an escape is cut, at `at` or right before; `begin` is one, too."""
+    if at >= len(quoted):
+        return len(quoted)
+    at = _boundary(quoted, at)
+    last = quoted.rfind(b"\\", at - _ESCAPE + 1, at)
+    before = quoted[begin : last + 1]
+    if (len(before) - len(before.rstrip(b"\\"))) % 2:  # it begins an escape
+        size = _ESCAPE if quoted[last + 1 : last + 2] == b"u" else 2
+        at = last if last + size > at else at
+    if _LOW.match(quoted, at) and _HIGH.match(quoted, at - _ESCAPE):
+        at -= _ESCAPE
+    return at
 
 
 def as_text(text: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from supervisor.metatools.texts import estimate_tokens
 from supervisor.service.results import long_text as module
-from supervisor.service.results.long_text import MAX_BYTES, WRAP, LongText, is_light, long_text, tokens_of
+from supervisor.service.results.long_text import MAX_BYTES, WRAP, LongText, is_light, long_text, tokens_of, unquoted
 
 TEXTS = st.lists(st.text(st.sampled_from("ab \n{ä€𝄞"), max_size=60) | st.just("é" * 700), max_size=6).map("\n".join)
 
@@ -120,3 +121,25 @@ def test_tokens_of_a_long_text_are_known_from_pieces() -> None:
 def test_the_lightest_text_is_one_string_and_the_heaviest_is_not_read() -> None:
     assert is_light(b'"' + b"x" * 1_000_000 + b'"')
     assert not is_light(b"[" + b"0," * 1_000_000 + b"0]")
+
+
+@given(
+    st.lists(st.sampled_from(["\\", '"', "\n", "é", "文", "😀", "u", "x", "\x01", "ud83d", "\\u"]), max_size=60),
+    st.booleans(),
+)
+def test_a_text_between_quotes_is_read_in_pieces(parts: list[str], ascii_only: bool) -> None:
+    text = "".join(parts)
+    quoted = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
+    for piece in range(16, 24):
+        with mock.patch.object(module, "_PIECE", piece):
+            assert unquoted(quoted) == (text.encode(), len(text.encode()))
+
+
+def test_of_a_long_text_between_quotes_only_the_beginning_is_read() -> None:
+    said, size = unquoted(b"\\n" * MAX_BYTES)
+    assert said == b"\n" * MAX_BYTES
+    assert size == MAX_BYTES
+    said, size = unquoted(b"x" * (3 * MAX_BYTES))
+    assert said == b"x" * MAX_BYTES
+    assert size == 3 * MAX_BYTES
+    assert long_text(said, size - len(said)).size == size
