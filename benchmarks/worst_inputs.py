@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
@@ -13,6 +14,7 @@ from actors.protocol.wire.weight import MAX_WEIGHT
 from benchmarks.worst_crowds import CROWDS
 from benchmarks.worst_requests import Request, requests
 from benchmarks.worst_scene import Answer, Case, Scene, request
+from benchmarks.worst_servers import REPORTS
 
 BODY = 4 * 1024 * 1024 - 4096
 """What fits the largest HTTP body beside an envelope."""
@@ -127,9 +129,9 @@ def echo(arguments: bytes) -> bytes:
     return b'{"tool_path":"worker:echo","arguments":%b}' % arguments
 
 
-def quoted(text: str) -> bytes:
-    """Return a text as JSON."""
-    return msgspec.json.encode(text)
+def quoted(value: object) -> bytes:
+    """Return a value as JSON."""
+    return msgspec.json.encode(value)
 
 
 WORDS = "export the amber report of repository issues and send a message about delta basalt "
@@ -230,6 +232,31 @@ ANSWERS = (
     execute("the answer is an error of 16 MiB", b'{"tool_path":"worker:failure","arguments":{}}'),
 )
 
+SHORTENED = tuple(
+    execute(f"the answer is shortened: {what}", b'{"tool_path":"reporter:%b","arguments":{}}' % name.encode())
+    for name, what in REPORTS.items()
+)
+
+
+def part(name: str, query: str) -> Case:
+    """Return a case of reading on in a shortened result."""
+
+    async def run(scene: Scene) -> Answer:
+        made = await scene.call("execute_mcp_tool", b'{"tool_path":"reporter:%b","arguments":{}}' % name.encode())
+        uri = re.findall(r"mcpvisor-result://[\w-]+", made.ends)[0]
+        return await scene.call("read_mcp_resource", quoted({"uri": uri + query}))
+
+    return Case(input="read_mcp_resource", worst=f"{query[1:]} of {REPORTS[name]}", run=run)
+
+
+PARTS = (
+    part("wide", "?search=nowhere"),
+    part("wide", "?lines=-20"),
+    part("lines", "?search=nowhere"),
+    part("lines", "?lines=1000000-"),
+    part("json", "?path=$.rows[0:10000]"),
+)
+
 MESSAGES = (
     message(
         "a call of 1 MiB",
@@ -308,6 +335,6 @@ CASES: Sequence[Case] = (
     *(*DISCOVER, *EXECUTE, *LISTS, *PAGES),
     *(raw(place, found.name) for place, found in enumerate(_requests(0))),
     Case(input="/api/status", worst="the first after 4,000 twins were listed", run=_first_status),
-    *(*MESSAGES, *ANSWERS, *CROWDS, *SERVERS),
+    *(*MESSAGES, *ANSWERS, *SHORTENED, *PARTS, *CROWDS, *SERVERS),
 )
 """Every input; those that change what the servers offer come last."""

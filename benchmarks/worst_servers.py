@@ -28,8 +28,18 @@ READ = MAX_WEIGHT - 4096
 """What is read of JSON with much syntax in it."""
 ANSWERED = 16 * 1024 * 1024 - 1024
 BOASTED = 15 * 1024 * 1024
+BUDGET = 5000
+"""Tokens of a result of the server whose results are shortened."""
 STDERR_BYTES = 256 * 1024
 VARIABLES = 30
+REPORTS: Mapping[str, str] = {
+    "wide": "16 MiB of wide characters",
+    "two": "two texts of 8 MiB",
+    "both": "8 MiB of text and of JSON",
+    "lines": "as many lines as are read",
+    "json": "as many numbers as are taken apart",
+}
+"""The tools whose results are shortened, and what those are."""
 NO_LISTS: Mapping[str, bytes] = {
     "tools-0.json": b'{"tools":[]}',
     "resources-0.json": b'{"resources":[]}',
@@ -46,6 +56,7 @@ def servers(directory: Path) -> dict[str, Any]:
         "library": _library(),
         "shelf": _shelf(),
         "worker": _worker(),
+        "reporter": _reporter(),
         "lister": _lister(),
         "asker": asker(),
         "boaster": {**_greeting(b'{"tools":{"x":"' + b"x" * BOASTED + b'"}}'), "wait": b""},
@@ -64,6 +75,7 @@ def servers(directory: Path) -> dict[str, Any]:
             **write_server(directory / name, {**NO_LISTS, **_greeting(), "stderr.txt": noise, **files}),
             "env": _environment(name),
             "idle_timeout_s": 0,
+            **({"result_token_budget": BUDGET} if name == "reporter" else {}),
             "max_restarts": 0,
             "probe_timeout_s": 600,
             "start_timeout_s": 600,
@@ -180,6 +192,22 @@ def _worker() -> dict[str, bytes]:
         "answer-failure.json": b'"error":{"code":-32000,"message":"no","data":{"n":"'
         + b"worker-0001 key=1 " * (ANSWERED // 18 - 100)
         + b'"}}',
+    }
+
+
+def _reporter() -> dict[str, bytes]:
+    """Return what is worst to shorten: texts that Python keeps at four bytes a character, most lines, JSON."""
+    wide = (b"x" * 1000 + "😀".encode()) * (ANSWERED // 1004 // 2 - 1)
+    said = b'{"type":"text","text":"%b"}'
+    rows = b'{"rows":[%b1]}' % (b"1," * (READ // 66 // 3))
+    return {
+        "tools-0.json": _listed([{"name": name, **_said("Report"), "inputSchema": {}} for name in REPORTS]),
+        "answer-wide.json": b'"result":{"content":[%b]}' % (said % (wide * 2)),
+        "answer-two.json": b'"result":{"content":[%b,%b]}' % (said % wide, said % wide),
+        "answer-both.json": b'"result":{"content":[%b],"structuredContent":{"a":"%b"}}' % (said % wide, wide),
+        "answer-lines.json": b'"result":{"content":[%b]}' % (said % (b"\\n" * (MAX_WEIGHT // 11))),
+        "answer-json.json": b'"result":{"content":[%b],"structuredContent":%b}'
+        % (said % rows.replace(b'"', b'\\"'), rows),
     }
 
 
