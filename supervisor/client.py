@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -94,10 +94,12 @@ class ConfigurationSource(msgspec.Struct):
 
 
 class DaemonClient:
-    """Asks one daemon. Use `connect`. `refused`: the fault for which it refuses its configuration, as it said last."""
+    """Asks one daemon. Use `connect`. `refused`: the fault for which it refuses its configuration, as its pages said
+    last; empty for none, None before any of them was asked for.
+    """
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
-        self.refused = ""
+        self.refused: str | None = None
         self._http = http
         self._url = url
 
@@ -123,6 +125,13 @@ class DaemonClient:
         content = await self._ask("GET", "/api/configuration", PAGE_TIMEOUT_S)
         self._object(content, "loaded_at")
         return _decode(content, ConfigurationSource, self._url)
+
+    async def fault(self) -> str:
+        """Return the fault for which the daemon refuses its configuration; empty if it does not, or does not say."""
+        if self.refused is None:
+            with suppress(DaemonUnreachable):
+                await self._ask("GET", "/api/configuration", PAGE_TIMEOUT_S)
+        return self.refused or ""
 
     async def edit(self, method: str, server: str, body: Mapping[str, Any], token: str) -> dict[str, Any]:
         """Add (POST, to no server), change (PATCH) or remove (DELETE) a server; `token` is the daemon's own."""
@@ -183,7 +192,8 @@ class DaemonClient:
                 response = await self._http.request(method, self._url + path, **more)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
                 raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
-            self.refused = fault_of(response.headers.get(HEADER, ""))
+            if path.startswith("/api/"):
+                self.refused = fault_of(response.headers.get(HEADER, ""))
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
 

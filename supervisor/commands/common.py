@@ -97,15 +97,22 @@ def ask(
 ) -> T:
     """Return what a daemon answers. Raises `NoDaemon`, and `CommandFailed` if it refuses.
 
-    Says on stderr that the daemon refuses its configuration, if it does and `warns`.
+    Says on stderr that the daemon refuses its configuration, if it does and `warns`; that may be why it refuses.
     """
 
     async def ask_daemon() -> T:
         async with connect(url) as daemon:
-            answer = await question(daemon)
-            if daemon.refused and warns:
-                say(plain(f"note: the daemon's configuration is refused, all runs as before: {daemon.refused}").plain)
+            try:
+                answer = await question(daemon)
+            except RequestRefused:
+                await warn(daemon)
+                raise
+            await warn(daemon)
             return answer
+
+    async def warn(daemon: DaemonClient) -> None:
+        if warns and (fault := await daemon.fault()):
+            say(plain(f"note: the daemon's configuration is refused, all runs as before: {fault}").plain)
 
     try:
         return run(ask_daemon)

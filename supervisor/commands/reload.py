@@ -23,7 +23,7 @@ ROWS = (
 @daemon_options
 def reload(*, as_json: bool, url: str) -> None:
     """Have the daemon read its configuration again; a file with a mistake changes nothing."""
-    answer = ask(url, lambda daemon: daemon.reload())
+    answer = ask(url, lambda daemon: daemon.reload(), warns=False)
     if as_json:
         print_json(answer)
     else:
@@ -36,7 +36,7 @@ def reload(*, as_json: bool, url: str) -> None:
 def diff(*, file: Path | None, as_json: bool, url: str) -> None:
     """Show what a reload would do: of the daemon's own file, or of FILE in its place."""
     path = absolute(str(file)) if file is not None else ""
-    answer = ask(url, lambda daemon: daemon.reload(plan=True, path=path))
+    answer = ask(url, lambda daemon: daemon.reload(plan=True, path=path), warns=bool(path))
     if as_json:
         print_json(answer)
         return

@@ -179,7 +179,7 @@ def _ask_daemon(config: Path | None, url: str, method: str, server: str, body: V
     if running is None or not _is_its_file(config, running):
         return False
     token = _token(running)
-    answer = ask(url, lambda client: client.edit(method, server, body, token))
+    answer = ask(url, lambda client: client.edit(method, server, body, token), warns=False)
     click.echo(plain(answer["message"]).plain)
     return True
 
@@ -203,7 +203,7 @@ def _open(config: Path | None, url: str) -> None:
     followed = running is not None and _is_its_file(path, running)
     open_editor(path, told=not followed)
     if followed:
-        click.echo(plain(ask(url, lambda client: client.reload())["message"]).plain)
+        click.echo(plain(ask(url, lambda client: client.reload(), warns=False)["message"]).plain)
 
 
 def _token(running: ConfigurationSource) -> str:

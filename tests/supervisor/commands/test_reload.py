@@ -61,7 +61,9 @@ async def test_a_refused_file_is_said_by_every_command_until_it_is_mended(tmp_pa
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.path.write_text('{\n "mcpServers": {"n": {"comand": "x"}}\n}')
         refused = await ask(address(shown), "reload")
-        others = [await ask(address(shown), *words.split()) for words in ("tools", "tokens", "wake a", "logs a")]
+        words = ("tools", "tokens", "wake a", "logs a", "search x")
+        others = [await ask(address(shown), *each.split()) for each in words]
+        unknown = await ask(address(shown), "call", "n:echo", "{}")
         as_json = await ask(address(shown), "status", "--json")
         overview = await ask(address(shown), "status")
         health = await shown.client.get("/healthz")
@@ -76,6 +78,7 @@ async def test_a_refused_file_is_said_by_every_command_until_it_is_mended(tmp_pa
         assert result.exit_code == 0
         assert result.stderr.startswith(f"note: the daemon's configuration is refused, all runs as before: {fault}")
         assert result.stderr.count("\n") == 1
+    assert (unknown.exit_code, unknown.stderr.splitlines()[0]) == (1, others[0].stderr.rstrip())
     assert json.loads(as_json.stdout)["configuration"]["refused"]
     assert "configuration refused 0s ago, all runs as before: " + fault in overview.stdout
     assert overview.stderr == ""
