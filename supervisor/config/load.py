@@ -47,9 +47,9 @@ _SERVER_KEYS = ("mcpServers", "servers")
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A usable configuration. `problems` has every fault of the entries that are left out, `.server` naming the entry.
 
-    `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given, `files` are it and the
-    `envFile`s that were read with it, as absolute paths; `stamps` say which state of them was read. `origins` are those
-    of `Findings`.
+    `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given; `stamps` say of it and
+    of the `envFile`s that were wanted with it, by their absolute paths, which state was read. `origins` are those of
+    `Findings`.
     """
 
     settings: Settings
@@ -57,7 +57,6 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[ConfigError, ...] = ()
     notes: tuple[ConfigError, ...] = ()
     path: Path
-    files: tuple[Path, ...] = ()
     stamps: Mapping[Path, Stamp] = {}
     origins: Mapping[tuple[str, KeyPath], Origin] = {}
 
@@ -110,12 +109,6 @@ def parse(
     of the file as a whole; `read_file` raises it for an unreadable `envFile`.
     """
     document = read_document(text, str(path))
-    files = {Path(absolute(str(path))): None}
-
-    def read_beside(path: PurePath) -> str:
-        files[Path(absolute(str(path)))] = None
-        return read_file(path)
-
     findings = Findings(document, str(path))
     top = _top_level(document, path, findings)
     entries = _entries(top, findings)
@@ -134,7 +127,7 @@ def parse(
         findings=findings,
         environ=environ,
         directory=path.parent,
-        read_file=read_beside,
+        read_file=read_file,
         shared=overlay(inherit(settings.pass_env, environ, findings), for_all),
         defaults=overlay(usual.servers, ValueLayer({AGE: settings.catalogue_max_age_s}, age)),
         missing=missing,
@@ -156,7 +149,6 @@ def parse(
         problems=tuple(sorted(findings.problems, key=lambda problem: problem.line or 0)),
         notes=tuple(findings.notes),
         path=path,
-        files=tuple(files),
         origins=findings.origins,
     )
 

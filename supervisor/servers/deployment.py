@@ -139,7 +139,6 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     path: Path = Path()
-    files: tuple[Path, ...] = ()
     stamps: Mapping[Path, Stamp] = {}
     settings: Settings = Settings()
     entries: Mapping[str, ServerConfig] = {}
@@ -187,7 +186,6 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     servers = {name: deploy_server(config, key=key) for name, config in entries.items() if not config.disabled}
     return Deployment(
         path=configuration.path,
-        files=configuration.files,
         stamps=configuration.stamps,
         settings=configuration.settings,
         entries=entries,

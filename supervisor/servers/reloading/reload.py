@@ -82,6 +82,7 @@ class Reload:
         self._waiting: list[Reply[Reloaded]] = []
         self._over = False
         self._path = absolute(str(deployment.value.path))
+        self._files = deployment.value.stamps.keys()
         self.source = Latest(ConfigurationFile(path=self._path, loaded_at=clock()))
 
     def _on_changed(self) -> None:
@@ -122,7 +123,7 @@ class Reload:
         """Read the file whenever that is wanted, until the daemon ends: a reading under way is given up then."""
         first = self._deployment.value
         poll_s = self._settings.reload_poll_s
-        watch = FileWatch(lambda: self._deployment.value.files, self._on_changed, poll_s, first.stamps)
+        watch = FileWatch(lambda: self._files, self._on_changed, poll_s, first.stamps)
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(watch.run)
@@ -187,6 +188,8 @@ class Reload:
             return text
 
         configuration = self._read(path, whole)
+        if not path:
+            self._files = configuration.stamps.keys()  # also of what is refused: it may be one of these that is mended
         raise_new(configuration.problems, old.problems)
         read = deploy(configuration, key=self._key)
         return in_force(old, read), diff(old, read), shadowed

@@ -351,3 +351,14 @@ async def test_a_file_that_is_saved_is_read_without_being_asked_for(tmp_path: Pa
         shown.write({"a": A, "b": B}, **settings)
         await until_found(shown.client, "b:*", ["b:echo", "b:sleep"])
         assert "result" in await called(shown.client, "b-echo")
+
+
+async def test_a_file_beside_it_that_was_missing_is_read_as_soon_as_it_is_there(tmp_path: Path, data: DataDir) -> None:
+    settings = {"reload_on_change": True, "reload_poll_s": 0.05}
+    async with world(tmp_path, data, {"a": A}, **settings) as shown:
+        shown.write({"a": A, "b": {**B, "envFile": "b.env"}}, **settings)
+        while not (await shown.source())["refused"]:  # noqa: ASYNC110 - the file is watched from threads
+            await trio.sleep(0.01)
+        (tmp_path / "b.env").write_text("X=1")
+        await until_found(shown.client, "b:*", ["b:echo", "b:sleep"])
+        assert (await shown.source())["refused"] == []
