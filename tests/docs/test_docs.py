@@ -73,7 +73,8 @@ def test_the_command_writes_what_is_different(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_in_the_documentation_exist(page: Path) -> None:
-    for name in re.findall(r"mcpvisor (?!http:)([a-z]+)\b", "\n".join(code_of(page.read_text(encoding="utf-8")))):
+    code = "\n".join(code_of(page.read_text(encoding="utf-8")))
+    for name in re.findall(r"(?<!\d\d )mcpvisor (?!https?:)([a-z]+)\b", code):  # in a log it is who wrote the line
         assert name in cli.list_commands(click.Context(cli))
 
 
