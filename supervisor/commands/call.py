@@ -44,7 +44,8 @@ def call(*, tool: str, arguments: str | None, profile: str, as_json: bool, url: 
     result = result_of()
     while result.get("resultType") == KIND:
         given = questions.answers(result.get("inputRequests") or {})
-        result = result_of({RESPONSES: given, STATE: result.get(STATE, "")})
+        state = {STATE: result[STATE]} if STATE in result else {}  # what a server did not say, it is not told
+        result = result_of({RESPONSES: given, **state})
     result.pop("resultType", None)
     if (waiting := _unanswered_questions(result)) is not None:
         raise CommandFailed(_refusal(tool, waiting))

@@ -38,6 +38,24 @@ FORM = {
     },
 }
 
+FORM_OF_ONE = {
+    "message": "Where to?",
+    "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+
+
+class ForgettingServer(WholeServer):
+    """A modern server that asks with a form and keeps no state; its result is what it was told the second time."""
+
+    def _result(self, method: str, params: Any) -> Any:
+        if method != "tools/call":
+            return super()._result(method, params)
+        if "inputResponses" not in params:
+            asked = {"where": {"method": "elicitation/create", "params": FORM_OF_ONE}}
+            return {"resultType": "input_required", "inputRequests": asked}
+        told = {name: params[name] for name in ("inputResponses", "requestState") if name in params}
+        return {"resultType": "complete", "content": [{"type": "text", "text": json.dumps(told)}]}
+
 
 class AskingServer(WholeServer):
     """Asks with a form during each call, and its result is what it was answered."""
@@ -149,3 +167,11 @@ async def test_the_form_of_a_server_is_filled_in_at_the_terminal(tmp_path: Path)
     assert "[one] Where to?" in shown
     content = {"city": "Oslo", "days": 3, "class": "second"}
     assert (code, json.loads(stdout)) == (0, {"action": "accept", "content": content})
+
+
+@pytest.mark.process
+async def test_a_server_that_gave_no_state_gets_none_with_the_answers(tmp_path: Path) -> None:
+    answers = [("city: ", "Oslo\n"), ("Send this? [y/N] ", "y\n")]
+    code, stdout, _ = await called(tmp_path, ForgettingServer(era="modern"), answers)
+    told = {"inputResponses": {"where": {"action": "accept", "content": {"city": "Oslo"}}}}
+    assert (code, json.loads(stdout)) == (0, told)
