@@ -100,24 +100,21 @@ def ask(
     Says on stderr that the daemon refuses its configuration, if it does and `warns`; that may be why it refuses.
     """
 
-    async def ask_daemon() -> T:
+    async def ask_daemon() -> T | RequestRefused:
+        answer: T | RequestRefused
         async with connect(url) as daemon:
             try:
                 answer = await question(daemon)
-            except RequestRefused:
-                await warn(daemon)
-                raise
-            await warn(daemon)
-            return answer
+            except RequestRefused as error:
+                answer = error
+            if warns and (fault := await daemon.fault()):
+                say(plain(f"note: the daemon's configuration is refused, all runs as before: {fault}").plain)
+        return answer
 
-    async def warn(daemon: DaemonClient) -> None:
-        if warns and (fault := await daemon.fault()):
-            say(plain(f"note: the daemon's configuration is refused, all runs as before: {fault}").plain)
-
-    try:
-        return run(ask_daemon)
-    except RequestRefused as error:
-        raise CommandFailed(explain(error)) from None
+    answer = run(ask_daemon)
+    if isinstance(answer, RequestRefused):
+        raise CommandFailed(explain(answer))
+    return answer
 
 
 def page(

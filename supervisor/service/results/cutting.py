@@ -14,7 +14,7 @@ import msgspec
 
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.service.results.long_text import LongText, as_text, is_light, long_text, tokens_of, unquoted
+from supervisor.service.results.long_text import LongText, as_text, is_light, long_text, tokens_of, unquote
 from supervisor.service.results.reading import SCHEME
 from supervisor.service.results.shape import shape
 
@@ -75,7 +75,7 @@ def cut(body: bytes, budget: int) -> Cut | None:
         return None
     texts = [_text(block) for block in blocks]
     quoted = b"\\n".join(text for text in texts if text is not None)
-    said, size = unquoted(quoted)
+    said, size = unquote(quoted)
     structured = bytes(members.get(_STRUCTURED, b""))
     tokens = max(tokens_of(said) if size == len(said) else tokens_of(quoted), tokens_of(structured))
     if tokens <= budget:
@@ -90,13 +90,13 @@ def _text(block: Members) -> bytes | None:
     """Return the text of a block as it stands between the quotes of a JSON string; None for one that has none."""
     kind = json.text_at(block.get("type"))
     if kind == "text":
-        return _quoted(block.get("text"))
+        return _between_quotes(block.get("text"))
     if kind == "resource" and "text" in (resource := json.members(block.get("resource"))):
-        return b"[%b]\\n%b" % (_quoted(resource.get("uri")), _quoted(resource["text"]))
+        return b"[%b]\\n%b" % (_between_quotes(resource.get("uri")), _between_quotes(resource["text"]))
     return None
 
 
-def _quoted(text: bytes | None) -> bytes:
+def _between_quotes(text: bytes | None) -> bytes:
     text = bytes(text or b"").strip()
     return text[1:-1] if text[:1] == b'"' else b""
 

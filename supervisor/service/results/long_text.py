@@ -96,7 +96,7 @@ def long_text(text: bytes, more: int = 0) -> LongText:
     return LongText(kept, _starts(kept), indented is not None, size)
 
 
-def unquoted(quoted: bytes) -> tuple[bytes, int]:
+def unquote(quoted: bytes) -> tuple[bytes, int]:
     """Return what stands between the quotes of a JSON string as UTF-8, and how many bytes that has.
 
     Of a long one only a beginning of at least `MAX_BYTES` is read, in pieces; then the size is that, and what is left

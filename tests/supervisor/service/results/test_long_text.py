@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from supervisor.metatools.texts import estimate_tokens
 from supervisor.service.results import long_text as module
-from supervisor.service.results.long_text import MAX_BYTES, WRAP, LongText, is_light, long_text, tokens_of, unquoted
+from supervisor.service.results.long_text import MAX_BYTES, WRAP, LongText, is_light, long_text, tokens_of, unquote
 
 TEXTS = st.lists(st.text(st.sampled_from("ab \n{ä€𝄞"), max_size=60) | st.just("é" * 700), max_size=6).map("\n".join)
 
@@ -132,14 +132,14 @@ def test_a_text_between_quotes_is_read_in_pieces(parts: list[str], ascii_only: b
     quoted = json.dumps(text, ensure_ascii=ascii_only)[1:-1].encode()
     for piece in range(16, 24):
         with mock.patch.object(module, "_PIECE", piece):
-            assert unquoted(quoted) == (text.encode(), len(text.encode()))
+            assert unquote(quoted) == (text.encode(), len(text.encode()))
 
 
 def test_of_a_long_text_between_quotes_only_the_beginning_is_read() -> None:
-    said, size = unquoted(b"\\n" * MAX_BYTES)
+    said, size = unquote(b"\\n" * MAX_BYTES)
     assert said == b"\n" * MAX_BYTES
     assert size == MAX_BYTES
-    said, size = unquoted(b"x" * (3 * MAX_BYTES))
+    said, size = unquote(b"x" * (3 * MAX_BYTES))
     assert said == b"x" * MAX_BYTES
     assert size == 3 * MAX_BYTES
     assert long_text(said, size - len(said)).size == size
