@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import fill
 
 import click
 from msgspec.structs import replace
@@ -26,6 +27,8 @@ from supervisor.clients.table import CLIENTS
 from supervisor.reference.configuration import blocks, table
 
 Arrow = tuple[str, str, str]
+LINE = 130
+"""Characters in a line of a page."""
 SETTINGS = {
     "configuration": ("top-level", "foreign"),
     "servers": ("server", "inherited"),
@@ -44,7 +47,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/reference/errors.md": {"errors": error_table()},
         **{f"docs/reference/{page}.md": {name: tables[name] for name in names} for page, names in SETTINGS.items()},
-        "docs/start/clients.md": {"clients": client_table()},
+        "docs/start/clients.md": {"clients": client_list()},
     }
 
 
@@ -156,16 +159,18 @@ def error_table() -> str:
     return table(("error", "code", "HTTP status", "`data.type`", "retry", "meaning"), rows)
 
 
-def client_table() -> str:
-    """Return the clients that `connect` knows, with their places on Linux."""
+def client_list() -> str:
+    """Return the clients that `connect` knows, with their places on Linux: a list, as rows that long fit no phone."""
     linux = Machine(platform="linux", environ={}, home="~")
-    rows = []
+    items = []
     for client in CLIENTS:
         variables = [f"`{file.partition('/')[0]}`" for file in client.files if file.startswith("$")]
         moved = f", or where {' or '.join(variables)} says" if variables else ""
-        way = "HTTP" if client.remote else "`stdio`"
-        rows.append((f"`{client.name}`", client.title, f"`{client.places(linux)[-1]}`{moved}", way, client.afterwards))
-    return table(("name", "client", "its file", "by", "then"), rows)
+        way = "" if client.remote else ", over stdio"
+        place = f"`{client.places(linux)[-1]}`{moved}"
+        item = f"- `{client.name}`: {client.title}{way}, in {place}. {client.afterwards}"
+        items.append(fill(item, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+    return "\n".join(items)
 
 
 def main() -> None:

@@ -21,6 +21,7 @@ import msgspec
 import pytest
 import trio
 
+from supervisor.clients.table import CLIENTS
 from tests.e2e.daemons import PATIENCE_S, ROOT, STAND_IN, Daemon, end, log_of
 from tests.e2e.test_curl import fetch
 
@@ -51,10 +52,9 @@ STAND_INS = {
     """,
     "pip": """echo "pip $*" >>"$HOME/asked" """,
     "pipx": """echo "pipx $*" >>"$HOME/asked" """,
-    # The Python of an environment: its pip installs nothing, the examples are told where the daemon is.
-    "python": f"""
-        if [ "$1" = -m ]; then echo "$*" >>"$HOME/asked"; else exec {PYTHON} "$@" "$MCPVISOR_URL"; fi
-    """,
+    "uv": """echo "uv $*" >>"$HOME/asked" """,
+    # The Python of an environment: its pip installs nothing.
+    "python": """echo "$*" >>"$HOME/asked" """,
     # What installs and runs: the server of files is one of ours under that name, the one of time is the published one.
     "npx": f"""
         case "$*" in
@@ -82,39 +82,29 @@ class Tried(msgspec.Struct, kw_only=True):
     asks: tuple[str, ...] = ()
 
 
-INSTALL = (
-    "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt '.[offline]' && .venv/bin/mcpvisor demo"
-)
 DEMO = "All steps worked"
 RUN = "mcpvisor run --config examples/mcp.json"
 TRIED = {
-    INSTALL: Tried(prints=(DEMO,), asks=("pip install -c .ci/constraints.txt .[offline]",)),
-    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 3")),
-    ". .venv/bin/activate": Tried(),
-    "pipx install '.[offline]'": Tried(asks=("pipx install .[offline]",)),
     "uvx --from '.[offline]' mcpvisor demo": Tried(prints=(DEMO,)),
+    "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt '.[offline]'": Tried(
+        asks=("pip install -c .ci/constraints.txt .[offline]",)
+    ),
+    ".venv/bin/mcpvisor demo": Tried(prints=(DEMO,)),
+    "uv tool install '.[offline]'": Tried(asks=("uv tool install .[offline]",)),
+    "pipx install '.[offline]'": Tried(asks=("pipx install .[offline]",)),
+    ". .venv/bin/activate": Tried(),
     "mcpvisor check examples/mcp.json": Tried(prints=("filesystem", "time", "github")),
     RUN: Tried(),  # the fixture runs it, all others ask it
     "mcpvisor status": Tried(prints=("filesystem", "time", "ready")),
-    "python -m pip install 'mcp>=2.3,<3'": Tried(asks=("-m pip install mcp>=2.3,<3",)),
-    "python examples/official_client.py": Tried(
-        prints=("tool discover_mcp_tools", "tool execute_mcp_tool", "finds time:get_current_time")
-    ),
     'mcpvisor search "what time is it in Tokyo"': Tried(prints=("time:get_current_time",)),
     """mcpvisor call time:get_current_time '{"timezone": "Asia/Tokyo"}'""": Tried(prints=("Asia/Tokyo", "datetime")),
-    "mcpvisor call filesystem:list_allowed_directories": Tried(prints=("Allowed directories",)),
     "mcpvisor call time:get_current_time '{}'": Tried(code=1, prints=("timezone",)),
     "mcpvisor logs time": Tried(prints=("mcpvisor ready",)),
     "mcpvisor restart time": Tried(prints=("time is restarted and ready",)),
+    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 3")),
 }
 """Every line but those of curl."""
-CURL = (
-    "discover_mcp_tools",
-    "time:get_current_time",
-    "Asia/Tokyo",
-    "Allowed directories",
-    '"server":"filesystem"',
-)
+CURL = ("time:get_current_time", "Asia/Tokyo")
 """What the answers to the lines of curl have in them, in their order."""
 
 
@@ -214,10 +204,26 @@ def test_a_line_of_curl_gives_something_with_the_example_as_it_ships(daemon: Dae
 def test_the_lines_for_clients_name_the_address_of_the_daemon() -> None:
     clients = README[README.index("## Connect a client") : README.index("## First calls")]
     items = re.findall(r"^- \*\*(.+?)\*\*(.*?)(?=^- |\n\n)", clients, re.DOTALL | re.MULTILINE)
-    assert len(items) == 8
+    assert [name for name, _ in items] == ["Claude Code:", "Claude Desktop", "Any other client:"]
     for name, text in items[:-1]:
-        bridge = re.findall(r'"command": "mcpvisor", "args": \["stdio"\]', text)  # which has that address by itself
-        assert len(bridge) + text.count("http://127.0.0.1:3001/mcp") == 1, name
-        for entry in re.findall(r"`(\{.*?\})`", text, re.DOTALL):
-            (section,) = msgspec.json.decode(entry).values()
-            assert list(section) == ["mcpvisor"]
+        assert leads_to_the_daemon(text), name
+    assert f"[{len(CLIENTS)} that it knows]" in clients
+
+
+def test_the_entries_by_hand_name_the_address_of_the_daemon() -> None:
+    page = (ROOT / "docs" / "start" / "clients-by-hand.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    written = {name: re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL) for name, text in sections}
+    assert len([name for name, blocks in written.items() if blocks]) == 7
+    for name, blocks in written.items():
+        for kind, text in blocks:
+            assert leads_to_the_daemon(f"`{' '.join(text.split())}`" if kind == "json" else text), name
+
+
+def leads_to_the_daemon(text: str) -> bool:
+    """Whether a text names the daemon's address once, or starts the bridge, which has it by itself."""
+    for entry in re.findall(r"`(\{.*?\})`", text, re.DOTALL):
+        (section,) = msgspec.json.decode(entry).values()
+        assert list(section) == ["mcpvisor"]
+    bridge = re.findall(r'"command": "mcpvisor", "args": \["stdio"\]', text)
+    return len(bridge) + text.count("http://127.0.0.1:3001/mcp") == 1
