@@ -1,4 +1,4 @@
-"""Every command line of the README, as it is written, in the order of the README.
+"""Every command line of the README and of how to install, as it is written, in their order.
 
 What runs for real: bash, mcpvisor, the daemon with examples/mcp.json as it ships, curl (or what sends the same), the
 example. What cannot run here, because it would download or install, has a stand-in on the PATH that does nothing or
@@ -28,6 +28,7 @@ from tests.e2e.test_curl import fetch
 pytestmark = pytest.mark.e2e
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+INSTALL, _, _ = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8").partition("## Extras")
 PYTHON = sys.executable
 
 STAND_INS = {
@@ -101,6 +102,7 @@ TRIED = {
     "mcpvisor call time:get_current_time '{}'": Tried(code=1, prints=("timezone",)),
     "mcpvisor logs time": Tried(prints=("mcpvisor ready",)),
     "mcpvisor restart time": Tried(prints=("time is restarted and ready",)),
+    "mcpvisor --version": Tried(prints=("mcpvisor, version ",)),
     ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 3")),
 }
 """Every line but those of curl."""
@@ -114,7 +116,7 @@ def lines_of(text: str) -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.strip()]
 
 
-LINES = lines_of(README)
+LINES = list(dict.fromkeys(lines_of(README) + lines_of(INSTALL)))
 CURL_LINES = [line for line in LINES if line.startswith("curl ")]
 
 
