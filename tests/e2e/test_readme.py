@@ -127,13 +127,19 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (".ci", "examples", "tests/e2e/clients"):
         shutil.copytree(ROOT / name, directory / "checkout" / name)
     shutil.copy(ROOT / "pyproject.toml", directory / "checkout")
+    make_home(directory, STAND_INS)
+    return directory / "checkout"
+
+
+def make_home(directory: Path, programs: dict[str, str]) -> Path:
+    """Return an empty home in a directory; beside it, in `bin`, are programs: bodies of bash scripts."""
     (directory / "home").mkdir()
     (directory / "bin").mkdir()
-    for name, body in STAND_INS.items():
+    for name, body in programs.items():
         file = directory / "bin" / name
         file.write_text(f"#!/bin/bash\n{body}\n")
         file.chmod(0o755)
-    return directory / "checkout"
+    return directory / "home"
 
 
 def environment(checkout: Path, url: str = "") -> dict[str, str]:

@@ -21,6 +21,7 @@ import pytest
 import trio
 
 from tests.e2e.daemons import PATIENCE_S, ROOT, Daemon, end, log_of
+from tests.e2e.test_readme import make_home
 
 pytestmark = pytest.mark.e2e
 
@@ -72,13 +73,7 @@ def shows(page: str, printed: str) -> bool:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An empty home, with the stand-ins beside it."""
-    (tmp_path / "home").mkdir()
-    (tmp_path / "bin").mkdir()
-    for name, body in STAND_INS.items():
-        file = tmp_path / "bin" / name
-        file.write_text(f"#!/bin/bash\n{body}\n")
-        file.chmod(0o755)
-    return tmp_path / "home"
+    return make_home(tmp_path, STAND_INS)
 
 
 def environment(home: Path, url: str) -> dict[str, str]:
