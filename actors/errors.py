@@ -19,7 +19,7 @@ Outcome = Literal["not_sent", "unknown", "completed"]
 
 
 class SupervisorError(Exception):
-    """An expected failure. `message` may reach a client: no payload, no secret, no traceback in it."""
+    """An expected failure of no other kind. Its message may reach a client: no payload, no secret, no traceback."""
 
     code: ClassVar[int] = -31000
     http_status: ClassVar[int] = 200
@@ -76,83 +76,83 @@ class SupervisorError(Exception):
 
 
 class UnknownMethod(SupervisorError, code=METHOD_NOT_FOUND, http_status=404, kind="not_found"):
-    """The method does not exist in the client's protocol revision."""
+    """The protocol revision of the client has no such method, or this door has not."""
 
 
 class UnknownTool(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="not_found"):
-    """No tool of that path is visible to this client."""
+    """The client sees no tool of that name. `data.nearest` has the nearest names."""
 
 
 class UnknownServer(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="not_found"):
-    """No server of that name is configured."""
+    """The configuration has no server of that name."""
 
 
 class UnknownDoor(SupervisorError, code=INVALID_REQUEST, http_status=404, kind="not_found"):
-    """There is no endpoint of MCP at this address."""
+    """The address is no door of MCP, or names a server or a profile that is not configured."""
 
 
 class UnknownPrompt(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="not_found"):
-    """No prompt of that name is visible to this client."""
+    """The client sees no prompt of that name."""
 
 
 class InvalidArguments(SupervisorError, code=INVALID_PARAMS, http_status=400, kind="invalid"):
-    """The arguments do not have the shape that was asked for."""
+    """The arguments do not fit what the tool or the method takes. The message says which ones."""
 
 
 class MalformedRequest(InvalidArguments):
-    """The params of the request itself do not have the shape that its method wants: nothing can be performed."""
+    """The params of the request itself do not fit its method, so the daemon cannot act on it."""
 
 
 class AmbiguousName(InvalidArguments, kind="ambiguous"):
-    """A name can mean more than one thing. `data.readings` lists them, by names that mean one thing each."""
+    """The name can mean several things. `data.readings` has a name for each that means it alone."""
 
 
 class CallTooLarge(SupervisorError, code=-31413, http_status=413, kind="too_large"):
-    """A request or an answer is over a configured limit in bytes."""
+    """A request or an answer is larger than a limit allows. The message names the limit."""
 
 
 class CannotAsk(SupervisorError, code=METHOD_NOT_FOUND, kind="not_supported"):
-    """The client cannot be asked what a server wants to know: it did not declare it, or does not listen now."""
+    """A server asks what the client cannot answer: it did not declare that, or has no stream to be asked on."""
 
 
 # Load -----------------------------------------------------------------------------------------------------------------
 
 
 class MailboxFull(SupervisorError, code=-31429, kind="overloaded", retryable=True):
-    """The actor's mailbox is full; the caller should shed load, not queue."""
+    """Too many requests wait for a part of the daemon (the mailbox of its actor is full). It takes no more for now."""
 
     def __init__(self, message: str = "busy: too many requests are waiting; retry shortly", **more: Any) -> None:
         super().__init__(message, **{"retry_after_s": 1.0, **more})
 
 
 class TooManyCalls(MailboxFull):
-    """A limit on calls in flight is reached."""
+    """The request would go over a limit on calls, subscriptions or tasks. The message names the limit."""
 
 
 class Starved(SupervisorError, code=-31429, kind="overloaded", retryable=True):
-    """The daemon lacks descriptors, threads, memory or disk for this request; what has run meanwhile is not known."""
+    """The daemon has no descriptor, thread, memory or disk left for the request. A call may have run."""
 
     def __init__(self, message: str, **more: Any) -> None:
         super().__init__(message, **{"retry_after_s": 1.0, "outcome": "unknown", **more})
 
 
 class CallTimedOut(SupervisorError, code=-31408, kind="timeout"):
-    """The deadline of a call passed. Whether the tool ran is not known once it was sent."""
+    """The call had no result within its deadline. `outcome` says whether it was sent."""
 
 
 # The server's fault ---------------------------------------------------------------------------------------------------
 
 
 class ServerError(SupervisorError, code=-31502, kind="unavailable"):
-    """A server, not the client and not this daemon, is the cause."""
+    """A server is the cause, not the client and not the daemon. The message has the reason."""
 
 
 class SpawnFailed(ServerError):
-    """The process could not be started. `permanent`: trying again without a change is pointless.
+    """The daemon could not start the server, or could not reach it where it is remote.
 
-    `scarce`: the daemon or the system lacks something (descriptors, processes, memory), the server is not at fault.
-    `away`: it cannot be reached, which says nothing about it. `detail` says the same at length, for operators only:
-    where was searched, what else is there. `hint`: what to do, where that is known.
+    `permanent`: to try again without a change is pointless. `scarce`: the daemon or the system lacks descriptors,
+    processes or memory; the server is not at fault. `away`: a remote server cannot be reached now. `detail`: the same
+    at length, for operators only: where the daemon searched, what else is there. `hint`: what to do, where it is known.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class SpawnFailed(ServerError):
 
 
 class ProtocolViolation(ServerError, kind="protocol"):
-    """The server answered with bytes that are not MCP; the message says what is wrong with them."""
+    """The server answered with bytes that are not MCP. The message says what is wrong with them."""
 
 
 class TruncatedMessage(ProtocolViolation):
@@ -183,30 +183,30 @@ class TruncatedMessage(ProtocolViolation):
 
 
 class ServerExited(ServerError, kind="crashed"):
-    """The process died while a call was in flight, or closed a pipe to us, or stopped reading."""
+    """The process of the server died during the call, closed a pipe, or stopped reading."""
 
 
 class ServerStarting(ServerError, kind="starting", retryable=True):
-    """The server did not become ready within the call's deadline."""
+    """The server was not ready within the deadline of the call."""
 
 
 class ServerGaveUp(ServerError):
-    """The server failed too often; it is tried again on demand at most once per probe interval."""
+    """The server failed too often. A call tries it again, at most once per `probe_interval_s`."""
 
 
 class LoginRequired(ServerError, kind="requires_reauth"):
-    """The server wants its operator to log in there, once or once more: nothing else helps."""
+    """The server wants a login, or a new one: its operator runs `mcpvisor login`."""
 
 
 class ServerDisabled(ServerError, kind="disabled"):
-    """The server is switched off, in the configuration or by an operator; no call starts it."""
+    """The server is switched off, in the configuration or by its operator. No call starts it."""
 
 
 # The operator's fault -------------------------------------------------------------------------------------------------
 
 
 class ConfigError(SupervisorError, kind="config"):
-    """The configuration cannot be used. Says file, line, key and what to do."""
+    """The configuration cannot be used. The message has the file, the line, the key and what to do."""
 
     def __init__(
         self, message: str, *, path: str = "", key: str = "", line: int | None = None, hint: str = "", **more: Any
@@ -225,29 +225,29 @@ class ConfigError(SupervisorError, kind="config"):
 
 
 class DaemonAway(SupervisorError, code=-31503, kind="unavailable", retryable=True):
-    """No daemon answers at the address that `mcpvisor stdio` has, and none could be started; nothing was done."""
+    """`mcpvisor stdio` found no daemon and could not start one. Nothing was done."""
 
 
 class LoginFailed(SupervisorError, kind="login"):
-    """No login at a server is possible, or it did not succeed. Says what to do."""
+    """A login at a server is not possible, or did not succeed. The message says what to do."""
 
 
 # Ours -----------------------------------------------------------------------------------------------------------------
 
 
 class ActorStopped(SupervisorError, code=-31503, kind="unavailable", retryable=True):
-    """The actor that held this request stopped before it answered."""
+    """The part of the daemon (an actor) that held the request stopped before it answered."""
 
     def __init__(self, message: str = "the part of the daemon that held this request stopped", **more: Any) -> None:
         super().__init__(message, **more)
 
 
 class ShuttingDown(SupervisorError, code=-31503, kind="shutdown", retryable=True):
-    """The daemon is about to exit and takes no new work."""
+    """The daemon is about to end and takes no new work."""
 
     def __init__(self, message: str = "the daemon is shutting down", **more: Any) -> None:
         super().__init__(message, **more)
 
 
 class DaemonLost(SupervisorError, code=-31503, kind="lost", retryable=True):
-    """The connection of `mcpvisor stdio` to the daemon ended before this was answered; it may have been done."""
+    """`mcpvisor stdio` lost its connection to the daemon before the answer came. The request may have been done."""

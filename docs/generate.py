@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from textwrap import fill
+from textwrap import fill, wrap
 
 import click
 from msgspec.structs import replace
@@ -21,14 +21,21 @@ from actors import errors
 from actors.life import events as ev
 from actors.life.lifecycle import step
 from actors.life.states import Life, State, Timer
+from actors.protocol.tasks.tasks import UnknownTask
+from actors.protocol.wire.repeated_keys import RepeatedKey
 from supervisor.cli import cli
 from supervisor.clients.client import Machine
 from supervisor.clients.table import CLIENTS
 from supervisor.reference.configuration import blocks, table
+from supervisor.service.asking.confirmations import Declined
+from supervisor.service.asking.rounds import CapabilityRequired
+from supervisor.service.doors.task_requests import TasksNotDeclared
 
 Arrow = tuple[str, str, str]
 LINE = 130
 """Characters in a line of a page."""
+BESIDE = (CapabilityRequired, Declined, RepeatedKey, TasksNotDeclared, UnknownTask)
+"""Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""
 SETTINGS = {
     "configuration": ("top-level", "foreign"),
     "servers": ("server", "inherited"),
@@ -45,7 +52,7 @@ def parts() -> dict[str, dict[str, str]]:
     return {
         "docs/reference/commands.md": {"commands": commands()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
-        "docs/reference/errors.md": {"errors": error_table()},
+        "docs/reference/errors.md": {"errors": error_list()},
         **{f"docs/reference/{page}.md": {name: tables[name] for name in names} for page, names in SETTINGS.items()},
         "docs/start/clients.md": {"clients": client_list()},
     }
@@ -150,13 +157,23 @@ def error_classes() -> list[type[errors.SupervisorError]]:
     return [value for value in classes if issubclass(value, errors.SupervisorError)]
 
 
-def error_table() -> str:
-    rows = []
-    for error in error_classes():
-        meaning = " ".join((error.__doc__ or "").split())
-        retry = "yes" if error.retryable else "no"
-        rows.append((f"`{error.__name__}`", f"{error.code}", f"{error.http_status}", f"`{error.kind}`", retry, meaning))
-    return table(("error", "code", "HTTP status", "`data.type`", "retry", "meaning"), rows)
+def shown_errors() -> list[type[errors.SupervisorError]]:
+    """Return the errors that a client can meet, by the word that it knows each by."""
+    return sorted((*error_classes(), *BESIDE), key=lambda error: error.kind)
+
+
+def error_line(error: type[errors.SupervisorError]) -> str:
+    """Return what a program can act on."""
+    retry = "retry" if error.retryable else "no retry"
+    return f"- **`{error.kind}`**, `{error.__name__}`: code {error.code}, HTTP {error.http_status}, {retry}."
+
+
+def error_list() -> str:
+    lines = []
+    for error in shown_errors():
+        meaning = " ".join(inspect.cleandoc(error.__doc__ or "").partition("\n\n")[0].split())
+        lines += [error_line(error), *wrap(meaning, 120, initial_indent="  ", subsequent_indent="  ")]
+    return "\n".join(lines)
 
 
 def client_list() -> str:

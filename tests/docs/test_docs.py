@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from actors.errors import SupervisorError
 from actors.principal import Principal
 from docs import generate
 from supervisor.cli import cli
@@ -45,10 +46,32 @@ def test_the_generated_parts_are_the_present_ones(name: str) -> None:
     assert generate.rewrite(text, generate.parts()[name]) == text, "run: python -m docs.generate"
 
 
-def test_every_error_has_its_row() -> None:
-    table = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
-    for error in generate.error_classes():
-        assert f"| `{error.__name__}` | {error.code} | {error.http_status} | `{error.kind}` |" in table
+def test_every_error_has_its_place() -> None:
+    lines = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8").splitlines()
+    for error in generate.shown_errors():
+        retry = "retry" if error.retryable else "no retry"
+        line = f"- **`{error.kind}`**, `{error.__name__}`: code {error.code}, HTTP {error.http_status}, {retry}."
+        assert lines.count(line) == 1
+        assert lines[lines.index(line) + 1].strip(), "it says what it means"
+
+
+ELSEWHERE = {
+    "FromElsewhere": "of pages, which say so by a status",
+    "NoKey": "of pages, which say so by a status",
+    "SealBroken": "a session that is not found",
+    "SeveralErrors": "of the configuration, to its operator",
+    "TooHeavy": "an answer that is too large, or no MCP",
+    "TooManyQuestions": "to a server",
+}
+"""Errors that no client meets as such, and as what."""
+
+
+def test_no_error_is_left_out() -> None:
+    kinds: list[type[SupervisorError]] = [SupervisorError]
+    for kind in kinds:
+        kinds += [below for below in kind.__subclasses__() if below not in kinds]
+    ours = {kind.__name__ for kind in kinds if kind.__module__.startswith(("actors.", "supervisor."))}
+    assert ours == {error.__name__ for error in generate.shown_errors()} | ELSEWHERE.keys()
 
 
 def test_the_command_writes_what_is_different(
@@ -62,7 +85,7 @@ def test_the_command_writes_what_is_different(
     generate.main()
     stale = tmp_path / "docs" / "reference" / "errors.md"
     right = stale.read_text()
-    stale.write_text(right.replace("| `ShuttingDown` |", "| `Other` |"))
+    stale.write_text(right.replace("`ShuttingDown`:", "`Other`:"))
     generate.main()
     generate.main()
     assert stale.read_text() == right

@@ -49,7 +49,7 @@ _Status = Literal["working", "input_required", "completed", "failed", "cancelled
 
 
 class UnknownTask(InvalidArguments, kind="not_found"):
-    """This client has no task of that id at this door; or it is gone, and how far it came may not be known."""
+    """The client has no task of that id at this door, or it was lost with its server: `outcome` is `unknown` then."""
 
 
 class Task(msgspec.Struct, frozen=True):

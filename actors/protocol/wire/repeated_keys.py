@@ -31,7 +31,7 @@ _PIECE_BYTES, _MAX_PIECE_BYTES = 256, 64 * 1024
 
 
 class RepeatedKey(InvalidArguments):
-    """An object in the arguments has a key twice: nobody can say which value is meant. `data.key` is the key."""
+    """An object in the arguments has a key twice, so it is not known which value is meant. `data.key` is the key."""
 
     def __init__(self, key: str) -> None:
         shown = key[:MAX_SHOWN_CHARS].encode(errors="backslashreplace").decode()

@@ -38,7 +38,7 @@ MAX_PASSED: Final = 4096
 
 
 class Declined(SupervisorError, code=-31401, kind="declined"):
-    """The user of a client did not say yes to a call that needs it."""
+    """The user did not say yes to a call that needs it (`confirm`). Nothing was sent."""
 
 
 class Confirmations:

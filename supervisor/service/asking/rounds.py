@@ -54,9 +54,9 @@ class AskedByResult(Exception):
 
 
 class CapabilityRequired(SupervisorError, code=MISSING_CAPABILITY, http_status=400, kind="capability"):
-    """The call failed because its server asked what the client did not declare (MCP 2026-07-28, -32021).
+    """The call failed because its server asked what a modern client did not declare (`data.requiredCapabilities`).
 
-    `result` is what the server answered after it was told so.
+    (MCP 2026-07-28, basic/index "Error Codes".) `result` is what the server answered after it was told so.
     """
 
     def __init__(self, server: str, required: Mapping[str, Any], result: Result) -> None:

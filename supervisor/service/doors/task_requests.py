@@ -30,7 +30,7 @@ _READ_COST: Final = 16
 
 
 class TasksNotDeclared(SupervisorError, code=MISSING_CAPABILITY, http_status=400, kind="capability"):
-    """A modern client asks about a task, and did not declare that it speaks them (SEP-2663)."""
+    """A modern client asks about a task and did not declare that it speaks tasks (SEP-2663)."""
 
 
 def takes_task(client: Client, offer: Offer, wanted: msgspec.Raw) -> bool:
