@@ -32,13 +32,21 @@ def table(section: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+def items(section: str) -> list[re.Match[str]]:
+    """Return the items of a section's list: its `name`, what is `about` it, and its `rest`."""
+    (body,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", TEXT, re.DOTALL | re.MULTILINE)
+    lines = re.sub(r"\n  +", " ", body).splitlines()
+    found = (re.fullmatch(r"- \*\*`(?P<name>\w+)`\*\*,? ?(?P<about>[^:]*): (?P<rest>.*)", line) for line in lines)
+    return [item for item in found if item is not None]
+
+
 def code(words: tuple[str, ...]) -> str:
     return " ".join(f"`{word}`" for word in words)
 
 
 def test_the_words_are_those_of_the_code() -> None:
-    assert [[row[0], row[2]] for row in table("Effects")] == [
-        [f"`{name}`", code(words)] for name, words in WORDS.items()
+    assert [(item["name"], item["rest"]) for item in items("Effects")] == [
+        (name, code(words)) for name, words in WORDS.items()
     ]
 
 
@@ -62,13 +70,15 @@ def test_the_numbers_and_words_in_the_text_are_those_of_the_code() -> None:
 
 
 def test_the_parameters_are_the_fields_of_the_criteria() -> None:
-    rows = {row[0].strip("`"): row for row in table("Selecting tools")}
+    rows = {item["name"]: item["about"] for item in items("Selecting tools")}
     fields = {field.name: field for field in msgspec.structs.fields(Criteria)}
     assert list(rows) == list(fields)
     for name, field in fields.items():
-        shown = rows[name][2].strip("`")
-        assert shown == ("" if field.default in (None, "", ()) else json.dumps(field.default).strip('"')), name
-    assert rows["limit"][1] == f"1 to {MAX_LIMIT}"
+        _, _, shown = rows[name].strip("()").partition("; default ")
+        assert shown.strip("`") == ("" if field.default in (None, "", ()) else json.dumps(field.default).strip('"')), (
+            name
+        )
+    assert rows["limit"].startswith(f"(1 to {MAX_LIMIT};")
 
 
 @pytest.mark.parametrize("name", TokenQuery.__struct_fields__)
