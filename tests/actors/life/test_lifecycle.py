@@ -338,9 +338,9 @@ def test_the_document_has_the_diagram_that_the_code_draws() -> None:
 def test_the_document_explains_every_state_and_event() -> None:
     text = DOCUMENT.read_text()
     for state in State:
-        assert f"| `{state.value}` |" in text
+        assert text.count(f"\n- **`{state.value}`**, ") == 1
     for row in TABLE:
-        assert f"| `{row.split()[0]}` |" in text
+        assert text.count(f"\n- **`{row.split()[0]}`**: ") == 1
 
 
 def test_the_diagram_has_every_state() -> None:
