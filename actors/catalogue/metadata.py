@@ -8,7 +8,7 @@ Rules:
   confirmation, and has a finding.
 - Nothing here raises, whatever a server sends.
 Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `inference.py`, the findings' in
-`findings.py`, both as tables in docs/reference/metadata.md.
+`findings.py`, both in docs/reference/metadata.md.
 """
 
 from __future__ import annotations
