@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes the environments of the official clients for tests/e2e, once: .cache/mcp1 (Python SDK 1.x, the WebSocket client,
-# a published server) and, where there is Node.js 20 or later, .cache/ts (both TypeScript clients), .cache/browser (Chromium)
-# and .cache/conformance (the official conformance suite, with a later Node.js from PyPI if need be). Everything is pinned.
+# a published server) and, where there is Node.js 20 or later, .cache/ts (both TypeScript clients), .cache/browser (Chromium,
+# which also draws the diagrams of the site) and .cache/conformance (the official conformance suite, with a later Node.js
+# from PyPI if need be). Everything is pinned.
 # A run that finds what the pins ask for does nothing; one that was interrupted is repeated from the start.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,6 +37,8 @@ if ! made .cache/browser "$browser/package.json" "$browser/package-lock.json"; t
     mkdir -p .cache/browser
     cp "$browser/package.json" "$browser/package-lock.json" .cache/browser/
     npm ci --prefix .cache/browser --silent --no-audit --no-fund --ignore-scripts
+    # Unpacked once here: tests beside each other would write it at the same time. Where it cannot run, they say so.
+    node "$browser/chromium.cjs" .cache/browser || true
     sha256sum "$browser/package.json" "$browser/package-lock.json" >.cache/browser/made-of
 fi
 .cache/mcp1/bin/python -m tests.conformance.installation

@@ -135,6 +135,11 @@ def test_every_page_is_linked_from_the_start_page_and_every_link_of_it_is_a_page
     assert {page for page in PAGES if page != start} <= linked
 
 
+def test_no_page_is_long() -> None:
+    lengths = {page: len(page.read_text(encoding="utf-8").splitlines()) for page in ROOT.glob("docs/**/*.md")}
+    assert not {page: length for page, length in lengths.items() if length > 250}
+
+
 def test_the_default_address_is_the_same_everywhere() -> None:
     assert f"http://{Settings().listen}" == DEFAULT_URL
     for text in (README, CURL):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.conformance.installation import Installation
 from tests.e2e.daemons import ROOT
 
 CLIENTS = Path(__file__).with_name("clients")
+SCRIPTS = Path(__file__).with_name("browser")
 CACHE = ROOT / ".cache"
 OLDEST_NODE = 20
+BROWSER_S = 120.0
 
 
 def python_2() -> str:
@@ -35,9 +41,23 @@ def typescript() -> str:
     return str(_made(CACHE / "ts"))
 
 
-def browser() -> str:
-    """The directory with Chromium and what drives it; what it unpacks goes there, too."""
-    return str(_made(CACHE / "browser"))
+def browse(script: str, *arguments: str) -> Any:
+    """What a script of browser/ tells of Chromium; skips the test, saying so, where Chromium or Node.js cannot run."""
+    program = node()
+    if program is None:  # the one thing that cannot be installed from the registries this project uses
+        pytest.skip("not run: the browser needs Node.js 20 or later, and there is none")
+    done = subprocess.run(
+        [program, str(SCRIPTS / script), str(_made(CACHE / "browser")), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=BROWSER_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = json.loads(done.stdout)
+    if "missing" in told:
+        pytest.skip(f"not run: Chromium does not start here: {told['missing']}")
+    return told
 
 
 def node() -> str | None:

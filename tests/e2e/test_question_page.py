@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +14,6 @@ from tests.e2e.daemons import Daemon, running, stand_in
 
 pytestmark = pytest.mark.e2e
 
-SCRIPT = Path(__file__).parent / "browser" / "question.cjs"
-BROWSER_S = 90.0
 PROPERTIES = {
     "name": {"type": "string", "title": "<img src=x onerror=alert(1)>", "maxLength": 5},
     "password": {"type": "string"},
@@ -38,23 +33,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def browse(page: str, *steps: list[str]) -> Any:
-    node = environments.node()
-    if node is None:  # the one thing that cannot be installed from the registries this project uses
-        pytest.skip("not run: the browser needs Node.js 20 or later, and there is none")
-    packages = environments.browser()
-    done = subprocess.run(
-        [node, str(SCRIPT), packages, page, json.dumps(steps)],
-        capture_output=True,
-        text=True,
-        timeout=BROWSER_S,
-        check=False,
-        env={**os.environ, "TMPDIR": packages},
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads(done.stdout)
-    if "missing" in told:
-        pytest.skip(f"not run: Chromium does not start here: {told['missing']}")
-    return told
+    return environments.browse("question.cjs", page, json.dumps(steps))
 
 
 async def execute(daemon: Daemon, **beside: Any) -> Any:

@@ -3,13 +3,10 @@
 // node question.cjs PACKAGES PAGE STEPS, where STEPS is JSON: [["type", NAME, TEXT], ["choose", NAME, VALUE],
 // ["check", NAME, VALUE], ["send"], ["decline"]]. Prints what the browser showed after each step that sends, as JSON.
 "use strict";
-const { createRequire } = require("node:module");
-const { pathToFileURL } = require("node:url");
+const { finish, launch } = require("./chromium.cjs");
 
 const DEADLINE_MS = 60_000;
 const [packages, address, steps] = process.argv.slice(2);
-const load = createRequire(`${packages}/package.json`);
-const module_ = (name) => import(pathToFileURL(load.resolve(name)).href);
 
 async function played(page) {
   const shown = [];
@@ -30,15 +27,8 @@ async function played(page) {
 }
 
 async function run() {
-  const { default: chromium } = await module_("@sparticuz/chromium");
-  const { default: puppeteer } = await module_("puppeteer-core");
-  let browser;
-  try {
-    const args = [...chromium.args, "--no-sandbox"];
-    browser = await puppeteer.launch({ executablePath: await chromium.executablePath(), args, headless: "shell" });
-  } catch (error) {
-    return { missing: String(error).slice(0, 300) };
-  }
+  const { browser, missing } = await launch(packages);
+  if (missing) return { missing };
   const page = await browser.newPage();
   const trouble = [];
   page.on("console", (message) => trouble.push(message.text()));
@@ -50,14 +40,4 @@ async function run() {
   return { bold, shown, trouble };
 }
 
-setTimeout(() => process.exit(1), DEADLINE_MS).unref();
-run().then(
-  (told) => {
-    console.log(JSON.stringify(told));
-    process.exit(0);
-  },
-  (error) => {
-    console.error(error);
-    process.exit(1);
-  },
-);
+finish(run(), DEADLINE_MS);

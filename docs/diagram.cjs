@@ -1,0 +1,45 @@
+// Draws a Mermaid diagram as SVG when the site is built, called as mermaid's own command is: node diagram.cjs PACKAGES -i IN -o OUT.
+"use strict";
+const { readFileSync, writeFileSync } = require("node:fs");
+const { finish, launch } = require("../tests/e2e/browser/chromium.cjs");
+
+const DEADLINE_MS = 60_000;
+const [packages, , source, , target] = process.argv.slice(2);
+const modules = `${packages}/node_modules`;
+const font = readFileSync(`${modules}/@fontsource/roboto/files/roboto-latin-400-normal.woff2`, "base64");
+// Labels are as wide as the font in which they were measured: it goes with the picture.
+const style = `@font-face { font-family: Roboto; src: url(data:font/woff2;base64,${font}) format("woff2"); }`;
+
+// In the browser: the text of the SVG, of its own size, on white in whatever colours the page around it has.
+async function drawn(text, css) {
+  await document.fonts.load("16px Roboto");
+  const { mermaid } = globalThis;
+  mermaid.initialize({
+    startOnLoad: false,
+    deterministicIds: true,
+    theme: "neutral",
+    fontFamily: "Roboto, sans-serif",
+    sequence: { wrap: true, width: 125, actorMargin: 10, diagramMarginX: 0 },
+  });
+  const { svg } = await mermaid.render("diagram", text);
+  document.body.innerHTML = svg;
+  const root = document.querySelector("svg");
+  const { width, height } = root.viewBox.baseVal;
+  root.setAttribute("width", Math.ceil(width));
+  root.setAttribute("height", Math.ceil(height));
+  root.setAttribute("style", "background: white");
+  root.prepend(Object.assign(document.createElementNS(root.namespaceURI, "style"), { textContent: css }));
+  return new XMLSerializer().serializeToString(root);
+}
+
+async function run() {
+  const { browser, missing } = await launch(packages);
+  if (missing) throw new Error(missing);
+  const page = await browser.newPage();
+  await page.addStyleTag({ content: style });
+  await page.addScriptTag({ path: `${modules}/@mermaid-js/tiny/dist/mermaid.tiny.js` });
+  writeFileSync(target, await page.evaluate(drawn, readFileSync(source, "utf8"), style));
+  await browser.close();
+}
+
+finish(run(), DEADLINE_MS);

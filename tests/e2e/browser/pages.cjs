@@ -1,0 +1,59 @@
+// A reader with a phone: opens every page of a site in Chromium, and measures what is wider than the screen.
+//
+// node pages.cjs PACKAGES DIRECTORY WIDTH. Prints for each page, as JSON: {page, sideways: whether all of it scrolls sideways,
+// tables: those wider than what they stand in, loaded: the addresses of other hosts}.
+"use strict";
+const { readdirSync, readFileSync } = require("node:fs");
+const { resolve } = require("node:path");
+const { pathToFileURL } = require("node:url");
+const { finish, launch } = require("./chromium.cjs");
+
+const DEADLINE_MS = 100_000;
+const [packages, directory, width] = process.argv.slice(2);
+
+// The fonts of phones with Android: widths are the same on every machine that measures them.
+function face(name, weight) {
+  const file = `${packages}/node_modules/@fontsource/${name}/files/${name}-latin-${weight}-normal.woff2`;
+  const source = `url(data:font/woff2;base64,${readFileSync(file, "base64")})`;
+  return `@font-face { font-family: ${name}; font-weight: ${weight}; src: ${source}; }`;
+}
+const faces = ["roboto", "roboto-mono"].flatMap((name) => [400, 700].map((weight) => face(name, weight)));
+const stacks = "body { --font-stack: roboto; --font-stack--monospace: roboto-mono; }";
+const fonts = [...faces, stacks].join("\n");
+
+// In the browser: what is too wide.
+async function measured() {
+  await Promise.all(["roboto", "roboto-mono"].flatMap((name) => ["", "bold "].map((weight) => document.fonts.load(`${weight}16px ${name}`))));
+  const { scrollWidth, clientWidth } = document.documentElement;
+  const wide = [...document.querySelectorAll("table")].filter((each) => each.offsetWidth > each.parentElement.clientWidth);
+  const said = (element) => element.textContent.replace("¶", "").trim();
+  const name = (table) => {
+    const heading = table.closest("section").querySelector("h1, h2, h3, h4, h5, h6");
+    const [row] = table.rows;
+    return `${said(heading)}: ${[...row.cells].map(said).join(" | ")}`;
+  };
+  return { sideways: scrollWidth > clientWidth, tables: wide.map(name) };
+}
+
+async function run() {
+  const { browser, missing } = await launch(packages);
+  if (missing) return { missing };
+  const page = await browser.newPage();
+  await page.setViewport({ width: Number(width), height: 844, isMobile: true, hasTouch: true });
+  let loaded;
+  page.on("request", (request) => {
+    if (!/^(file|data|blob):/.test(request.url())) loaded.push(request.url());
+  });
+  const pages = [];
+  for (const name of readdirSync(directory, { recursive: true }).sort()) {
+    if (!name.endsWith(".html") || name === "index.html") continue; // the root only leads on
+    loaded = [];
+    await page.goto(pathToFileURL(resolve(directory, name)).href);
+    await page.addStyleTag({ content: fonts });
+    pages.push({ page: name, ...(await page.evaluate(measured)), loaded });
+  }
+  await browser.close();
+  return { pages };
+}
+
+finish(run(), DEADLINE_MS);
