@@ -19,6 +19,8 @@ async function drawn(text, css) {
     deterministicIds: true,
     theme: "neutral",
     fontFamily: "Roboto, sans-serif",
+    themeVariables: { fontSize: "14px" },
+    flowchart: { nodeSpacing: 10, rankSpacing: 36, padding: 6, diagramPadding: 2, subGraphTitleMargin: { top: 0, bottom: 12 } },
     sequence: { wrap: true, width: 125, actorMargin: 10, diagramMarginX: 0 },
   });
   const { svg } = await mermaid.render("diagram", text);

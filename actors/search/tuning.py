@@ -1,7 +1,7 @@
 """The weights of the ranking. Shares and similarities are in 0..1; lengths are in words unless the name says otherwise.
 
-They were chosen on development queries; `docs/background/search.md` says what each technique gives. Average field
-lengths are constants and not measured on the catalogue: the weight of a word in a document then depends on that
+They were chosen on development queries; `docs/background/search-quality.md` says what each technique gives. Average
+field lengths are constants and not measured on the catalogue: the weight of a word in a document then depends on that
 document alone, so that replacing one server touches no other, and no server can move the scores of the others by being
 wordy.
 """

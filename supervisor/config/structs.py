@@ -167,8 +167,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     max_query_chars: Count = 6000
     """Longer search queries are cut at this many characters."""
     rerank: Rerank = "auto"
-    """Search compares meanings, too, by a sentence model (see `docs/background/search.md`): `auto` if one is installed,
-    `off` never, `neural` as `auto`, but with a warning if it is not."""
+    """Search compares meanings, too, by a sentence model (see `docs/background/search-meanings.md`): `auto` if one is
+    installed, `off` never, `neural` as `auto`, but with a warning if it is not."""
 
     @property
     def drain_within_s(self) -> float:
