@@ -24,7 +24,7 @@ const fonts = [...faces, stacks].join("\n");
 // In the browser: what is too wide.
 async function measured() {
   await Promise.all(["roboto", "roboto-mono"].flatMap((name) => ["", "bold "].map((weight) => document.fonts.load(`${weight}16px ${name}`))));
-  const { scrollWidth, clientWidth } = document.documentElement;
+  const { scrollWidth, clientWidth } = document.querySelector(".content"); // it scrolls in place of the page
   const wide = [...document.querySelectorAll("table")].filter((each) => each.offsetWidth > each.parentElement.clientWidth);
   const said = (element) => element.textContent.replace("¶", "").trim();
   const name = (table) => {
