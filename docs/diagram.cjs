@@ -11,7 +11,7 @@ const font = readFileSync(`${modules}/@fontsource/roboto/files/roboto-latin-400-
 const style = `@font-face { font-family: Roboto; src: url(data:font/woff2;base64,${font}) format("woff2"); }`;
 
 // In the browser: the text of the SVG, of its own size, on white in whatever colours the page around it has.
-async function drawn(text, css) {
+async function draw(text, css) {
   await document.fonts.load("16px Roboto");
   const { mermaid } = globalThis;
   mermaid.initialize({
@@ -40,7 +40,7 @@ async function run() {
   const page = await browser.newPage();
   await page.addStyleTag({ content: style });
   await page.addScriptTag({ path: `${modules}/@mermaid-js/tiny/dist/mermaid.tiny.js` });
-  writeFileSync(target, await page.evaluate(drawn, readFileSync(source, "utf8"), style));
+  writeFileSync(target, await page.evaluate(draw, readFileSync(source, "utf8"), style));
   await browser.close();
 }
 

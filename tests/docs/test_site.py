@@ -97,21 +97,21 @@ def test_every_diagram_is_a_picture_of_the_site(site: Site) -> None:
 
 
 @pytest.fixture(scope="module")
-def seen(site: Site) -> list[dict[str, Any]]:
+def views(site: Site) -> list[dict[str, Any]]:
     """What a browser of the width of a phone shows, page by page."""
     pages: list[dict[str, Any]] = environments.browse("pages.cjs", str(site.directory), str(PHONE))["pages"]
     assert len(pages) == len(site.pages())
     return pages
 
 
-def test_a_browser_asks_no_other_host(seen: list[dict[str, Any]]) -> None:
-    assert not [f"{page['page']}: {page['loaded']}" for page in seen if page["loaded"]]
+def test_a_browser_asks_no_other_host(views: list[dict[str, Any]]) -> None:
+    assert not [f"{page['page']}: {page['loaded']}" for page in views if page["loaded"]]
 
 
-def test_no_page_scrolls_sideways_on_a_phone(seen: list[dict[str, Any]]) -> None:
-    assert not [page["page"] for page in seen if page["sideways"]]
+def test_no_page_scrolls_sideways_on_a_phone(views: list[dict[str, Any]]) -> None:
+    assert not [page["page"] for page in views if page["sideways"]]
 
 
-def test_every_table_fits_a_phone(seen: list[dict[str, Any]]) -> None:
-    wide = [f"{page['page']}, {table}" for page in seen for table in page["tables"]]
+def test_every_table_fits_a_phone(views: list[dict[str, Any]]) -> None:
+    wide = [f"{page['page']}, {table}" for page in views for table in page["tables"]]
     assert not wide, "\n".join(["wider than a phone:", *wide])

@@ -22,7 +22,7 @@ const stacks = "body { --font-stack: roboto; --font-stack--monospace: roboto-mon
 const fonts = [...faces, stacks].join("\n");
 
 // In the browser: what is too wide.
-async function measured() {
+async function measure() {
   await Promise.all(["roboto", "roboto-mono"].flatMap((name) => ["", "bold "].map((weight) => document.fonts.load(`${weight}16px ${name}`))));
   const { scrollWidth, clientWidth } = document.querySelector(".content"); // it scrolls in place of the page
   const wide = [...document.querySelectorAll("table")].filter((each) => each.offsetWidth > each.parentElement.clientWidth);
@@ -50,7 +50,7 @@ async function run() {
     loaded = [];
     await page.goto(pathToFileURL(resolve(directory, name)).href);
     await page.addStyleTag({ content: fonts });
-    pages.push({ page: name, ...(await page.evaluate(measured)), loaded });
+    pages.push({ page: name, ...(await page.evaluate(measure)), loaded });
   }
   await browser.close();
   return { pages };
