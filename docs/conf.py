@@ -28,7 +28,7 @@ BROWSER = ROOT / ".cache" / "browser"
 project = "mcpvisor"
 version = release = version_of("mcpvisor")
 root_doc = "docs/index"
-include_patterns = ["docs/*.md", "docs/*/*.md", "README.md", "CHANGELOG.md", "examples/README.md"]
+include_patterns = ["docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "README.md", "CHANGELOG.md", "examples/README.md"]
 exclude_patterns = [".*", "actors", "benchmarks", "build", "dist", "supervisor", "tests"]
 extensions = ["myst_parser", "sphinxcontrib.mermaid"]
 html_theme = "furo"

@@ -1,4 +1,4 @@
-"""The parts of the documentation that are made from the code: configuration, commands, lifecycle, errors.
+"""The parts of the documentation that are made from the code: configuration, commands, routes, lifecycle, errors.
 
 `python -m docs.generate` writes them, in the root of a checkout; a test compares. A generated part stands between
 `<!-- generated: NAME -->` and `<!-- end: NAME -->`. The lifecycle is drawn from `step` itself, so that picture and code
@@ -10,11 +10,10 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import fill, wrap
 
-import click
 from msgspec.structs import replace
 
 from actors import errors
@@ -23,7 +22,9 @@ from actors.life.lifecycle import step
 from actors.life.states import Life, State, Timer
 from actors.protocol.tasks.tasks import UnknownTask
 from actors.protocol.wire.repeated_keys import RepeatedKey
-from supervisor.cli import cli
+from docs.commands import full_help, overview
+from docs.routes import route_list
+from supervisor.cli import GROUPS
 from supervisor.clients.client import Machine
 from supervisor.clients.table import CLIENTS
 from supervisor.reference.configuration import blocks, table
@@ -37,23 +38,25 @@ LINE = 130
 BESIDE = (CapabilityRequired, Declined, RepeatedKey, TasksNotDeclared, UnknownTask)
 """Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""
 SETTINGS = {
-    "configuration": ("top-level", "foreign"),
+    "configuration": ("units", "top-level", "foreign"),
     "servers": ("server", "inherited"),
     "tools": ("tools", "profiles"),
     "logins": ("oauth",),
     "daemon": ("supervisor", "environment"),
 }
-"""The pages that have the keys of the configuration, and the tables on each."""
+"""The pages that have the keys of the configuration, and the generated parts on each."""
 
 
 def parts() -> dict[str, dict[str, str]]:
     """Return the generated parts of each file by their names."""
-    tables = blocks()
+    settings = blocks()
     return {
-        "docs/reference/commands.md": {"commands": commands()},
+        "docs/reference/commands.md": {"commands": overview()},
+        **{f"docs/reference/commands/{group}.md": {"commands": full_help(group)} for group in GROUPS},
+        "docs/reference/http.md": {"routes": route_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/reference/errors.md": {"errors": error_list()},
-        **{f"docs/reference/{page}.md": {name: tables[name] for name in names} for page, names in SETTINGS.items()},
+        **{f"docs/reference/{page}.md": {name: settings[name] for name in names} for page, names in SETTINGS.items()},
         "docs/start/clients.md": {"clients": client_list()},
     }
 
@@ -67,27 +70,6 @@ def rewrite(text: str, generated: Mapping[str, str]) -> str:
             raise ValueError(f"the part {name} is there {len(pieces) - 1} times instead of once")
         text = f"{begin}\n{part}\n{end}".join(pieces)
     return text
-
-
-def commands() -> str:
-    rows = []
-    group = click.Context(cli)
-    for name in cli.list_commands(group):
-        command = cli.get_command(group, name)
-        assert command is not None
-        with click.Context(command, info_name=name) as context:
-            usage = " ".join([f"mcpvisor {name}", *_usage(command, context)])
-        rows.append((f"`{usage}`", command.get_short_help_str(200)))
-    return table(("command", "does"), rows)
-
-
-def _usage(command: click.Command, context: click.Context) -> Iterator[str]:
-    for parameter in command.get_params(context):
-        if isinstance(parameter, click.Argument):
-            yield parameter.make_metavar(context)
-        elif isinstance(parameter, click.Option) and "--help" not in parameter.opts:
-            value = "" if parameter.is_flag else f" {parameter.make_metavar(context)}"
-            yield f"[{parameter.opts[0]}{value}]"
 
 
 def events(incarnation: int) -> tuple[ev.Event, ...]:

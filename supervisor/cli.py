@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from keyword import iskeyword
+from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -21,37 +22,52 @@ from actors.kit import is_want, reason_of
 from supervisor.commands.outcomes import EXIT_INTERRUPTED, EXIT_WANT
 from supervisor.host.loading import pause_gc
 
-_MODULES = {
-    "run": "supervisor.commands.run",
-    "check": "supervisor.commands.check",
-    **dict.fromkeys(("add", "edit", "remove"), "supervisor.commands.servers"),
-    "connect": "supervisor.commands.connect",
-    "import": "supervisor.commands.import_",
-    **dict.fromkeys(("diff", "reload"), "supervisor.commands.reload"),
-    "explain": "supervisor.commands.explain",
-    "doctor": "supervisor.commands.doctor",
-    "status": "supervisor.commands.status",
-    "logs": "supervisor.commands.logs",
-    **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),
-    **dict.fromkeys(("login", "logout"), "supervisor.commands.logins"),
-    "tools": "supervisor.commands.tools",
-    "history": "supervisor.commands.history",
-    "tokens": "supervisor.commands.tokens",
-    "search": "supervisor.commands.search",
-    "call": "supervisor.commands.call",
-    "watch": "supervisor.commands.watch",
-    "completion": "supervisor.commands.completion",
-    "stdio": "supervisor.commands.stdio",
-    "demo": "supervisor.demo.tour",
+GROUPS: Final = {
+    "daemon": {
+        "run": "supervisor.commands.run",
+        "demo": "supervisor.demo.tour",
+        "status": "supervisor.commands.status",
+        "watch": "supervisor.commands.watch",
+        "doctor": "supervisor.commands.doctor",
+        "completion": "supervisor.commands.completion",
+    },
+    "configuration": {
+        "check": "supervisor.commands.check",
+        **dict.fromkeys(("add", "edit", "remove"), "supervisor.commands.servers"),
+        **dict.fromkeys(("diff", "reload"), "supervisor.commands.reload"),
+        "explain": "supervisor.commands.explain",
+    },
+    "clients": {
+        "connect": "supervisor.commands.connect",
+        "import": "supervisor.commands.import_",
+        "stdio": "supervisor.commands.stdio",
+    },
+    "servers": {
+        "logs": "supervisor.commands.logs",
+        **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),
+        **dict.fromkeys(("login", "logout"), "supervisor.commands.logins"),
+    },
+    "tools": {
+        "tools": "supervisor.commands.tools",
+        "search": "supervisor.commands.search",
+        "call": "supervisor.commands.call",
+        "history": "supervisor.commands.history",
+        "tokens": "supervisor.commands.tokens",
+    },
 }
-"""Where each command is; it has the same name there, with `_` behind it where Python has that word."""
+"""Where each command is, by subject; it has the same name there, with `_` behind it where Python has that word."""
+_MODULES: Final = {command: module for modules in GROUPS.values() for command, module in modules.items()}
+
+
+LINE: Final = 66
+"""Characters that a line of the overview has room for, behind the name of a command."""
 
 
 class Commands(click.Group):
     """The commands, each imported when somebody asks for it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return their names, in the order in which one meets them."""
+        """Return their names, by subject."""
         del ctx
         return list(_MODULES)
 
@@ -66,6 +82,15 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a list of the commands for each subject."""
+        width = max(map(len, _MODULES))
+        for title, modules in GROUPS.items():
+            commands = ((name, self.get_command(ctx, name)) for name in modules)
+            rows = [(name.ljust(width), command.get_short_help_str(LINE)) for name, command in commands if command]
+            with formatter.section(title.capitalize()):
+                formatter.write_dl(rows)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the commands that begin so, without importing them for what they say of themselves."""
         names = [CompletionItem(name) for name in _MODULES if name.startswith(incomplete)]
@@ -75,7 +100,10 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(package_name="mcpvisor", prog_name="mcpvisor")
 def cli() -> None:
-    """Supervises any number of MCP servers and puts all their tools behind four meta-tools."""
+    """Run any number of MCP servers behind one address, with four tools in front of all of theirs.
+
+    `mcpvisor COMMAND --help` says more of a command.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -236,6 +236,8 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
+    "supervisor.cli.Commands.list_commands": "called by click",
+    "supervisor.cli.Commands.format_commands": "called by click",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_headers_complete": "called by httptools",

@@ -23,12 +23,12 @@ class ViewProfile(msgspec.Struct, frozen=True, kw_only=True):
     """Servers, and tools of servers. Without `servers` and `tools` it is everything but what is denied."""
 
     servers: Patterns | None = None
-    """Servers that are in it with all they have; `*` for any rest."""
+    """Servers that the profile has with all that is theirs; `*` for any rest."""
     tools: Patterns | None = None
-    """Tools that are in it, by their paths, `server:tool`; `*` for any rest of either half. What else their servers
-    have, resources and prompts, is in it, too."""
+    """Tools that the profile has, by their paths, `server:tool`; `*` for any rest of either half. Resources and prompts
+    of their servers are in it, too."""
     deny: Patterns = ()
-    """Tools by their paths, or whole servers, that are not in it; goes over the others."""
+    """Tools by their paths, or whole servers, that the profile does not have; it wins over the other two."""
 
     def may_have(self, server: str) -> bool:
         """Say whether a server can be in it, as far as its name tells."""

@@ -39,13 +39,14 @@ class ToolRules(msgspec.Struct, frozen=True, kw_only=True):
     """Which tools of a server clients see, and how. Empty rules, which are false, show all as they are."""
 
     allow: Patterns = ("*",)
-    """Names of the tools that there are, `*` for any rest; no other one can be seen or called."""
+    """Names of tools that clients see and may call, `*` for any rest. There are no others."""
     deny: Patterns = ()
-    """Names of tools that there are not, `*` for any rest; goes over `allow`."""
+    """Names of tools that are hidden, `*` for any rest; it wins over `allow`."""
     rename: dict[str, str] = {}
-    """What clients call a tool, by the server's own name of it."""
+    """New names of tools, by the names that the server gives them."""
     describe: dict[str, str] = {}
-    """What clients are told of a tool, and find it by, instead of its description; by the server's own name of it."""
+    """New descriptions of tools, by the names that the server gives them. Clients read them, and search finds the tools
+    by them."""
 
     def __bool__(self) -> bool:
         return self != NO_RULES

@@ -21,7 +21,7 @@ LIST_LIMITS = ListLimits()
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Deadlines in seconds and bounds of one server, each as `docs/reference/configuration.md` has it.
+    """Deadlines in seconds and bounds of one server, each as `docs/reference/servers.md` has it.
 
     `installer`: what starts the server may install it first. `terms`: what it is told of clients.
     """

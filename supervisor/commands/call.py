@@ -30,9 +30,15 @@ MAX_ARGUMENT_CHARS = 4 * 1024 * 1024
 @profile_option
 @daemon_options
 def call(*, tool: str, arguments: str | None, profile: str, as_json: bool, url: str) -> None:
-    """Call SERVER:TOOL with a JSON object of arguments, given or on stdin; exit 1 if it answers with an error.
+    """Call SERVER:TOOL with an object of arguments in JSON.
 
-    What has to be answered before it runs or goes on, a yes or a form, is asked on the terminal.
+    The arguments are the second word, or come on stdin. What needs an answer before the tool runs or goes on, a yes or
+    a form, is asked on the terminal. The default of a yes or no is no, and Ctrl-D cancels.
+
+    \b
+    mcpvisor call time:get_current_time '{"timezone": "Asia/Tokyo"}'
+
+    Exit 1 if the answer is an error, or if something was asked without a terminal.
     """
     wanted = {"tool_path": tool, "arguments": _object(arguments if arguments is not None else _stdin())}
     asked = questions.CAPABILITIES if questions.is_terminal() else None

@@ -23,7 +23,16 @@ DISTRIBUTION = "mcpvisor"
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 def check(file: Path) -> None:
-    """Check a configuration FILE: exit 0 if all is right, 1 if entries are left out, 78 if no daemon would start."""
+    """Check a configuration FILE, and start nothing.
+
+    It says for each problem the file, the line, the key and what to do. Notes name what can be used but is hardly
+    meant: `~` in arguments, paths of Windows, placeholders, a program that is not there.
+
+    \b
+    mcpvisor check mcp.json
+
+    Exit 0 if all is right, 1 if the daemon would leave entries out, 78 if no daemon would start.
+    """
     for warning in clashes(packages_distributions().get("supervisor", [])):
         click.echo(f"warning: {warning}", err=True)
     try:

@@ -47,13 +47,15 @@ servers_option = click.option(
     "servers",
     multiple=True,
     metavar="SERVER",
-    help="Of this server; may be repeated.",
+    help="Belongs to this server; of several, to any.",
     shell_complete=complete_server,
 )
 server_argument = click.argument("server", metavar="SERVER", shell_complete=complete_server)
 
 
-profile_option = click.option("--profile", metavar="NAME", default="", help="As a client of this profile sees it.")
+profile_option = click.option(
+    "--profile", metavar="NAME", default="", show_default=False, help="See what a client of this profile sees."
+)
 
 
 def limit_option(what: str, default: int, most: int) -> Callable[[Command], Command]:

@@ -26,14 +26,19 @@ VARIABLE = "_MCPVISOR_COMPLETE"
 """By which click knows that it is asked by a shell: the name of the program in capital letters."""
 
 
-@click.command(
-    epilog='bash, zsh: add the line  eval "$(mcpvisor completion bash)"  to ~/.bashrc, with zsh to ~/.zshrc. '
-    "fish: mcpvisor completion fish > ~/.config/fish/completions/mcpvisor.fish"
-)
+@click.command()
 @click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(("bash", "zsh", "fish")))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands, options and names of servers."""
+    """Print what makes a shell complete commands, options and servers.
+
+    Names of servers are those of the daemon, which has a second to answer, else those of the configuration.
+
+    \b
+    echo 'eval "$(mcpvisor completion bash)"' >> ~/.bashrc
+    echo 'eval "$(mcpvisor completion zsh)"' >> ~/.zshrc
+    mcpvisor completion fish > ~/.config/fish/completions/mcpvisor.fish
+    """
     script = get_completion_class(shell)
     assert script is not None
     click.echo(script(context.find_root().command, {}, "mcpvisor", VARIABLE).source())

@@ -63,12 +63,19 @@ def this_machine() -> Machine:
 @click.command()
 @click.argument("client", required=False)
 @url_option
-@click.option("--name", default=PROGRAM, metavar="NAME", help="What the client calls us.")
-@click.option("--project", is_flag=True, help="In the file of the project in this directory, not in that of the user.")
-@click.option("--undo", is_flag=True, help="Take us out of the client again.")
+@click.option("--name", default=PROGRAM, metavar="NAME", help="Name of the daemon in the client.")
+@click.option("--project", is_flag=True, help="Use the file of the project in this directory, not that of the user.")
+@click.option("--undo", is_flag=True, help="Take the daemon out of the client again.")
 @edit_options
 def connect(*, client: str | None, url: str, name: str, project: bool, undo: bool, yes: bool, dry_run: bool) -> None:
-    """Write the daemon into the file of a CLIENT, after a yes; without one, list the clients of this machine."""
+    """Write the daemon into the file of a CLIENT, after a yes.
+
+    It shows the change first. Without CLIENT it lists the clients on this machine.
+
+    \b
+    mcpvisor connect cursor
+    mcpvisor connect cursor --undo
+    """
     if not _NAME.fullmatch(name):
         raise click.UsageError("--name takes letters, digits, - and _")
     daemon, machine = find_daemon(url), this_machine()

@@ -21,10 +21,18 @@ STYLES = {"ok": "green", "warning": "yellow", "wrong": "bold red"}
 
 @click.command()
 @config_option
-@click.option("--network", is_flag=True, help="Look the names of remote servers up, too.")
+@click.option("--network", is_flag=True, help="Also look up the names of remote servers.")
 @json_option
 def doctor(config: Path | None, *, network: bool, as_json: bool) -> None:
-    """Check what a daemon needs of this machine, and say what to do; exit 1 if something is wrong."""
+    """Check what the daemon needs of this machine.
+
+    It looks at the configuration, the data directory with its database and disk, the programs of the servers, the
+    address, open files, the clock and proxies. For each it says what it saw and what to do. It changes nothing.
+
+    Programs are looked up on the PATH of the daemon if one runs, else on that of this shell.
+
+    Exit 1 if something is wrong. A warning is no reason not to start.
+    """
     verdicts = diagnose(trio.run(partial(gather, config, dict(os.environ), network=network)))
     wrong = sum(verdict.status == "wrong" for _, verdict in verdicts)
     if as_json:

@@ -27,7 +27,17 @@ from supervisor.host.datadir import default_data_dir
 @config_option
 @json_option
 def explain(server: str | None, config: Path | None, as_json: bool) -> None:
-    """Show every value that holds for a SERVER, or without one for the daemon, and where it comes from."""
+    """Show every setting that holds, and where it comes from.
+
+    The settings are those of SERVER, or without one those of the daemon. Each comes from a line of the file or of an
+    `envFile`, from a variable, from another setting, or is the default. What is set stands first. Secrets are hidden.
+
+    It reads the file that `run` would read, with the variables of this shell. A daemon that runs as a service has its
+    own.
+
+    \b
+    mcpvisor explain github
+    """
     environ = dict(os.environ)
     try:
         configuration = load(find_config(config, environ), environ)

@@ -18,7 +18,11 @@ PATH = "/api/tools/history"
 @click.argument("tool", metavar="SERVER:TOOL")
 @daemon_options
 def history(*, tool: str, as_json: bool, url: str) -> None:
-    """Show how the definition of a tool changed since it was first seen."""
+    """Show how the definition of a tool changed since it was first seen.
+
+    \b
+    mcpvisor history github:create_issue
+    """
     told = page(url, PATH, {"path": tool}, needs="revisions")
     if as_json:
         print_json(told)

@@ -34,14 +34,21 @@ _SECTIONS = ("mcpServers", "servers")
 @click.command("import")
 @click.argument("client", required=False)
 @url_option
-@click.option("--into", type=click.Path(path_type=Path), metavar="FILE", help="Our configuration, if it is elsewhere.")
-@click.option("--project", is_flag=True, help="From the file of the project in this directory, not from the user's.")
+@click.option("--into", type=click.Path(path_type=Path), metavar="FILE", help="Write this configuration.")
+@click.option("--project", is_flag=True, help="Read the file of the project in this directory, not that of the user.")
 @click.option("--move", is_flag=True, help="Then take the servers out of the client, too.")
 @edit_options
 def import_(
     *, client: str | None, url: str, into: Path | None, project: bool, move: bool, yes: bool, dry_run: bool
 ) -> None:
-    """Take over the servers of a CLIENT, or of all clients of this machine, after a yes."""
+    """Take over the servers of a CLIENT, after a yes.
+
+    It shows what becomes of each server first. Without CLIENT it takes those of all clients on this machine. They go to
+    ~/.config/mcpvisor/mcp.json, or to another file by --into.
+
+    \b
+    mcpvisor import cursor --dry-run
+    """
     machine = this_machine()
     target = into or Path(machine.home) / ".config" / "mcpvisor" / "mcp.json"
     try:

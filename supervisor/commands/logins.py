@@ -25,11 +25,19 @@ Answer = dict[str, Any]
 
 @click.command()
 @server_argument
-@click.option("--open", "opens", is_flag=True, help="Open the address in a browser, too.")
+@click.option("--open", "opens", is_flag=True, help="Also open the address in a browser.")
 @timeout_option(600.0, 1, "How long to wait.")
 @daemon_options
 def login(*, server: str, opens: bool, deadline_s: float, as_json: bool, url: str) -> None:
-    """Log in at a remote SERVER: prints the address where you say yes, and waits until you have."""
+    """Log in at a remote SERVER.
+
+    It prints the address where you say yes, and waits until you have.
+
+    \b
+    mcpvisor login tickets --open
+
+    Exit 1 if there was no login.
+    """
 
     def show(answer: Answer) -> None:
         click.echo(f"Log in at {plain(server).plain} here:\n\n  {plain(answer['url']).plain}\n", err=as_json)
@@ -56,7 +64,10 @@ async def _login(daemon: DaemonClient, server: str, deadline_s: float, show: Cal
 @server_argument
 @daemon_options
 def logout(*, server: str, as_json: bool, url: str) -> None:
-    """Have the tokens of a remote SERVER revoked, and forget them."""
+    """Log out at a remote SERVER.
+
+    The daemon has its tokens revoked there, and forgets them.
+    """
     _end(url, lambda daemon: daemon.order(server, "logout", 60.0), as_json=as_json)
 
 

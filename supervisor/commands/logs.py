@@ -22,7 +22,7 @@ Line = dict[str, Any]
 
 @click.command()
 @server_argument
-@click.option("-f", "--follow", "following", is_flag=True, help="Go on and show new lines as they come, until Ctrl-C.")
+@click.option("-f", "--follow", "following", is_flag=True, help="Then show new lines as they come, until Ctrl-C.")
 @click.option(
     "-n",
     "--lines",
@@ -35,7 +35,13 @@ Line = dict[str, Any]
 @click.option("--json", "as_json", is_flag=True, help="Print each line as JSON.")
 @url_option
 def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -> None:
-    """Show what SERVER wrote to stderr, noise on its stdout, and what happened to it."""
+    """Show what SERVER wrote, and what happened to it.
+
+    The lines are what it wrote to stderr, what it wrote to stdout that is no message, and what the daemon did with it.
+
+    \b
+    mcpvisor logs github -f -n 20
+    """
     path = f"/api/servers/{quote(server, safe='')}/logs"
     out = console()
 

@@ -20,20 +20,21 @@ from supervisor.commands.outcomes import EXIT_FAILED
 Answers = list[dict[str, Any]]
 
 HELP = {
-    "restart": "Stop each SERVER politely and start it afresh, whatever its state; earlier failures are forgotten.",
+    "restart": "Stop each SERVER and start it afresh, whatever its state. Earlier failures are forgotten.",
     "wake": "Start each SERVER now, without waiting for a call or a back-off.",
-    "sleep": "Stop the process of each SERVER once its calls have ended; the next call wakes it again.",
+    "sleep": "Stop the process of each SERVER once its calls have ended. The next call wakes it again.",
     "refresh": "Read the lists of each SERVER again and show what changed.",
     "enable": "Switch each SERVER on that was switched off with `disable`.",
-    "disable": "Switch each SERVER off: no call starts it and its tools are hidden, until `enable`.",
+    "disable": "Switch each SERVER off until `enable`. No call starts it, and its tools are hidden.",
 }
 BAD_GATEWAY = 502
+_EXIT = "Exit 1 if any of them did not do it."
 
 
 def _command(order: str) -> click.Command:
-    @click.command(order, help=HELP[order])
+    @click.command(order, help=f"{HELP[order]}\n\n{_EXIT}")
     @click.argument("servers", metavar="SERVER...", nargs=-1, required=True, shell_complete=complete_server)
-    @timeout_option(60.0, 0.1, "How long to wait for it; what is not done by then goes on.")
+    @timeout_option(60.0, 0.1, "How long to wait; what is not done by then goes on.")
     @daemon_options
     def command(*, servers: tuple[str, ...], deadline_s: float, as_json: bool, url: str) -> None:
         answers = ask(url, lambda daemon: _give(daemon, order, list(dict.fromkeys(servers)), deadline_s))

@@ -22,7 +22,10 @@ ROWS = (
 @click.command()
 @daemon_options
 def reload(*, as_json: bool, url: str) -> None:
-    """Have the daemon read its configuration again; a file with a mistake changes nothing."""
+    """Have the daemon read its configuration again.
+
+    A file with a mistake changes nothing; then it exits with 1.
+    """
     answer = ask(url, lambda daemon: daemon.reload(), warns=False)
     if as_json:
         print_json(answer)
@@ -34,7 +37,13 @@ def reload(*, as_json: bool, url: str) -> None:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @daemon_options
 def diff(*, file: Path | None, as_json: bool, url: str) -> None:
-    """Show what a reload would do: of the daemon's own file, or of FILE in its place."""
+    """Show what a reload would do, and change nothing.
+
+    It compares what the daemon runs with the daemon's own file, or with FILE in its place.
+
+    \b
+    mcpvisor diff new.json
+    """
     path = absolute(str(file)) if file is not None else ""
     answer = ask(url, lambda daemon: daemon.reload(plan=True, path=path), warns=bool(path))
     if as_json:

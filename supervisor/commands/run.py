@@ -41,13 +41,23 @@ config_option = click.option(
 
 @click.command()
 @config_option
-@click.option("--listen", metavar="HOST:PORT", help='Instead of the setting "listen"; port 0 takes a free one.')
-@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help='Instead of the setting "data_dir".')
+@click.option("--listen", metavar="HOST:PORT", help="In place of the setting `listen`; port 0 takes a free one.")
+@click.option("--data-dir", type=click.Path(path_type=Path), metavar="DIR", help="In place of the setting `data_dir`.")
 @click.option(
-    "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help='If the setting "idle_exit_s" is not set.'
+    "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help="Used where `idle_exit_s` is not set."
 )
 def run(config: Path | None, listen: str | None, data_dir: Path | None, idle_exit: float | None) -> None:
-    """Run the daemon until it gets SIGINT or SIGTERM."""
+    """Run the daemon until it gets SIGINT or SIGTERM.
+
+    It prints `listening on URL` on stdout once clients can connect; its log is on stderr. Without --config it reads
+    mcp.json or .mcp.json in the working directory, else ~/.config/mcpvisor/mcp.json.
+
+    \b
+    mcpvisor run --config mcp.json
+
+    Exit 0 after an end in order, 70 after a crash, 75 if the end was not in order or the system lacks what the daemon
+    needs, 78 if the configuration or the data directory cannot be used.
+    """
     try:
         code = _run(find_config(config, os.environ), listen, data_dir, idle_exit)
     except ConfigError as error:

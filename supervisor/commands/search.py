@@ -22,20 +22,26 @@ from supervisor.commands.common import (
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.metatools.definitions import DISCOVER, KINDS
 
-KINDS_HELP = f"One of {', '.join(KINDS)}; may be repeated."
+KINDS_HELP = f"What to search: {', '.join(KINDS)}; may be repeated."
 
 
 @click.command()
 @click.argument("query")
 @limit_option("results", 10, 1000)
 @click.option("--kinds", multiple=True, type=click.Choice(KINDS), default=("tool",), metavar="KIND", help=KINDS_HELP)
-@click.option("--cursor", metavar="CURSOR", help="Go on with a list where the last answer ended.")
+@click.option("--cursor", metavar="CURSOR", help="Go on where the last answer ended.")
 @profile_option
 @daemon_options
 def search(
     *, query: str, limit: int, kinds: tuple[str, ...], cursor: str | None, profile: str, as_json: bool, url: str
 ) -> None:
-    """Search the tools behind the daemon by what you want to do; '*' lists them."""
+    """Search the tools behind the daemon by what you want to do.
+
+    The QUERY '*' lists them.
+
+    \b
+    mcpvisor search "what time is it in Tokyo"
+    """
     arguments = {"query": query, "limit": limit, "kinds": list(kinds), **({"cursor": cursor} if cursor else {})}
     result = ask(url, lambda daemon: daemon.call(DISCOVER, arguments, SEARCH_TIMEOUT_S, profile=profile))
     if result.get("isError"):

@@ -32,10 +32,14 @@ config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file, if not the daemon's."
 )
 daemon_option = click.option(
-    "--daemon", envvar="MCPVISOR_URL", default=DEFAULT_URL, metavar="URL", help="The daemon; also MCPVISOR_URL."
+    "--daemon",
+    envvar="MCPVISOR_URL",
+    default=DEFAULT_URL,
+    metavar="URL",
+    help="Address of the daemon; also MCPVISOR_URL.",
 )
 set_option = click.option(
-    "--set", "given", multiple=True, metavar="KEY=VALUE", help="Another key of the entry; JSON or text, dots go deeper."
+    "--set", "given", multiple=True, metavar="KEY=VALUE", help="Any key of the entry; JSON or text, dots go deeper."
 )
 
 
@@ -45,13 +49,16 @@ set_option = click.option(
 @click.option("--url", metavar="URL", help="Address of a remote server, instead of a command.")
 @click.option("--env", "-e", multiple=True, metavar="NAME[=VALUE]", help="A variable; NAME alone: the daemon's own.")
 @click.option("--header", multiple=True, metavar="NAME:VALUE", help="A header for a remote server; may be repeated.")
-@click.option("--cwd", metavar="DIR", help="The directory it starts in.")
-@click.option("--ephemeral", is_flag=True, help="Not to the file: only until the running daemon ends.")
+@click.option("--cwd", metavar="DIR", help="Working directory of the COMMAND.")
+@click.option("--ephemeral", is_flag=True, help="Only until the running daemon ends, not to the file.")
 @set_option
 @config_option
 @daemon_option
 def add(*, name: str, ephemeral: bool, config: Path | None, daemon: str, **written: Any) -> None:
-    """Add the server NAME: a COMMAND with its arguments behind `--`, or one with an address.
+    """Add the server NAME to the configuration.
+
+    A local server is a COMMAND with its arguments behind `--`, a remote one has a --url. A running daemon takes it over
+    at once.
 
     \b
     mcpvisor add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
@@ -72,7 +79,10 @@ def add(*, name: str, ephemeral: bool, config: Path | None, daemon: str, **writt
 @config_option
 @daemon_option
 def remove(*, name: str, config: Path | None, daemon: str) -> None:
-    """Remove the server NAME from the configuration; its calls in flight may end."""
+    """Remove the server NAME from the configuration.
+
+    A running daemon stops it at once; its calls in flight may end.
+    """
     _check(name, {})
     if not _ask_daemon(config, daemon, "DELETE", name, {}):
         edit_file(config, name, lambda text, path: remove_entry(text, name, path))
@@ -81,11 +91,14 @@ def remove(*, name: str, config: Path | None, daemon: str) -> None:
 @click.command()
 @click.argument("name", required=False, shell_complete=complete_server)
 @set_option
-@click.option("--unset", multiple=True, metavar="KEY", help="A key of the entry that goes.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Remove a key from the entry.")
 @config_option
 @daemon_option
 def edit(*, name: str | None, given: tuple[str, ...], unset: tuple[str, ...], config: Path | None, daemon: str) -> None:
-    """Change keys of the server NAME, or open the whole file in your editor ($VISUAL, $EDITOR) and check what you save.
+    """Change keys of the server NAME, or edit the whole file.
+
+    Without NAME it opens the file in your editor ($VISUAL, $EDITOR) and checks what you save. A running daemon follows
+    at once.
 
     \b
     mcpvisor edit files --set idle_timeout_s=60 --set env.LOG_LEVEL=debug --unset cwd

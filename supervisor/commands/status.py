@@ -47,7 +47,10 @@ Row = dict[str, Any]
 @click.command()
 @daemon_options
 def status(*, as_json: bool, url: str) -> None:
-    """Show all servers of the running daemon, and the tokens saved."""
+    """Show all servers of the running daemon, and the tokens saved.
+
+    What needs your attention comes last.
+    """
     overview = page(url, PATH, needs="servers", warns=as_json)
     if as_json:
         print_json(overview)

@@ -44,10 +44,13 @@ STDIN, STDOUT = 0, 1
     "config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Configuration file of the daemon that is started where none runs.",
+    help="Configuration file, for a daemon that is started.",
 )
 def stdio(url: str | None, config: Path | None) -> None:
-    """Serve one client on stdin and stdout, through the daemon; where none runs it is started."""
+    """Serve one client on stdin and stdout, through the daemon.
+
+    Where no daemon runs, it starts one. Clients that start a program have `mcpvisor stdio` in their configuration.
+    """
     try:
         address = read_address(url or _address_of(config, os.environ))
     except ValueError as error:

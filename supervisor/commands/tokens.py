@@ -29,7 +29,10 @@ MAX_ROWS = 1000
 @limit_option("tools", 20, MAX_ROWS)
 @daemon_options
 def tokens(*, servers: tuple[str, ...], limit: int, as_json: bool, url: str) -> None:
-    """Show the tokens of the tools, of each server, and those saved; the most expensive first."""
+    """Show how many tokens each server and each tool costs a model.
+
+    The most expensive come first. The last line says what the meta-tools save.
+    """
     counts = page(url, PATH, {"limit": limit, "servers": servers}, needs="tools")
     if as_json:
         print_json(counts)

@@ -49,40 +49,44 @@ WIDE = 180
 
 
 @click.command()
-@click.option("--name", metavar="TEXT", help="A part of the name.")
-@click.option("--description", metavar="TEXT", help="A part of the description, or words that are all in it.")
+@click.option("--name", metavar="TEXT", help="Has this in its name.")
+@click.option("--description", metavar="TEXT", help="Has this in its description, as it stands or word by word.")
 @servers_option
-@click.option("--server-version", "version", metavar="VERSION", help="The server's version is compatible with this.")
-@click.option("--category", metavar="NAME", help="For example file-system, version-control, api, data.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Has this tag; may be repeated.")
+@click.option("--server-version", "version", metavar="VERSION", help="Its server's version is compatible with this.")
+@click.option("--category", metavar="NAME", help="Is of this category, such as file-system, api or data.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Has this tag; of several, all.")
 @click.option("--read-only/--not-read-only", default=None, help="Changes nothing, or does.")
 @click.option("--destructive/--not-destructive", default=None, help="May destroy something, or not.")
 @click.option("--idempotent/--not-idempotent", default=None, help="May be called again without harm, or not.")
 @click.option("--open-world/--closed-world", default=None, help="Reaches the outside world, or not.")
-@click.option("--safety", type=click.Choice(SAFETY), metavar="LEVEL", help="safe, moderate or dangerous.")
+@click.option("--safety", type=click.Choice(SAFETY), metavar="LEVEL", help="Is safe, moderate or dangerous.")
 @click.option(
     "--requires-confirmation/--no-confirmation",
     default=None,
-    help="Runs only after the user has said yes, by the settings of the daemon, or without.",
+    help="Needs a yes of the user, by the settings of the daemon, or not.",
 )
 @click.option(
-    "--complexity", type=click.Choice(get_args(Complexity)), metavar="LEVEL", help="simple, moderate or complex."
+    "--complexity", type=click.Choice(get_args(Complexity)), metavar="LEVEL", help="Is simple, moderate or complex."
 )
-@click.option("--include-unavailable", is_flag=True, default=None, help="Also tools of servers that failed.")
+@click.option("--include-unavailable", is_flag=True, default=None, help="Show tools of servers that failed, too.")
 @click.option(
     "--sort",
     "sort_by",
     type=click.Choice(SORT_WORDS),
     metavar="KEY",
     default="name",
-    help=f"One of {', '.join(SORT_WORDS)}.",
+    help=f"Sort by one of {', '.join(SORT_WORDS)}.",
 )
-@click.option("--descending", is_flag=True, default=None, help="The highest first.")
+@click.option("--descending", is_flag=True, default=None, help="Show the highest first.")
 @limit_option("tools", 50, MAX_LIMIT)
-@click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="How many to leave out first.")
+@click.option("--offset", type=click.IntRange(0), metavar="N", default=0, help="How many tools to leave out first.")
 @daemon_options
 def tools(*, as_json: bool, url: str, sort_by: str, **criteria: Any) -> None:
-    """List the tools that fit all criteria, with what is known of them."""
+    """List the tools that fit all criteria, with what is known of them.
+
+    \b
+    mcpvisor tools --server github --safety dangerous
+    """
     listing = page(url, PATH, {**criteria, "sort_by": sort_by.replace("-", "_")}, needs="tools")
     if as_json:
         print_json(listing)

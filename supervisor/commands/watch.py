@@ -26,7 +26,7 @@ Event = dict[str, Any]
 @click.command()
 @daemon_options
 def watch(*, as_json: bool, url: str) -> None:
-    """Show changes of tools and states live, until Ctrl-C."""
+    """Show changes of tools and states as they happen, until Ctrl-C."""
     out = console()
 
     def show(event: Event) -> None:

@@ -40,7 +40,7 @@ def _read(name: str, written: Mapping[str, Any], problem: Problem) -> dict[str, 
     keys = keys_of(ViewProfile)
     for key in own.keys() - keys.keys():
         likely = nearest(key, keys)
-        hint = f'did you mean "{likely}"?' if likely else "see docs/reference/configuration.md"
+        hint = f'did you mean "{likely}"?' if likely else "see docs/reference/tools.md"
         problem((PROFILES, name, key), "unknown key", hint)
     faults = [*type_faults(own, keys)]
     for below, message, hint in faults:

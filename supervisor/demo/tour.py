@@ -32,7 +32,10 @@ Status = dict[str, Any]
 
 @click.command()
 def demo() -> None:
-    """Show the daemon at work with small servers that ship with it; exit 0 when every step worked."""
+    """Show the daemon at work with small servers that ship with it.
+
+    Exit 0 if every step worked.
+    """
     sys.exit(run_tour())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from socket import socket
+from typing import Final
 
 import trio
 
@@ -35,6 +36,15 @@ from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors
 from supervisor.store import Store
 
+ROUTES: Final = {
+    "Health and status": add_routes,
+    "Tools": add_tool_routes,
+    "Servers": add_server_routes,
+    "Configuration": add_configuration_routes,
+    "Logins": add_login_routes,
+    "Questions": add_question_routes,
+}
+"""What has pages, by their subjects in the documentation."""
 PAGE_BODY_BYTES = 256 * 1024
 """Of what a person types into a form, files included; no other page has use for a body."""
 
@@ -91,8 +101,7 @@ class Front:
         websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
         app = create_app()
         add_welcome(view.version, app)
-        servers = add_server_routes, add_configuration_routes, add_login_routes
-        for add in (add_routes, add_tool_routes, *servers, add_question_routes):
+        for add in ROUTES.values():
             add(view, app)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
         handler = Dispatch(_guard(settings, sockets), http.serve, websocket.serve, pages, PageSockets(view))

@@ -1,16 +1,19 @@
 """The reference of all keys; `python -m supervisor.reference.configuration` prints a JSON Schema of them.
 
-Everything comes from the fields of the structs, with what is written below them, and from the tables in `keys.py`.
+Everything comes from the fields of the structs, with what is written above and below them, and from the tables in
+`keys.py` and `environment.py`.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
-from typing import Any, cast
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby, pairwise
+from textwrap import fill, indent
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -21,14 +24,42 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
-from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
-from supervisor.config.syntax.values import keys_of
+from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL, ForeignKey
+from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, Seconds, Size
+from supervisor.config.syntax.values import Key, expectation, keys_of
+from supervisor.servers.reloading.difference import LIVE
+
+WIDTH: Final = 130
+SHORT: Final = {
+    "seconds, 0 or more": (Seconds, " of seconds"),
+    "seconds above 0": (PositiveSeconds, " of seconds"),
+    "a size in bytes": (Size, " of bytes"),
+    "a count": (Count, ""),
+}
+"""What the pages call a type that many keys have, with its unit."""
+_TREATMENTS: Final = {
+    "used": "Keys that have an effect",
+    "renamed": "Other names of keys",
+    "noted": "Keys without effect that are noted",
+    "ignored": "Keys without effect",
+}
+"""The headings of keys that other programs write."""
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     lines = [list(head)]
     lines += [["---"] * len(lines[0]), *(list(row) for row in rows)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def paragraph(text: str) -> str:
+    """Return a text in lines that are not too long, also in an item of a list."""
+    return fill(text, WIDTH - len("- "), break_long_words=False, break_on_hyphens=False)
+
+
+def bullet(text: str) -> str:
+    """Return an item of a list, in lines that are not too long."""
+    return f"- {indent(paragraph(text), '  ').lstrip()}"
 
 
 def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
@@ -42,46 +73,96 @@ def descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
     return texts
 
 
-def _settings_table(struct: type[msgspec.Struct]) -> str:
-    keys, texts = keys_of(struct).values(), descriptions(struct)
-    rows = ((f"`{key.name}`", key.expects, f"`{_default(key.default)}`", texts[key.name]) for key in keys)
-    return table(("key", "takes", "default", "meaning"), rows)
+def headings(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the headings of a struct by the field that each stands above."""
+    above = re.findall(r"^    # (.+)\n    (\w+): ", inspect.getsource(struct), re.MULTILINE)
+    return {field: title for title, field in above}
 
 
-def _default(value: object) -> str:
+def _settings(struct: type[msgspec.Struct], live: Collection[str] = ()) -> str:
+    """Return an item for each key, below the headings of the struct; those in `live` are marked."""
+    texts, titles = descriptions(struct), headings(struct)
+    lines: list[str] = []
+    for key in keys_of(struct).values():
+        if key.name in titles:
+            lines += [f"\n### {titles[key.name]}\n"]
+        marks = ", ".join([_takes(key), f"default {_default(key)}", *(["live"] if key.name in live else [])])
+        lines += [bullet(f"**`{key.name}`** ({marks}): {with_links(texts[key.name])}")]
+    return "\n".join(lines).lstrip("\n")
+
+
+def _takes(key: Key) -> str:
+    words = key.expects
+    for short, (type_, unit) in SHORT.items():
+        words = words.replace(_in_full(type_, unit), short)
+    return words
+
+
+def _in_full(type_: Any, unit: str) -> str:
+    return expectation(msgspec.inspect.type_info(type_), unit)
+
+
+def with_links(text: str) -> str:
+    """Return a text for a page in `docs/reference`, where names of pages are links."""
+    return re.sub(r"`docs/(\w+)/([\w-]+)\.md`", lambda page: f"[{page[2]}]({_path(page)})", text)
+
+
+def _path(page: re.Match[str]) -> str:
+    return f"{page[2]}.md" if page[1] == "reference" else f"../{page[1]}/{page[2]}.md"
+
+
+def _default(key: Key) -> str:
     """Return a default as the file would have it: `180`, not `180.0`; an object of defaults is empty."""
+    value = key.default
     if isinstance(value, msgspec.Struct):
-        return "{}"
+        return "`{}`"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return msgspec.json.encode(value).decode()
+    mebibytes = f" ({value // MIB} MiB)" if key.name.endswith("_bytes") and value % MIB == 0 else ""
+    return f"`{msgspec.json.encode(value).decode()}`{mebibytes}"
 
 
 def blocks() -> dict[str, str]:
-    """Return the generated tables by the name in their markers."""
-    top = ((f"`{name}`", text) for name, text in TOP_LEVEL.items())
-    foreign = ((f"`{key.name}`", key.written_by, key.treatment, key.effect) for key in FOREIGN.values())
+    """Return the generated lists by the name in their markers."""
     return {
-        "top-level": table(("key", "meaning"), top),
-        "supervisor": _settings_table(Settings),
-        "server": _settings_table(ServerConfig),
-        "oauth": _settings_table(OAuthConfig),
-        "tools": _settings_table(ToolRules),
-        "profiles": _settings_table(ViewProfile),
-        "inherited": ", ".join(f"`{name}`" for name in INHERITED) + ".",
-        "environment": table(("variable", "takes", "sets"), _variables()),
-        "foreign": table(("key", "written by", "is", "effect"), foreign),
+        "units": "\n".join(bullet(f"*{short}*: {_in_full(*full)}.") for short, full in SHORT.items()),
+        "top-level": "\n".join(bullet(f"**`{name}`**: {text}") for name, text in TOP_LEVEL.items()),
+        "supervisor": _settings(Settings, LIVE),
+        "server": _settings(ServerConfig),
+        "oauth": _settings(OAuthConfig),
+        "tools": _settings(ToolRules),
+        "profiles": _settings(ViewProfile),
+        "inherited": paragraph(", ".join(f"`{name}`" for name in INHERITED) + "."),
+        "environment": "\n".join(_variables()),
+        "foreign": "\n".join(_foreign()).lstrip("\n"),
     }
 
 
-def _variables() -> Iterator[tuple[str, str, str]]:
+def _variables() -> Iterator[str]:
     deadlines = "`call_timeout_s` of `supervisor` and `discovery_timeout_s` of each server"
-    yield "`MCP_TOOL_TIMEOUT`", "milliseconds; less than 5000 counts as 5000", deadlines
+    yield bullet(f"**`MCP_TOOL_TIMEOUT`** (milliseconds; less than 5000 counts as 5000) sets {deadlines}.")
     for variable in VARIABLES:
         whose = "each server" if variable.of_servers else "`supervisor`"
-        yield f"`{variable.name}`", variable.takes, f"`{variable.key}` of {whose}"
-    yield "`PORT`, `HOST`", "a port, and the host before it", "`listen` of `supervisor`; `HOST` alone sets nothing"
-    yield from ((f"`{name}`", "", f"nothing: {why}") for name, why in WITHOUT_EFFECT.items())
+        yield bullet(f"**`{variable.name}`** ({variable.takes}) sets `{variable.key}` of {whose}.")
+    yield bullet(
+        "**`PORT`** (a port) sets `listen` of `supervisor`, with the host that **`HOST`** names, if that is set. "
+        "`HOST` alone sets nothing."
+    )
+    for why, names in groupby(WITHOUT_EFFECT.items(), lambda each: each[1]):
+        named = ", ".join(f"**`{name}`**" for name, _ in names)
+        yield bullet(f"{named}: nothing; {why}.")
+
+
+def _foreign() -> Iterator[str]:
+    """Yield the keys by what becomes of them; those with the same effect are one item."""
+    for treatment, title in _TREATMENTS.items():
+        yield f"\n### {title}\n"
+        same: dict[str, list[ForeignKey]] = {}
+        for key in FOREIGN.values():
+            if key.treatment == treatment:
+                same.setdefault(key.effect, []).append(key)
+        for effect, keys in same.items():
+            yield bullet(f"{', '.join(f'**`{key.name}`** ({key.written_by})' for key in keys)}: {effect}")
 
 
 def schema() -> dict[str, Any]:

@@ -11,13 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.tool_rules import ToolRules
 from docs.generate import SETTINGS
 from supervisor.config import OAuthConfig, ServerConfig, Settings, load, parse
 from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import read_document
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import keys_of
-from supervisor.reference.configuration import descriptions, schema
+from supervisor.reference.configuration import descriptions, headings, schema, with_links
+from supervisor.servers.reloading.difference import LIVE
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / "reference" / f"{page}.md" for page in SETTINGS]
@@ -29,11 +32,38 @@ def test_every_field_of_the_structs_is_a_documented_key() -> None:
     derived = {"name", "kind", "passed"}
     assert set(keys_of(Settings)) == set(Settings.__struct_fields__)
     assert set(keys_of(ServerConfig)) == set(ServerConfig.__struct_fields__) - derived
-    for struct in (Settings, ServerConfig, OAuthConfig):
+    for struct in (Settings, ServerConfig, OAuthConfig, ToolRules, ViewProfile):
         texts = descriptions(struct)
         for key in keys_of(struct).values():
             assert texts[key.name].endswith("."), key.name
-            assert f"| `{key.name}` | {key.expects} |" in TEXT
+            shown = re.findall(rf"\*\*`{key.name}`\*\* \((.*?), default `", " ".join(TEXT.split()))
+            assert key.expects in [in_full(words) for words in shown], key.name
+
+
+def in_full(words: str) -> str:
+    """Return what a key takes with the short names of values replaced by what the documentation says that they mean."""
+    for short, full in re.findall(r"^- \*(.+?)\*: (.+)\.$", TEXT, re.MULTILINE):
+        words = words.replace(short, full)
+    return words
+
+
+@pytest.mark.parametrize("struct", [Settings, ServerConfig])
+def test_every_key_stands_below_a_heading(struct: type[msgspec.Struct]) -> None:
+    titles = headings(struct)
+    assert next(iter(keys_of(struct))) in titles
+    assert set(titles) <= set(keys_of(struct))
+    assert len(set(titles.values())) == len(titles)
+    assert all(f"\n### {title}\n" in TEXT for title in titles.values())
+
+
+def test_the_settings_that_take_effect_at_once_are_marked() -> None:
+    page = " ".join((ROOT / "docs" / "reference" / "daemon.md").read_text(encoding="utf-8").split())
+    assert set(re.findall(r"\*\*`(\w+)`\*\* \([^:]*?, live\):", page)) == LIVE
+
+
+def test_names_of_pages_are_links() -> None:
+    text = "see `docs/reference/tools.md` and `docs/background/search.md`, not `docs/`"
+    assert with_links(text) == "see [tools](tools.md) and [search](../background/search.md), not `docs/`"
 
 
 def test_no_key_is_both_ours_and_another_programs() -> None:
@@ -42,7 +72,7 @@ def test_no_key_is_both_ours_and_another_programs() -> None:
 
 def test_the_json_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
     examples = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
-    assert len(examples) == 6
+    assert len(examples) == 7
     for example in examples:
         file = tmp_path / "mcp.json"
         file.write_text(example)

@@ -11,15 +11,16 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from actors.errors import SupervisorError
 from actors.principal import Principal
 from docs import generate
-from supervisor.cli import cli
+from supervisor.cli import GROUPS, cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
 from supervisor.front import wiring
-from supervisor.front.pages.app import create_app
+from supervisor.front.pages.app import STATUSES, create_app
 from supervisor.front.pages.sockets import PATHS
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
@@ -198,7 +199,52 @@ class NoAccounts:
 
 def test_every_page_is_in_the_documentation_and_no_other() -> None:
     text = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `([A-Z]+ /[^`]*)` \|", text, re.MULTILINE)) == routes_of_the_front()
+    assert set(re.findall(r"^(?:- |  )\*\*`([A-Z]+ /[^`]*)`\*\*", text, re.MULTILINE)) == routes_of_the_front()
+
+
+def test_every_page_says_what_it_answers_and_which_parameters_it_takes() -> None:
+    items = re.split(r"^- ", generate.route_list(), flags=re.MULTILINE)[1:]
+    routes = {item.split("`")[1]: item for item in items}
+    assert all(re.search(r"`\*\*[^`]*\\\n  [A-Z].*\.$", item, re.DOTALL | re.MULTILINE) for item in items)
+    assert "  Parameters: `lines` (default `100`)." in generate.route_list()
+    assert "Parameters: `servers`, `name`, `limit` (default `100`), `offset`." in routes["GET /api/tokens"]
+    assert "deadline_s" in routes["POST /api/servers/{server}/restart"]
+    assert "commands/servers.md#wake" in routes["POST /api/servers/{server}/restart"]
+
+
+def test_every_status_of_a_failure_is_in_the_documentation() -> None:
+    text = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
+    assert {f"{status}" for _, status in STATUSES} == set(re.findall(r"^- \*\*(\d+)\*\*: ", text, re.MULTILINE))
+
+
+def test_every_command_is_on_one_page_with_all_its_options() -> None:
+    assert [name for group in GROUPS.values() for name in group] == cli.list_commands(click.Context(cli))
+    for group, names in GROUPS.items():
+        page = (ROOT / "docs" / "reference" / "commands" / f"{group}.md").read_text(encoding="utf-8")
+        sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE))
+        assert list(sections) == list(names)
+        for name, section in sections.items():
+            command = cli.get_command(click.Context(cli), name)
+            assert command is not None
+            assert f"mcpvisor {name} " in section
+            for option in command.params:
+                assert not isinstance(option, click.Option) or all(f"{each}" in section for each in option.opts)
+
+
+def test_what_a_help_text_shows_for_the_shell_is_a_block_of_it() -> None:
+    text = generate.full_help("clients")
+    assert "\n\n```sh\nmcpvisor connect cursor\nmcpvisor connect cursor --undo\n```\n\n" in text
+    assert "- **`-y, --yes`**: Write without asking." in text
+    assert "(default `20`, 1 to 1000)" in generate.full_help("tools")
+
+
+def test_the_overview_of_commands_has_all_of_them_by_subject() -> None:
+    printed = CliRunner().invoke(cli, ["--help"]).output
+    subjects = re.findall(r"^(\w+):$", printed, re.MULTILINE)
+    assert subjects == ["Options", *(group.capitalize() for group in GROUPS)]
+    assert re.findall(r"^  (\w+) ", printed.partition("Daemon:")[2], re.MULTILINE) == cli.list_commands(
+        click.Context(cli)
+    )
 
 
 def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:

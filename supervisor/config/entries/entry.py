@@ -35,135 +35,154 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
 
     name: Derived[str]
     """The key of the entry."""
-    command: str = ""
-    """Program of a local server: a path, or a name looked up in `PATH`."""
-    args: tuple[str, ...] = ()
-    """Arguments of the program."""
-    env: dict[str, str] = field(default_factory=dict)
-    """Environment variables of the program besides the basic ones."""
-    cwd: str | None = None
-    """Working directory; a relative one starts at the configuration file's directory."""
-    url: str = ""
-    """Address of a remote server: http, https, ws or wss."""
-    headers: dict[str, str] = field(default_factory=dict)
-    """HTTP headers sent to a remote server."""
-    oauth: OAuthConfig = OAuthConfig()
-    """How to log in at a remote server, where the defaults do not do; see below."""
     kind: Derived[Kind] = "stdio"
     passed: Derived[tuple[str, ...]] = ()
     """The names in `env` whose values come from the daemon's own environment (`pass_env`)."""
+
+    # Local servers
+    command: str = ""
+    """Program to start: a path, or a name that is looked up in `PATH`."""
+    args: tuple[str, ...] = ()
+    """Arguments of the program."""
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the program, besides those that always pass."""
+    cwd: str | None = None
+    """Working directory of the program; a relative one starts at the directory of the configuration file."""
+
+    # Remote servers
+    url: str = ""
+    """Address of the server: http, https, ws or wss."""
+    headers: dict[str, str] = field(default_factory=dict)
+    """HTTP headers that the daemon sends with every request."""
+    oauth: OAuthConfig = OAuthConfig()
+    """How to log in, where the defaults do not do; see `docs/reference/logins.md`."""
+    connect_timeout_s: PositiveSeconds = 5.0
+    """Time to connect: to look up its name, reach its address and agree on TLS."""
+    max_event_bytes: Size = 4 * MIB
+    """Largest event on an event stream; a larger answer fails as `too_large`."""
+
+    # Name and purpose
     slug: str | None = None
-    """Name in tool paths instead of the key; the same rules as for keys."""
+    """Name in the paths of tools, in place of the key; the same rules hold for it."""
     description: str = ""
-    """What the server is for; shown to people and found by search."""
+    """What the server is for. People see it, and search finds the server by it."""
     disabled: bool = False
-    """Keep the entry but never start the server."""
-    idle_timeout_s: Seconds = 180.0
-    """A server without calls sleeps after this time; 0 keeps it running."""
-    start_timeout_s: PositiveSeconds = 60.0
-    """From the start of the process to the end of the handshake."""
-    probe_timeout_s: PositiveSeconds = 20.0
-    """How long the server may take to answer which protocol era it speaks."""
-    install_timeout_s: PositiveSeconds = 900.0
-    """A server started by a launcher that installs (npx, uvx, docker, ...) has this long instead of the two above,
-    while its processes work."""
-    install_quiet_s: PositiveSeconds = 90.0
-    """Such a launcher that does nothing for this time at a first start is not installing any more."""
-    install_grace_s: Seconds = 10.0
-    """To stop it while it installs, SIGTERM, and after this time SIGKILL."""
-    unresponsive_s: PositiveSeconds = 5.0
-    """After a call during which it said nothing at all, the time it has for any sign of life; it is replaced after a
-    quarter of it more, which is for what arrived at the end."""
-    discovery_timeout_s: Annotated[float, Meta(ge=5, le=31_536_000)] = 60.0
-    """Time for listing everything the server offers."""
-    call_timeout_s: PositiveSeconds | None = None
-    """Deadline of a call; null takes the daemon's."""
-    call_max_s: PositiveSeconds = 600.0
-    """Longest time of a call all the same, where progress of the server or a question to the client puts its deadline
-    off."""
-    task_max_s: PositiveSeconds = 3600.0
-    """Longest time that a task of a client keeps the server awake, and that the client can ask for it, where the server
-    itself keeps it for longer."""
-    ask: Ask = "clients"
-    """Whom the server may ask something while it works on a call (elicitation, sampling, roots): `clients`: the client
-    that made the call; `everyone`: where that cannot be asked also a person, on a page of the daemon or through a
-    result of `execute_mcp_tool`; `none`: nobody."""
+    """Keep the entry, but never start the server."""
+
+    # Tools
+    tools: ToolRules = NO_RULES
+    """Which tools clients see, and under which names; see `docs/reference/tools.md`. A list is its `allow`."""
     expose: Safety | None = None
-    """The same as that of the daemon, for this server; null takes the daemon's."""
+    """The highest safety level of the tools that clients see, as that of the daemon; null takes the daemon's."""
     confirm: Confirm | Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
-    """Which tools run only after the user has said yes, to the client or on a page of the daemon: names, `*` for any
-    rest, beside those that the daemon's level says; or, as a word, a level of this server in place of the daemon's."""
+    """Which tools run only after the user has said yes. A list has names, `*` for any rest, which count beside the
+    level of the daemon. A word is a level, for this server in place of the daemon's."""
     confirm_except: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     """Names of tools, `*` for any rest, that need no yes although `confirm`, or a level, says so."""
     confirm_within_s: dict[str, PositiveSeconds] = field(default_factory=dict)
-    """Time for that yes by the tool's name, `*` for any rest; the first that fits counts, `question_timeout_s` for
-    others."""
-    tools: ToolRules = NO_RULES
-    """Which tools clients see, and under which names; see below. A list is its `allow`."""
+    """Time for that yes by the name of the tool, `*` for any rest. The first name that fits counts; other tools have
+    `question_timeout_s`."""
+
+    # Calls
+    call_timeout_s: PositiveSeconds | None = None
+    """Deadline of a call; null takes the daemon's."""
+    call_max_s: PositiveSeconds = 600.0
+    """Longest time of a call, however often progress of the server or a question to the client puts its deadline
+    off."""
+    task_max_s: PositiveSeconds = 3600.0
+    """Longest time that a task of a client keeps the server awake. A client cannot ask for more, although the server
+    itself may keep the task for longer."""
+    max_in_flight: Count = 64
+    """Most calls that the server works on at the same time."""
+    max_queued: Annotated[int, Meta(ge=0, le=1_000_000)] = 128
+    """Most calls that wait for their turn; more are refused."""
+    max_queued_bytes: Size = 64 * MIB
+    """Size of the arguments of all calls that wait for their turn; more calls are refused."""
+    max_line_bytes: Size = 16 * MIB
+    """Largest message of the server; a call whose answer is larger fails as `too_large`."""
     result_token_budget: TokenBudget | dict[str, TokenBudget] | None = None
-    """The same as that of the daemon, for the tools of this server; or for single ones by their names, `*` for any
-    rest, of which the first that fits counts. null takes the daemon's."""
+    """Most tokens of a result for a model, as that of the daemon, for the tools of this server. An object has single
+    tools by their names, `*` for any rest; the first name that fits counts. null takes the daemon's."""
+
+    # Questions of the server
+    ask: Ask = "clients"
+    """Whom the server may ask something while it works on a call (elicitation, sampling, roots). `clients`: the client
+    that made the call. `everyone`: where that client cannot be asked also a person, on a page of the daemon or through
+    a result of `execute_mcp_tool`. `none`: nobody."""
     roots: Annotated[tuple[str, ...], Meta(max_length=MAX_ROOTS)] = ()
-    """Directories that the server is told of as its roots, instead of those of the client; a relative one starts at the
-    configuration file's directory."""
-    era: Eras = "auto"
-    """The era of the protocol. `auto`: what the server is found to speak, the modern one first; `legacy`: up to
-    2025-11-25; `modern`: since 2026-07-28."""
+    """Directories that the server is told of as its roots, instead of those of the client. A relative one starts at the
+    directory of the configuration file."""
     question_timeout_s: PositiveSeconds = 300.0
     """Time for an answer; then the server gets `question_fallback`."""
     question_fallback: Fallback = "cancel"
-    """What the server gets for a form that nobody answers in time: that it was cancelled, the defaults of its fields
-    (if no field needs more, and none is a yes or no), or an error."""
+    """What the server gets for a form that nobody answers in time. `cancel`: that it was cancelled. `default`: the
+    defaults of its fields, if no field needs more and none is a yes or no. `error`: an error."""
     max_questions_per_call: Count = 256
-    """Questions that the server may ask during one call, each of which costs a user's attention or tokens; it gets an
-    error for more."""
+    """Most questions of the server during one call, as each costs a user's attention or tokens. For more it gets an
+    error."""
     max_questions_per_min: Count = 300
-    """Questions that it may ask within any minute, of all clients and calls together."""
-    restart: Restart = "transient"
-    """When an ended process is started again. `permanent`: always; `temporary`: never; `transient`: after a failure."""
-    max_in_flight: Count = 64
-    """Calls the server works on at the same time."""
-    max_queued: Annotated[int, Meta(ge=0, le=1_000_000)] = 128
-    """Calls that wait for their turn; more are refused."""
-    max_queued_bytes: Size = 64 * MIB
-    """Arguments of the calls that wait for their turn, all together; more calls are refused."""
-    max_line_bytes: Size = 16 * MIB
-    """Largest message of the server; a call whose answer is larger fails as `too_large`."""
-    max_event_bytes: Size = 4 * MIB
-    """Largest event on an event stream of a remote server; a larger answer fails as `too_large`."""
-    connect_timeout_s: PositiveSeconds = 5.0
-    """Time for a connection to a remote server: its name, its address, TLS."""
+    """Most questions of the server within any minute, of all clients and calls together."""
+
+    # Start and sleep
+    idle_timeout_s: Seconds = 180.0
+    """A server without calls sleeps after this time; 0 keeps it running."""
+    start_timeout_s: PositiveSeconds = 60.0
+    """Time from the start of the process to the end of the handshake."""
+    era: Eras = "auto"
+    """The era of the protocol. `auto`: what the server is found to speak, the modern one first. `legacy`: up to
+    2025-11-25. `modern`: since 2026-07-28."""
+    probe_timeout_s: PositiveSeconds = 20.0
+    """Time for the server to show which era of the protocol it speaks."""
+    install_timeout_s: PositiveSeconds = 900.0
+    """A launcher that installs (npx, uvx, docker, ...) has this long instead of `start_timeout_s` and
+    `probe_timeout_s`, while its processes work."""
+    install_quiet_s: PositiveSeconds = 90.0
+    """At a first start, such a launcher that does nothing for this time is not installing any more."""
+    install_grace_s: Seconds = 10.0
+    """Time between SIGTERM and SIGKILL when such a launcher is stopped while it installs."""
+
+    # Stop and restart
+    stop_eof_s: Seconds = 2.0
+    """To stop a server, the daemon closes its input and waits this long."""
+    stop_term_s: Seconds = 2.0
+    """Then it sends SIGTERM, and after this time SIGKILL."""
+    unresponsive_s: PositiveSeconds = 5.0
+    """After a call that timed out while the server said nothing at all, it has this time for any sign of life, and a
+    quarter of it more for what arrived at the end. Then it is replaced."""
     write_timeout_s: PositiveSeconds = 10.0
     """A server that reads nothing of what is written to it for this time is replaced."""
-    stop_eof_s: Seconds = 2.0
-    """To stop it, its input is closed and this time is waited."""
-    stop_term_s: Seconds = 2.0
-    """Then SIGTERM, and after this time SIGKILL."""
+    restart: Restart = "transient"
+    """When a process that ended is started again. `permanent`: always. `temporary`: never. `transient`: after a
+    failure."""
     backoff_initial_s: PositiveSeconds = 1.0
-    """Pause before the first restart; it doubles."""
+    """Pause before the first restart; it doubles with each further one."""
     backoff_max_s: PositiveSeconds = 60.0
     """Longest pause before a restart."""
+    stable_s: PositiveSeconds = 60.0
+    """A process that was ready for this long counts as stable. Each such time takes back one doubling of the pause."""
     max_restarts: Annotated[int, Meta(ge=0, le=1_000_000)] = 5
-    """More failed starts within `period_s` give up."""
+    """After more failed starts than this within `period_s`, the daemon gives the server up."""
     period_s: PositiveSeconds = 600.0
-    """The window of `max_restarts`."""
+    """The time in which `max_restarts` counts."""
     probe_interval_s: PositiveSeconds = 300.0
-    """A server given up is tried again on demand at most this often; lists that look wrong (empty, or not read to their
-    end) are read again this often while the server is awake."""
+    """How often a call may start a server again that was given up. As often, the lists of a server that is awake are
+    read again if they look wrong (empty, or not read to their end)."""
     retry_max_s: PositiveSeconds = 1800.0
-    """A server given up whose tools were never listed is tried again by itself, after `probe_interval_s` and then ever
-    more rarely, at least this often."""
+    """A server that was given up before its tools were ever listed is tried again by itself: after `probe_interval_s`,
+    then ever more rarely, but at least this often."""
+
+    # Lists
+    discovery_timeout_s: Annotated[float, Meta(ge=5, le=31_536_000)] = 60.0
+    """Time for listing everything that the server offers."""
     catalogue_max_age_s: Seconds = 86_400.0
-    """Lists older than this are read again, give or take a tenth. 0: age does not matter. That of the daemon, if it is
-    not set."""
+    """The daemon reads the lists again when they are older than this, give or take a tenth. 0: age does not matter. Not
+    set, it is that of the daemon."""
     catalogue_min_age_s: PositiveSeconds = 60.0
-    """A server that says itself for how long its lists are good (`ttlMs`) is asked again after that while it is awake,
+    """A server that says for how long its lists are good (`ttlMs`) is asked again after that time while it is awake,
     but no sooner than this."""
     refresh_asleep: bool | None = None
-    """Wake the server for old lists if it sleeps, when nothing else waits to start; null: only a remote one, for which
-    that starts no process."""
-    stable_s: PositiveSeconds = 60.0
-    """A process ready for this long counts as stable and forgives one failure."""
+    """Wake a server that sleeps to read lists that are too old, when nothing else waits to start. null: only a remote
+    server, for which that starts no process."""
 
     @property
     def path_name(self) -> str:

@@ -30,25 +30,26 @@ class OAuthConfig(Confidential, Struct, frozen=True, kw_only=True):
     """How to log in at a remote server, expanded and validated. Most servers need none of it."""
 
     enabled: bool = True
-    """Log in where the server asks for it; a configured header `Authorization` wins."""
+    """Log in where the server asks for it. A header `Authorization` in `headers` wins."""
     grant: Grant = "authorization_code"
-    """A user says yes in a browser (`mcpvisor login`), or the client logs in for itself."""
+    """`authorization_code`: a user says yes in a browser (`mcpvisor login`). `client_credentials`: the daemon logs in
+    for itself, without a user."""
     client_id: str = ""
-    """The client that was registered for us; empty: we register ourselves."""
+    """The client as which the daemon was registered; empty: it registers itself."""
     client_secret: str = ""
-    """Its secret, best as `${NAME}`."""
+    """The secret of that client, best as `${NAME}`."""
     private_key: str = ""
-    """A private key in PEM instead of the secret (private_key_jwt), best as `${NAME}`."""
+    """A private key in PEM in place of the secret (`private_key_jwt`), best as `${NAME}`."""
     signing_alg: SigningAlgorithm = "RS256"
-    """What is signed with it by."""
+    """The algorithm by which that key signs."""
     scope: str = ""
-    """What to ask for, words with blanks between; empty: what the server wants."""
+    """What to ask for, words with blanks between them; empty: what the server wants."""
     issuer: str = ""
-    """The authorization server that the client is known to; another one gets no secret of it."""
+    """The authorization server that knows the client. No other one gets its secret."""
     client_metadata_url: str = ""
-    """Address of a client id metadata document of yours, for authorization servers that take one."""
+    """Address of a client ID metadata document of yours, for authorization servers that take one."""
     redirect_uri: str = ""
-    """Where browsers are sent back to; empty: the daemon's own address and `/oauth/callback`."""
+    """Where the browser comes back to; empty: the daemon's own address and `/oauth/callback`."""
 
 
 Problem = Callable[[str, str, str], None]
@@ -61,9 +62,7 @@ def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[
     for name in members:
         if name not in ours and name not in SPELLINGS and not is_comment(name):
             likely = nearest(name, [*ours, *SPELLINGS])
-            problem(
-                name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/reference/configuration.md"
-            )
+            problem(name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/reference/logins.md")
     own, spelled = translate(members, ours, SPELLINGS)
     scope = own.get("scope")
     if isinstance(scope, list) and all(isinstance(word, str) for word in scope):

@@ -144,7 +144,7 @@ class _Entry:
             elif key in keys_of(Settings):
                 hint = 'it belongs into the top-level "supervisor" object'
             else:
-                hint = "remove it, or see docs/reference/configuration.md for the keys"
+                hint = "remove it, or see docs/reference/servers.md for the keys"
             self._problem((key,), "unknown key", hint)
         return meant
 

@@ -39,7 +39,7 @@ def read_tools(members: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
         problem(
             ("tools", key),
             "unknown key",
-            f'did you mean "{likely}"?' if likely else "see docs/reference/configuration.md",
+            f'did you mean "{likely}"?' if likely else "see docs/reference/tools.md",
         )
     for below, message, hint in type_faults(own, keys):
         problem(("tools", *(below[1:] if is_list else below)), message, hint)

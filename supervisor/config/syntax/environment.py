@@ -70,10 +70,10 @@ VARIABLES: Final = (
 )
 """What is read beside `MCP_TOOL_TIMEOUT`, `HOST` and `PORT`."""
 WITHOUT_EFFECT: Final = {
-    "MCP_PROCESS_SPAWN_GRACE_PERIOD_SECONDS": "how long a server is idle counts from the end of its start",
+    "MCP_PROCESS_SPAWN_GRACE_PERIOD_SECONDS": "the idle time of a server begins when its start ends",
     **dict.fromkeys(
         ("EVENT_BATCH_INTERVAL_MS", "EVENT_MAX_BATCH_SIZE", "EVENT_MAX_QUEUE_SIZE", "EVENT_FLUSH_TIMEOUT_MS"),
-        "events are read at /api/events, and sent nowhere",
+        "the daemon sends events nowhere, programs read them at /api/events",
     ),
 }
 """Variables of other gateways that set nothing here, and why."""

@@ -122,16 +122,23 @@ def add_routes(view: View, app: QuartTrio) -> None:
     status_page = SharedPage(partial(_status, view))
 
     async def healthz() -> Response:
+        """Say that the daemon lives: 200 as long as anything answers."""
         return json_response({"status": "ok"})
 
     async def readyz() -> Response:
+        """Say whether every server was tried once: 200, or 503 before.
+
+        It names the servers that are still on their way, and those that failed.
+        """
         body, ready = _readiness(view)
         return json_response(body, 200 if ready else 503)
 
     async def status() -> Response:
+        """Show every server, the totals and the tokens."""
         return json_response(await status_page.get())
 
     async def debug() -> Response:
+        """Show all that is known, for finding out why; 403 if the setting `show_debug` is off."""
         if not view.deployment.value.settings.show_debug:
             return error_response(403, 'the setting "show_debug" is off')
         return json_response(await _debug(view))

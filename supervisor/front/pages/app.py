@@ -9,7 +9,8 @@ Rules of this file:
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from html import escape
 from typing import Any, Final
 
@@ -98,8 +99,16 @@ def create_app() -> QuartTrio:
     return app
 
 
-def query(type_: type[S]) -> S:
-    return decode(request.args.items(multi=True), type_)
+def with_query(type_: type[S], page: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+    """Return a page that is given its parameters as a struct, the first argument; the documentation lists its fields.
+
+    It raises `InvalidArguments` as `decode` does.
+    """
+    return partial(_with_query, type_, page)
+
+
+async def _with_query(type_: type[S], page: Callable[..., Awaitable[Response]], **path: str) -> Response:
+    return await page(decode(request.args.items(multi=True), type_), **path)
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

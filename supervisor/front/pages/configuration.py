@@ -21,7 +21,7 @@ from quart_trio import QuartTrio
 from actors.errors import CallTimedOut, InvalidArguments
 from actors.protocol.wire import json
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, query
+from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
@@ -61,7 +61,7 @@ def add_configuration_routes(view: View, app: QuartTrio) -> None:
     pages = ConfigurationPages(view)
     app.after_request(pages.tell_refused)
     app.add_url_rule("/api/configuration", "configuration", pages.source)
-    app.add_url_rule("/api/reload", "reload", pages.reload, methods=["POST"])
+    app.add_url_rule("/api/reload", "reload", with_query(ReloadQuery, pages.reload), methods=["POST"])
     app.add_url_rule("/api/servers", "add_server", pages.add, methods=["POST"])
     app.add_url_rule("/api/servers/<path:server>", "change_server", pages.change, methods=["PATCH"])
     app.add_url_rule("/api/servers/<path:server>", "remove_server", pages.remove, methods=["DELETE"])
@@ -80,11 +80,18 @@ class ConfigurationPages:
         return response
 
     async def source(self) -> Response:
+        """Show the file: its `path`, `loaded_at`, and `token_file`, which has the key that changes take.
+
+        `refused` has its faults while it is not in force, `restart` the settings that wait for a restart.
+        """
         source = msgspec.to_builtins(self._view.configurator.source.value)
         return json_response({**source, "token_file": self._view.token_file})
 
-    async def reload(self) -> Response:
-        wanted = query(ReloadQuery)
+    async def reload(self, wanted: ReloadQuery) -> Response:
+        """Read the file again: `outcome`, `message`, `changes`; 422 with its faults if it is refused.
+
+        `plan=true` only says what would be done, also with the file at another `path`.
+        """
         check_from_here(request.scope)
         configurator = self._view.configurator
         if wanted.plan:
@@ -92,17 +99,23 @@ class ConfigurationPages:
         return await _when_done(configurator.reload)
 
     async def add(self) -> Response:
+        """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
         self._check_token()
         new = await _body(_NEW)
         return await _when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
 
     async def change(self, server: str) -> Response:
+        """Change an entry by a merge patch (RFC 7396): `{"entry": {"idle_timeout_s": 60, "cwd": null}}`.
+
+        null removes a key. It answers as a reload does.
+        """
         self._check_token()
         self._view.control.check(server)
         patch = (await _body(_CHANGE)).entry
         return await _when_done(lambda: self._view.editor.change(server, patch))
 
     async def remove(self, server: str) -> Response:
+        """Remove a server. It answers as a reload does."""
         self._check_token()
         self._view.control.check(server)
         return await _when_done(lambda: self._view.editor.remove(server))

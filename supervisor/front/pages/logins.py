@@ -15,7 +15,7 @@ from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments, LoginFailed
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, query
+from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.requests import check_from_here
 from supervisor.oauth.port import CALLBACK, Accounts, CallbackQuery
 
@@ -36,7 +36,7 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def add_login_routes(view: View, app: QuartTrio) -> None:
     pages = LoginPages(view)
     app.add_url_rule(CALLBACK, "oauth_callback", pages.callback)
-    app.add_url_rule("/api/logins/<login>", "login_progress", pages.progress)
+    app.add_url_rule("/api/logins/<login>", "login_progress", with_query(WaitQuery, pages.progress))
     app.add_url_rule("/api/servers/<server>/login", "login", pages.login, methods=["POST"])
     app.add_url_rule("/api/servers/<server>/logout", "logout", pages.logout, methods=["POST"])
 
@@ -48,9 +48,14 @@ class LoginPages:
         self._view = view
 
     async def login(self, server: str) -> Response:
+        """Begin a login: `state` is `pending`, with the `url` at which a user says yes, and its name, `login`.
+
+        `state` is `done` where no user is needed.
+        """
         return json_response(await self._accounts_for(server).login(server, self._view.principal))
 
     async def logout(self, server: str) -> Response:
+        """End a login, as the command does."""
         message = await self._accounts_for(server).logout(server, self._view.principal)
         return json_response({"server": server, "message": message})
 
@@ -66,8 +71,8 @@ class LoginPages:
             )
         return accounts
 
-    async def progress(self, login: str) -> Response:
-        wanted = query(WaitQuery)
+    async def progress(self, wanted: WaitQuery, login: str) -> Response:
+        """Show whether a login is `pending`, `done` or `failed`; it waits for the end for `wait_s` seconds at most."""
         accounts = self._view.accounts()
         status = await accounts.progress(login, wanted.wait_s) if accounts is not None else None
         if status is None:
@@ -75,6 +80,7 @@ class LoginPages:
         return json_response(status)
 
     async def callback(self) -> Response:
+        """Finish a login whose browser comes back here, and show its user a page."""
         given: dict[str, list[str]] = request.args.to_dict(flat=False)
         query = _query(given)
         accounts = self._view.accounts()

@@ -84,6 +84,10 @@ class QuestionPages:
         self._elicitations = view.elicitations
 
     async def list_questions(self) -> Response:
+        """Show all questions that wait.
+
+        Of each: `id`, `server`, `about`, `kind`, `message`, `fields` or `url`, `asked_at`, `expires_in_s` and `page`.
+        """
         rows: list[bytes] = []
         for each in self._elicitations.of(self._view.principal):
             rows.append(msgspec.json.encode(self._row(each)))
@@ -91,10 +95,14 @@ class QuestionPages:
         return json_response({"questions": [msgspec.Raw(row) for row in rows]})
 
     async def show_question(self, question: str) -> Response:
+        """Show one question; 404 if nobody waits for its answer any more."""
         return json_response(self._row(self._find(question) or abort(404, GONE)))
 
     async def answer(self, question: str) -> Response:
-        """Answer `POST /api/questions/{question}` with a body like `{"action": "accept", "content": {...}}`."""
+        """Answer a question: `{"action": "accept", "content": {...}}`, or `decline`, or `cancel`.
+
+        What is wrong with an answer is in `error.data.fields`.
+        """
         body = await request.get_data()
         elicitation = self._find(question) or abort(404, GONE)
         given = _read(body)
@@ -102,16 +110,19 @@ class QuestionPages:
         return json_response({"id": question, "action": given.action})
 
     async def overview(self) -> Response:
+        """Show a page with the questions that wait for a person."""
         waiting = [(each, f"{PAGES}/{each.id}") for each in self._elicitations.of(self._view.principal)]
         return _html(_overview_page(waiting, trio.current_time()))
 
     async def question(self, question: str) -> Response:
+        """Show a page with the form of one question."""
         elicitation = self._find(question)
         if elicitation is None:
             return _word("No question", GONE, 404)
         return _html(_question_page(elicitation, _left_s(elicitation), {}, {}))
 
     async def answer_form(self, question: str) -> Response:
+        """Take the form, filled in, and show a page."""
         body = await request.body
         if self._find(question) is None:
             return _word("No question", GONE, 404)

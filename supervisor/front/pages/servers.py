@@ -19,7 +19,7 @@ from quart_trio import QuartTrio
 from actors.errors import CallTimedOut
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View, server_row
-from supervisor.front.pages.app import json_response, query
+from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.requests import check_from_here
 from supervisor.servers.orders import Order
 
@@ -42,9 +42,9 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def add_server_routes(view: View, app: QuartTrio) -> None:
     pages = ServerPages(view)
     app.add_url_rule("/api/servers/<server>", "server", pages.row)
-    app.add_url_rule("/api/servers/<server>/logs", "server_logs", pages.logs)
+    app.add_url_rule("/api/servers/<server>/logs", "server_logs", with_query(LogQuery, pages.logs))
     rule = f"/api/servers/<server>/<any({','.join(get_args(Order))}):order>"
-    app.add_url_rule(rule, "order_server", pages.order, methods=["POST"])
+    app.add_url_rule(rule, "order_server", with_query(OrderQuery, pages.order), methods=["POST"])
 
 
 class ServerPages:
@@ -54,12 +54,15 @@ class ServerPages:
         self._view = view
 
     async def row(self, server: str) -> Response:
+        """Show one server, as `/api/status` does."""
         self._view.control.check(server)
         return json_response(await server_row(self._view, server))
 
-    async def order(self, server: str, order: Order) -> Response:
-        """Answer `POST /api/servers/{name}/{order}`: a sentence, and the row as it is then."""
-        wanted = query(OrderQuery)
+    async def order(self, wanted: OrderQuery, server: str, order: Order) -> Response:
+        """Give an order, as the command does: `message` is a sentence, `status` the server as it is then.
+
+        It is waited for `deadline_s` seconds; what is not done by then is 504, and goes on.
+        """
         check_from_here(request.scope)
         self._view.control.check(server)
         with trio.move_on_after(wanted.deadline_s):
@@ -69,9 +72,8 @@ class ServerPages:
         text = f"{server}: {order} is not done after {wanted.deadline_s:g} s; it goes on: see mcpvisor status"
         raise CallTimedOut(text, server=server, outcome="unknown")
 
-    async def logs(self, server: str) -> Response:
-        """Answer `GET /api/servers/{name}/logs`: the newest lines, and the number to follow from."""
-        wanted = query(LogQuery)
+    async def logs(self, wanted: LogQuery, server: str) -> Response:
+        """Show the newest lines of the log; `newest` is the number to follow from."""
         self._view.control.check(server)
         journal = self._view.journals(server)
         kept = journal.last(wanted.lines) if journal is not None else []

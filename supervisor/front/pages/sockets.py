@@ -5,7 +5,7 @@ A client says nothing here that means anything; it is read so that it can leave,
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, unquote
@@ -23,8 +23,6 @@ from supervisor.front.pages.app import error_body
 from supervisor.front.pages.requests import decode
 from supervisor.front.pages.servers import MAX_LINES, render_lines
 
-PATHS = ("/api/events", "/api/servers/{server}/logs")
-"""Where they are; those of MCP are where MCP is."""
 GOING_AWAY = 1001
 """RFC 6455 section 7.4.1."""
 GATHER_S = 0.1
@@ -37,6 +35,13 @@ class FollowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The number of the last line that the follower has seen; -1 is "from now on"."""
 
     after: Annotated[int, msgspec.Meta(ge=-1)] = -1
+
+
+PATHS: Mapping[str, tuple[str, type[msgspec.Struct] | None]] = {
+    "/api/events": ("Tell every change as it happens, over a WebSocket.", None),
+    "/api/servers/{server}/logs": ("Tell each line of the log from `after` on, over a WebSocket.", FollowQuery),
+}
+"""Where they are, what they do, and their parameters; those of MCP are where MCP is."""
 
 
 class PageSockets:

@@ -29,7 +29,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownTool
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response, query
+from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.texts import escape
@@ -58,18 +58,21 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 def add_tool_routes(view: View, app: QuartTrio) -> None:
-    async def tools() -> Response:
-        return json_response(await _tools(view, query(Criteria)))
+    async def tools(criteria: Criteria) -> Response:
+        """List the tools that fit all criteria, with what is known of them; see `docs/reference/metadata.md`."""
+        return json_response(await _tools(view, criteria))
 
-    async def tokens() -> Response:
-        return json_response(await _tokens(view, query(TokenQuery)))
+    async def tokens(asked: TokenQuery) -> Response:
+        """Show what each tool costs a model in tokens; the totals are always of all servers."""
+        return json_response(await _tokens(view, asked))
 
-    async def history() -> Response:
-        return json_response(await _history(view, query(HistoryQuery).path))
+    async def history(asked: HistoryQuery) -> Response:
+        """Show the definitions that a tool had, also one that is not offered any more. `path` is its `server:tool`."""
+        return json_response(await _history(view, asked.path))
 
-    app.add_url_rule("/api/tools", view_func=tools)
-    app.add_url_rule("/api/tools/history", view_func=history)
-    app.add_url_rule("/api/tokens", view_func=tokens)
+    app.add_url_rule("/api/tools", "tools", with_query(Criteria, tools))
+    app.add_url_rule("/api/tools/history", "history", with_query(HistoryQuery, history))
+    app.add_url_rule("/api/tokens", "tokens", with_query(TokenQuery, tokens))
 
 
 async def _tools(view: View, criteria: Criteria) -> bytes:

@@ -1,0 +1,75 @@
+"""The HTTP routes of the daemon, as its documentation lists them: from the application itself."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from textwrap import indent
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+from supervisor.cli import GROUPS
+from supervisor.front.pages.api import View
+from supervisor.front.pages.app import create_app
+from supervisor.front.pages.sockets import PATHS
+from supervisor.front.wiring import ROUTES
+from supervisor.reference.configuration import paragraph, with_links
+
+Parameters = type[msgspec.Struct] | None
+
+
+def route_list() -> str:
+    """Return all routes but those of MCP by their subjects: each with what it does, and its parameters."""
+    parts = [f"### {title}\n\n" + "\n".join(_pages(add)) for title, add in ROUTES.items()]
+    live = [_item([f"GET {path}"], text, parameters) for path, (text, parameters) in PATHS.items()]
+    return "\n\n".join([*parts, "### WebSockets\n\n" + "\n".join(live)])
+
+
+def _pages(add: Callable[..., None]) -> Iterator[str]:
+    app = create_app()
+    add(cast("View", SimpleNamespace(elicitations=None)), app)  # no page is asked for, so there is nothing to show
+    for rule in app.url_map.iter_rules():
+        page, parameters = app.view_functions[rule.endpoint], None
+        if isinstance(page, partial):
+            parameters, page = page.args
+        methods = (rule.methods or set()) - {"HEAD", "OPTIONS"}
+        requests = [f"{method} {path}" for method in sorted(methods) for path in _paths(rule.rule)]
+        yield _item(requests, inspect.getdoc(page) or "", cast("Parameters", parameters))
+
+
+def _paths(rule: str) -> Iterator[str]:
+    """Yield the paths of a rule of werkzeug; one with a choice has several."""
+    before, _, choice = rule.partition("<any(")
+    names, _, after = choice.partition("):order>")
+    for name in names.split(","):
+        yield re.sub(r"<(?:path:)?(\w+)>", r"{\1}", f"{before}{name}{after}")
+
+
+def _item(requests: list[str], text: str, parameters: Parameters) -> str:
+    named = [f"**`{request}`**" + _command_link(request) for request in requests]
+    lines = [*named, with_links(" ".join(text.split())), *([_told(parameters)] if parameters else [])]
+    item = "\\\n".join(map(paragraph, lines))
+    return f"- {indent(item, '  ').lstrip()}"
+
+
+def _command_link(request: str) -> str:
+    """Return a link to the command that gives the same order, if there is one."""
+    order = request.rpartition("/")[2]
+    is_order = request.startswith("POST /api/servers/{server}/") and order in GROUPS["servers"]
+    return f" ([{order}](commands/servers.md#{order}))" if is_order else ""
+
+
+def _told(parameters: type[msgspec.Struct]) -> str:
+    return "Parameters: " + ", ".join(_parameter(field) for field in msgspec.structs.fields(parameters)) + "."
+
+
+def _parameter(field: Any) -> str:
+    default = field.default
+    unset = default is msgspec.NODEFAULT or default in (None, "", (), False)
+    return f"`{field.encode_name}`" + (
+        "" if unset else f" (default `{default:g}`)" if isinstance(default, float) else f" (default `{default}`)"
+    )
