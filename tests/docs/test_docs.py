@@ -16,6 +16,8 @@ from click.testing import CliRunner
 from actors.errors import SupervisorError
 from actors.principal import Principal
 from docs import generate
+from docs.commands import full_help
+from docs.routes import route_list
 from supervisor.cli import GROUPS, cli
 from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
@@ -203,10 +205,10 @@ def test_every_page_is_in_the_documentation_and_no_other() -> None:
 
 
 def test_every_page_says_what_it_answers_and_which_parameters_it_takes() -> None:
-    items = re.split(r"^- ", generate.route_list(), flags=re.MULTILINE)[1:]
+    items = re.split(r"^- ", route_list(), flags=re.MULTILINE)[1:]
     routes = {item.split("`")[1]: item for item in items}
     assert all(re.search(r"`\*\*[^`]*\\\n  [A-Z].*\.$", item, re.DOTALL | re.MULTILINE) for item in items)
-    assert "  Parameters: `lines` (default `100`)." in generate.route_list()
+    assert "  Parameters: `lines` (default `100`)." in route_list()
     assert "Parameters: `servers`, `name`, `limit` (default `100`), `offset`." in routes["GET /api/tokens"]
     assert "deadline_s" in routes["POST /api/servers/{server}/restart"]
     assert "commands/servers.md#wake" in routes["POST /api/servers/{server}/restart"]
@@ -232,10 +234,10 @@ def test_every_command_is_on_one_page_with_all_its_options() -> None:
 
 
 def test_what_a_help_text_shows_for_the_shell_is_a_block_of_it() -> None:
-    text = generate.full_help("clients")
+    text = full_help("clients")
     assert "\n\n```sh\nmcpvisor connect cursor\nmcpvisor connect cursor --undo\n```\n\n" in text
     assert "- **`-y, --yes`**: Write without asking." in text
-    assert "(default `20`, 1 to 1000)" in generate.full_help("tools")
+    assert "(default `20`, 1 to 1000)" in full_help("tools")
 
 
 def test_the_overview_of_commands_has_all_of_them_by_subject() -> None:
