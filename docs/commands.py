@@ -22,7 +22,7 @@ def overview() -> str:
         items = [
             f"- [`{name}`](commands/{group}.md#{name}): {_sentence(command)}" for name, command in _commands(group)
         ]
-        parts.append(f"### {group.capitalize()}\n\n" + "\n".join(items))
+        parts.append(f"## {group.capitalize()}\n\n" + "\n".join(items))
     return "\n\n".join(parts)
 
 
