@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from textwrap import indent
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -67,9 +67,8 @@ def _told(parameters: type[msgspec.Struct]) -> str:
     return "Parameters: " + ", ".join(_parameter(field) for field in msgspec.structs.fields(parameters)) + "."
 
 
-def _parameter(field: Any) -> str:
-    default = field.default
-    unset = default is msgspec.NODEFAULT or default in (None, "", (), False)
-    return f"`{field.encode_name}`" + (
-        "" if unset else f" (default `{default:g}`)" if isinstance(default, float) else f" (default `{default}`)"
-    )
+def _parameter(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return f"`{field.encode_name}` (needed)"
+    default = f"{field.default:g}" if isinstance(field.default, float) else str(field.default)
+    return f"`{field.encode_name}`" + ("" if field.default in (None, "", (), False) else f" (default `{default}`)")

@@ -54,6 +54,9 @@ def decode(pairs: Iterable[tuple[str, str]], type_: type[S]) -> S:
                 f"there is no parameter {name[:60]!a}; known are: {', '.join(known)}", details={"known": known}
             )
         given.setdefault(name, []).append(value)
+    for field in msgspec.structs.fields(type_):
+        if field.required and field.name not in given:
+            raise _wrong(field.name, "it is needed")
     return type_(**{name: _value(name, values, hints[name]) for name, values in given.items()})
 
 

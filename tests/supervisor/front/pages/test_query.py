@@ -9,6 +9,7 @@ import pytest
 from actors.catalogue.criteria import Criteria
 from actors.errors import InvalidArguments
 from supervisor.front.pages.requests import decode
+from supervisor.front.pages.tools import HistoryQuery
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,9 @@ def test_an_unknown_parameter_is_answered_with_the_known_ones() -> None:
     with pytest.raises(InvalidArguments, match="'nmae'; known are: category, complexity") as caught:
         decode([("nmae", "x")], Criteria)
     assert caught.value.data()["known"] == sorted(Criteria.__struct_fields__)
+
+
+def test_a_parameter_without_a_default_is_asked_for() -> None:
+    with pytest.raises(InvalidArguments, match="the parameter 'path': it is needed") as caught:
+        decode([], HistoryQuery)
+    assert caught.value.data()["parameter"] == "path"
