@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from textwrap import fill, wrap
+from textwrap import wrap
 
 from msgspec.structs import replace
 
@@ -27,14 +27,12 @@ from docs.routes import route_list
 from supervisor.cli import GROUPS
 from supervisor.clients.client import Machine
 from supervisor.clients.table import CLIENTS
-from supervisor.reference.configuration import blocks, table
+from supervisor.reference.configuration import blocks, bullet
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.doors.task_requests import TasksNotDeclared
 
 Arrow = tuple[str, str, str]
-LINE = 130
-"""Characters in a line of a page."""
 BESIDE = (CapabilityRequired, Declined, RepeatedKey, TasksNotDeclared, UnknownTask)
 """Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""
 SETTINGS = {
@@ -167,8 +165,7 @@ def client_list() -> str:
         moved = f", or where {' or '.join(variables)} says" if variables else ""
         way = "" if client.remote else ", over stdio"
         place = f"`{client.places(linux)[-1]}`{moved}"
-        item = f"- `{client.name}`: {client.title}{way}, in {place}. {client.afterwards}"
-        items.append(fill(item, LINE, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
+        items.append(bullet(f"`{client.name}`: {client.title}{way}, in {place}. {client.afterwards}"))
     return "\n".join(items)
 
 

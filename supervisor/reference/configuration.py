@@ -10,7 +10,7 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import groupby, pairwise
 from textwrap import fill, indent
 from typing import Any, Final, cast
@@ -44,12 +44,6 @@ _TREATMENTS: Final = {
     "ignored": "Keys without effect",
 }
 """The headings of keys that other programs write."""
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [list(head)]
-    lines += [["---"] * len(lines[0]), *(list(row) for row in rows)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def paragraph(text: str) -> str:
