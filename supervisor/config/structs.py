@@ -101,8 +101,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     max_query_chars: Count = 6000
     """A longer query is cut to this many characters."""
     rerank: Rerank = "auto"
-    """Search compares meanings, too, by a sentence model (see `docs/background/search-meanings.md`): `auto` if one is installed,
-    `off` never, `neural` as `auto`, but with a warning if it is not."""
+    """Search compares meanings, too, by a sentence model (see `docs/background/search-meanings.md`): `auto` if one is
+    installed, `off` never, `neural` as `auto`, but with a warning if it is not."""
     tokenizer_timeout_s: Seconds = 30.0
     """Time for loading the tokenizer; after it, token counts are estimates."""
 
