@@ -13,7 +13,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
-from actors.kit import Actor, Reply
+from actors.kit import Actor, Address, Reply
 from actors.kit.reporter import Reporter
 from actors.life import events as ev
 from actors.life.states import Life, State, Timer
@@ -62,7 +62,6 @@ class ServerActor(Actor[ServerMessage]):
         settings = server.settings
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
         self.name = server.name
-        self._idle_timeout_s, self._task_max_s = settings.idle_timeout_s, settings.task_max_s
         self._restarts = server.restarts
         self._reporter = reporter
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
@@ -81,6 +80,19 @@ class ServerActor(Actor[ServerMessage]):
     @property
     def life(self) -> Life:
         return self._course.life
+
+    async def run(self, *, task_status: trio.TaskStatus[Address[ServerMessage]] = trio.TASK_STATUS_IGNORED) -> None:
+        """Handle messages until the end, and let go of the parts then: they know each other, and cycles may stay.
+
+        (`supervisor/host/loop/pauses.py` says which do; and a daemon may replace servers all day.)
+        """
+        try:
+            await super().run(task_status=task_status)
+        finally:
+            course = self._course
+            course.end()
+            vars(self).clear()
+            self._course = course
 
     def on_start(self) -> None:
         self._server.discovery.restore()
@@ -256,7 +268,7 @@ class ServerActor(Actor[ServerMessage]):
             case Timer.DEADLINES:
                 self._on_deadlines()
             case Timer.IDLE:
-                self._on_idle()
+                self._server.on_idle()
             case Timer.BACKOFF:
                 self._course.step(ev.BackoffOver())
             case Timer.RETRY:
@@ -285,16 +297,3 @@ class ServerActor(Actor[ServerMessage]):
             self._server.liveness.ask()
         self._traffic.pump()
         self._watch_deadlines()
-
-    def _on_idle(self) -> None:
-        link = self._server.processes.link
-        patience_s = self._idle_timeout_s
-        if link is not None:
-            patience_s = max(patience_s, min(link.talk.tasks.longest_s, self._task_max_s))
-        left = self._calls.last_activity + patience_s - trio.current_time()
-        if self._calls.open or self._server.change_stream.wanted or (link is not None and link.talk.listing):
-            left = self._idle_timeout_s
-        if left > 0:
-            self._course.step(ev.Prolonged(self.life.incarnation, Timer.IDLE, left))
-        else:
-            self._course.step(ev.Sleep())

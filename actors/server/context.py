@@ -79,6 +79,10 @@ class Course:
         self._perform = perform
         self._orders = orders
 
+    def end(self) -> None:
+        """Forget who performs: nothing follows from anything any more."""
+        del self._perform
+
     def step(self, event: Event) -> None:
         """Let one event happen, do what follows from it, and answer those whose order is done with it."""
         self.life, effects = step(self.life, event)

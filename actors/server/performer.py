@@ -120,6 +120,20 @@ class Performer:
         if self.processes.on_late():
             self.context.record.install(self.status())
 
+    def on_idle(self) -> None:
+        """Let it sleep, if it has been idle for so long; else look again when it may have been."""
+        context, link, settings = self.context, self.processes.link, self._server.settings
+        patience_s = settings.idle_timeout_s
+        if link is not None:
+            patience_s = max(patience_s, min(link.talk.tasks.longest_s, settings.task_max_s))
+        left = context.calls.last_activity + patience_s - trio.current_time()
+        if context.calls.open or self.change_stream.wanted or (link is not None and link.talk.listing):
+            left = settings.idle_timeout_s
+        if left > 0:
+            context.course.step(ev.Prolonged(context.course.life.incarnation, Timer.IDLE, left))
+        else:
+            context.course.step(ev.Sleep())
+
     def on_order(self, what: str) -> None:
         """Note what an operator orders: then nobody only looks any more."""
         self.discovery.looking = None

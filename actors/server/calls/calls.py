@@ -61,7 +61,7 @@ class Calls:
         self._queue = CallQueue()
         self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
-        self._deadlines = Deadlines(self._is_due)
+        self._deadlines = Deadlines(self._in_flight, self.waiting)
         self.turns = CallTurns(server, self.waiting, self._in_flight)
         self.total = self.failures = self.unheard = 0
 
@@ -250,10 +250,6 @@ class Calls:
             self._deadlines.note(call.deadline, call.number, self.open)
 
     # Deadlines ------------------------------------------------------------------------------------------------------
-
-    def _is_due(self, moment: float, number: int) -> bool:
-        call = self._in_flight.get(number) or self.waiting.get(number)
-        return call is not None and call.deadline == moment
 
     def next_deadline(self) -> float | None:
         return self._deadlines.next()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 
 from actors.server.calls.call import Call
 
@@ -43,14 +43,19 @@ class CallQueue:
 
 
 class Deadlines:
-    """Moments by the number of a call, the earliest first.
+    """Moments by the number of a call, the earliest first, of all calls in flight or waiting, by their numbers.
 
-    One that moved, or whose call has ended, is passed over: `counts(moment, number)` says whether it still is one.
+    One that moved, or whose call has ended, is passed over.
     """
 
-    def __init__(self, counts: Callable[[float, int], bool]) -> None:
-        self._counts = counts
+    def __init__(self, in_flight: Mapping[int, Call], waiting: Mapping[int, Call]) -> None:
+        self._in_flight = in_flight
+        self._waiting = waiting
         self._heap: list[tuple[float, int]] = []
+
+    def _counts(self, moment: float, number: int) -> bool:
+        call = self._in_flight.get(number) or self._waiting.get(number)
+        return call is not None and call.deadline == moment
 
     def note(self, moment: float, number: int, open_calls: int) -> None:
         if len(self._heap) > _SLACK + 2 * open_calls:

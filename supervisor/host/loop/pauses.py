@@ -6,7 +6,7 @@
 - A full search for cyclic garbage walks everything that lives, and everything stands still: 1.4 s with ten thousand
   clients. So whatever such a search took long for is kept out of the next ones, as is at once what lives as long as
   the daemon, its code and its catalogue. What is not needed any more is still freed at once, unless it is part of a
-  cycle: that is never freed then. Hence nothing that comes and goes may be one: no call, no connection.
+  cycle: that is never freed then. Hence nothing that comes and goes may be one: no call, no connection, no server.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -24,7 +26,7 @@ from actors.kit import Starts
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartPolicy
 from actors.life.states import State, Timer
-from actors.messages import ReadServer, ServerChanged, StopServer
+from actors.messages import Departure, ReadServer, ServerChanged, StopServer
 from actors.server import ServerSettings
 from actors.server.inbox import ProcessExit, Received, TimerFired
 from actors.transport.base import Connection, Exit
@@ -535,3 +537,21 @@ async def test_what_a_server_wrote_to_stderr_is_looked_at_only_when_somebody_ask
         assert looked == []
         found = await rig.actor.address.ask(ReadServer(stderr=True))
         assert (found.state, found.stderr, looked) == (State.READY, "last words", [20])
+
+
+@pytest.mark.parametrize("ends", ["stopped", "departed"])
+async def test_nothing_of_a_server_that_has_ended_has_to_be_searched_for(autojump_clock: MockClock, ends: str) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        async with running_server() as rig:
+            assert await rig.call("echo", n=1) == {"n": 1}
+            parts = [rig.actor._server, rig.actor._calls, rig.actor._timers, rig.actor._server.processes]
+            left = [weakref.ref(part) for part in parts]
+            del parts
+            departure = Departure(reason="it is not needed any more", drain_s=1.0) if ends == "departed" else None
+            await rig.actor.address.ask(StopServer(departure))
+            await wait_all_tasks_blocked()
+            assert [reference() for reference in left] == [None] * len(left)
+    finally:
+        gc.enable()
