@@ -58,7 +58,9 @@ def diff(old: Deployment, new: Deployment) -> Difference:
     changed = before & after - same
     running = [name for name in changed if name in old.servers and name in new.servers]
     settings = [
-        name for name in Settings.__struct_fields__ if getattr(old.settings, name) != getattr(new.settings, name)
+        name
+        for name in sorted(Settings.__struct_fields__)
+        if getattr(old.settings, name) != getattr(new.settings, name)
     ]
     return Difference(
         added=_in_order(after - before),

@@ -239,13 +239,13 @@ async def test_the_end_reaches_those_that_leave_and_makes_it_short(autojump_cloc
 # While it crashes, and while its operator switches it -----------------------------------------------------------------
 
 
-def crash(monkeypatch: pytest.MonkeyPatch, actor: Any) -> None:
+def crash(actor: Any) -> None:
     """Have the next message crash an actor."""
 
     def handle(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(actor, "handle", handle)
+    actor.handle = handle
 
 
 @pytest.fixture
@@ -262,12 +262,12 @@ def actors(monkeypatch: pytest.MonkeyPatch) -> list[ServerActor]:
 
 
 async def test_between_two_crashes_it_leaves_at_once_and_its_successor_runs(
-    autojump_clock: MockClock, actors: list[ServerActor], monkeypatch: pytest.MonkeyPatch
+    autojump_clock: MockClock, actors: list[ServerActor]
 ) -> None:
     fakes = {"a": fake()}
     async with fleet(fakes) as running:
         await running.call("a")
-        crash(monkeypatch, actors[-1])
+        crash(actors[-1])
         with pytest.raises(SupervisorError):
             await running.call("a")
         await wait_all_tasks_blocked()
@@ -289,7 +289,7 @@ async def test_one_that_crashes_while_it_leaves_is_not_run_again_and_said_of_not
         await running.servers.forget("a")
         await wait_all_tasks_blocked()
         reported = len(running.facts)
-        crash(monkeypatch, actors[-1])
+        crash(actors[-1])
         with pytest.raises(SupervisorError) as lost:
             await old.wait()
         assert lost.value.outcome == "unknown"
