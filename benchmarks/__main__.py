@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measure the daemon and print a table.
+"""`python -m benchmarks`: measure the daemon and print a list.
 
 Numbers, never assertions: how fast something is depends on the machine, so no test is timed. What is compared runs in
 the same minute on the same machine, in turns, and the ratio is what counts.
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--catalogue", type=Path, help="a directory of tools/list results, *.json, used as well")
     parser.add_argument("--fastmcp-python", type=Path, help="a Python that has fastmcp and mcp-server-time")
     parser.add_argument("--alone", action="store_true", help="install nothing: skip what needs other programs")
-    parser.add_argument("--write", type=Path, help="a Markdown file whose table is replaced")
+    parser.add_argument("--write", type=Path, help="a Markdown file whose list is replaced")
     return parser
 
 
@@ -90,8 +90,8 @@ def _write(path: Path, text: str) -> None:
     before = path.read_text()
     head, begin, rest = before.partition(BEGIN)
     if not begin or END not in rest:
-        raise SystemExit(f"{path} has no place for the table: {BEGIN} ... {END}")
-    path.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+        raise SystemExit(f"{path} has no place for the list: {BEGIN} ... {END}")
+    path.write_text(f"{head}{BEGIN}\n{text}{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Servers that need no account are asked what people ask of them, about a clone of this repository: files, its history, a
 database and a graph made of it. Each call is made twice: whole, as a program gets it, and within a budget. Tokens are
-counted with cl100k, of the texts of a result or of its structured content, whichever is more. A last column says what
+counted with cl100k, of the texts of a result or of its structured content, whichever is more. The last figure says what
 it costs to find one thing in the rest. Needs the package indexes of npm and PyPI, and Node.js; where there is no `uvx`
 on the PATH, it is installed beside.
 """
@@ -44,7 +44,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def main() -> int:
-    """Ask all that is up, print the table, and say which servers did not come up. Return 0."""
+    """Ask all that is up, print the list, and say which servers did not come up. Return 0."""
     arguments = _parser().parse_args()
     with tempfile.TemporaryDirectory(prefix="results-") as directory:
         place = Path(directory)
@@ -59,12 +59,14 @@ def main() -> int:
             up = until_listed(port)
             with Client(port) as client:
                 prepare(client, up)
-                print(table(client, [each for each in questions(repository) if each.server in up], arguments.budget))
+                print(report(client, [each for each in questions(repository) if each.server in up], arguments.budget))
         print(f"\nNot up: {', '.join(sorted(SERVERS - up)) or 'none'}.")
     return 0
 
 
 SERVERS = frozenset({"filesystem", "git", "sqlite", "memory", "time"})
+PAGES = ("reference/configuration", "reference/servers", "reference/errors", "guides/operating", "background/security")
+"""Of the documentation, read in one call."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,8 +100,9 @@ def questions(repository: Path) -> Iterator[Question]:
     yield Question("time", "get_current_time", {"timezone": "Asia/Tokyo"})
     yield Question("filesystem", "list_directory", {"path": f"{files}/docs"})
     yield Question("filesystem", "read_text_file", {"path": f"{files}/LICENSE"})
-    yield Question("filesystem", "read_text_file", {"path": f"{files}/docs/architecture.md"}, "search=The catalogue")
-    many = [f"{files}/docs/{name}.md" for name in ("clients", "configuration", "errors", "operating", "security")]
+    design = f"{files}/docs/contributing/architecture.md"
+    yield Question("filesystem", "read_text_file", {"path": design}, "search=The catalogue")
+    many = [f"{files}/docs/{name}.md" for name in PAGES]
     yield Question("filesystem", "read_multiple_files", {"paths": many}, "search=envFile")
     yield Question("filesystem", "search_files", {"path": files, "pattern": "**/*.py"}, "search=lifecycle")
     yield Question("filesystem", "directory_tree", {"path": f"{files}/supervisor"}, "search=keeper.py")
@@ -142,28 +145,22 @@ def prepare(client: Client, up: frozenset[str]) -> None:
         client.call(("memory-create_entities", {"entities": entities}))
 
 
-def table(client: Client, asked: list[Question], budget: int) -> str:
-    """Return the answers as a table of Markdown."""
+def report(client: Client, asked: list[Question], budget: int) -> str:
+    """Return the answers as a list of Markdown."""
     count = Tiktoken(load_encoding()).count
-    lines = [
-        f"| tool | asked for | bytes | tokens | with a budget of {budget:,} | one thing more |",
-        "| --- | --- | --: | --: | --: | --- |",
-    ]
+    lines = []
     for question in asked:
         name = f"{question.server}-{question.tool}"
         whole = client.call((name, question.arguments), meta={WHOLE: True})
         given = client.call((name, question.arguments))
-        kept = given.get("_meta", {}).get(META_KEY)
-        more = ""
-        if kept is not None and question.part:
-            uri = f"{kept['uri']}?{question.part}"
-            read = client.call(("read_mcp_resource", {"uri": uri}))
-            more = f"{tokens(read, count):,} (`?{question.part}`)"
-        size = len(msgspec.json.encode(whole))
-        before, after = tokens(whole, count), tokens(given, count)
-        lines.append(
-            f"| `{question.server}:{question.tool}` | {_what(question)} | {size:,} | {before:,} | {after:,} | {more} |"
-        )
+        size, cost = len(msgspec.json.encode(whole)), tokens(whole, count)
+        lines.append(f"- `{question.server}:{question.tool}`{_what(question)}: {cost:,} tokens, {size:,} bytes")
+        if (kept := given.get("_meta", {}).get(META_KEY)) is not None:
+            more = ""
+            if question.part:
+                read = client.call(("read_mcp_resource", {"uri": f"{kept['uri']}?{question.part}"}))
+                more = f"; {tokens(read, count):,} for `?{question.part}`"
+            lines.append(f"  - within a budget of {budget:,}: {tokens(given, count):,} tokens{more}")
     return "\n".join(lines)
 
 
@@ -175,10 +172,10 @@ def tokens(result: dict[str, Any], count: Callable[[str], int]) -> int:
 
 
 def _what(question: Question) -> str:
-    """Return the arguments in short, without the directory of this run."""
+    """Return the arguments in short and in parentheses, without the directory of this run."""
     named = {name: value for name, value in question.arguments.items() if name != "repo_path"}
     told = [f"{len(value)} files" if isinstance(value, list) else Path(str(value)).name for value in named.values()]
-    return ", ".join(told) or "-"
+    return f" ({', '.join(told)})" if told else ""
 
 
 if __name__ == "__main__":

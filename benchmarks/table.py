@@ -1,4 +1,4 @@
-"""What a benchmark found, and the table that shows it. Ratios come from rounds that alternate within one run.
+"""What a benchmark found, and the list that shows it. Ratios come from rounds that alternate within one run.
 
 A ratio is the median of the rounds' ratios, with the least and the greatest: on a shared machine a number of one round
 means nothing, and two numbers of different runs cannot be compared at all.
@@ -29,7 +29,7 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the table. `value` decides over the aim: the ratio, or else the number itself."""
+    """One comparison. `value` decides over the aim: the ratio, or else the number itself."""
 
     what: str
     measured: str
@@ -67,10 +67,17 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """Return the rows as a table of Markdown."""
-    lines = ["| what | measured | compared with | ratio (least to greatest) | aim | met |", "| --- " * 6 + "|"]
+    """Return the rows as a list of Markdown: what was measured, and below it each comparison of it."""
+    groups: dict[str, list[Row]] = {}
     for row in rows:
-        aim = str(row.aim or "")
-        met = "" if row.aim is None or row.value is None else "yes" if row.aim.met(row.value) else "**no**"
-        lines.append(f"| {row.what} | {row.measured} | {row.compared} | {row.ratio} | {aim} | {met} |")
-    return "\n".join(lines) + "\n"
+        groups.setdefault(row.what, []).append(row)
+    return "".join(f"- {what}\n{''.join(map(_item, some))}" for what, some in groups.items())
+
+
+def _item(row: Row) -> str:
+    """Return the ratio, whether it is good enough, and the numbers that it is made of."""
+    name, _, theirs = row.compared.partition(": ")
+    numbers = f"{row.measured}; {name}: {theirs}" if name else row.measured
+    met = "" if row.aim is None or row.value is None else ": met" if row.aim.met(row.value) else ": **not met**"
+    aim = f" (aim {row.aim}{met})" if row.aim else ""
+    return f"  - **{row.ratio}** compared with {name}{aim}:\n    {numbers}\n" if row.ratio else f"  - {numbers}{aim}\n"

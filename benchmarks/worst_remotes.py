@@ -82,7 +82,7 @@ async def _attacked(scene: Scene, tool: str) -> Answer:
             waits = sorted(await _waits(scene.port, SECONDS))
             nursery.cancel_scope.cancel()
         text = f"others wait {percentile(waits, 0.5):.1f}, p99 {percentile(waits, 0.99):.1f} ms"
-        return Answer(0, f"HTTP/1.1 {text}", "")
+        return Answer(0, text, "")
 
     scene.gap, answer = await scene.watch.longest(work)
     return answer

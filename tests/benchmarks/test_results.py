@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from benchmarks.machine import ROOT
 from benchmarks.results import SERVERS, configuration, questions, tokens
 from supervisor.config import parse
 
@@ -23,3 +24,10 @@ def test_every_server_is_configured_and_asked(tmp_path: Path) -> None:
     assert read.problems == ()
     assert {server.name for server in read.servers} == SERVERS == {each.server for each in questions(tmp_path)}
     assert read.settings.result_token_budget == 5000
+
+
+def test_what_is_asked_for_is_in_the_checkout() -> None:
+    asked = [question.arguments for question in questions(ROOT) if question.server == "filesystem"]
+    paths = [path for each in asked for path in each.get("paths", [each.get("path")])]
+    assert len(paths) > 8
+    assert [path for path in paths if not Path(path).exists()] == []

@@ -1,7 +1,7 @@
-"""What the official clients see of the official servers, cell by cell; the table of it is in `PAGE`.
+"""What the official clients see of the official servers, feature by feature; `PAGE` has it as lists.
 
-`python -m tests.e2e.matrix --write` rewrites that table; run it in the root of a checkout. `tests/e2e/test_matrix.py`
-holds the daemon to the same cells.
+`python -m tests.e2e.matrix --write` rewrites those lists; run it in the root of a checkout. `tests/e2e/test_matrix.py`
+holds the daemon to the same features.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class Server(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What a feature is less between these eras over one transport: the text of the cell, and what is seen."""
+    """What a feature is less between these eras over one transport: the text on the page, and what is seen."""
 
     feature: str
     client: Era
     server: Era
     transport: str
-    cell: str
+    text: str
     seen: Any
 
 
 class Difference(NamedTuple):
-    """What a client sees otherwise of a server of its own era without a daemon: the text of the cell, what is seen."""
+    """What a client sees otherwise of a server of its own era without a daemon: the text on the page, what is seen."""
 
     feature: str
-    cell: str
+    text: str
     seen: Any
 
 
@@ -98,8 +98,9 @@ FEATURES: dict[str, tuple[str, Any]] = {
     "completion": ("completion", ["Paris"]),
     "execute": ("form at `/mcp`", "accept Ada"),
 }
-"""The head of each column, and what is seen where nothing is lost, if need be by the era of the client."""
-LOSSES = (Loss("logs", "legacy", "modern", "stdio", "over stdio from the level set on, none unasked", [[], WISHED]),)
+"""What the page calls each, and what is seen where nothing is lost, if need be by the era of the client."""
+UNASKED = "log messages over stdio only once the client sets a level"
+LOSSES = (Loss("logs", "legacy", "modern", "stdio", UNASKED, [[], WISHED]),)
 """Over HTTP the servers speak both eras, and are spoken to in that of a client that can be asked something."""
 
 DIRECT = [
@@ -109,12 +110,12 @@ DIRECT = [
     if row.era == column.era and row.how != "websocket" and not row.piped
 ]
 """What meets without a daemon, too, over HTTP: clients and servers of one era. No server has a WebSocket."""
-HEEDLESS = Difference("logs", "log messages: every level, also where one is set", [EVERY, EVERY])
+HEEDLESS = Difference("logs", "log messages of every level, even where the client sets one", [EVERY, EVERY])
 DIFFERENCES = {
     "python-1": HEEDLESS,
     "python-2-legacy": HEEDLESS,
     "typescript-1": HEEDLESS,
-    "typescript-2-legacy": Difference("logs", "log messages: every level until one is set", [EVERY, WISHED]),
+    "typescript-2-legacy": Difference("logs", "log messages of every level until the client sets one", [EVERY, WISHED]),
 }
 """By server. Most leave it to the daemon which levels are told."""
 
@@ -143,35 +144,33 @@ def directly(client: str, server: str) -> dict[str, Any]:
     return report
 
 
-def table() -> str:
-    """Return the table for the page."""
-    heads = ["client", "server", *(head for head, _ in FEATURES.values()), "without the daemon"]
-    lines = [heads, ["---"] * len(heads), *_rows()]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+def lists() -> str:
+    """Return the lists for the page: for each client what it sees of each server."""
+    return "\n\n".join("\n".join(_of_client(name)) for name in CLIENTS)
 
 
-def _rows() -> Iterator[list[str]]:
-    for client, row in CLIENTS.items():
-        for server, column in SERVERS.items():
-            losses = (lost(feature, row, column) for feature in FEATURES)
-            seen = ("yes" if loss is None else loss.cell for loss in losses)
-            yield [row.title, column.title, *seen, _without(client, server)]
+def _of_client(client: str) -> Iterator[str]:
+    yield f"### {CLIENTS[client].title}\n"
+    for server, column in SERVERS.items():
+        losses = [loss for feature in FEATURES if (loss := lost(feature, CLIENTS[client], column)) is not None]
+        seen = ", but ".join(["everything", *(loss.text for loss in losses)])
+        yield f"- {column.title}: {seen}{_without(client, server)}"
 
 
 def _without(client: str, server: str) -> str:
     if (client, server) not in DIRECT:
-        return "\N{EN DASH}"
+        return ""
     difference = DIFFERENCES.get(server)
-    return "the same" if difference is None else difference.cell
+    return f". Without the daemon: {'the same' if difference is None else difference.text}"
 
 
 def rewrite(text: str) -> str:
-    """Return the page with the present table. Raises ValueError if it has no place for one."""
+    """Return the page with the present lists. Raises ValueError if it has no place for one."""
     begin, end = "<!-- generated: matrix -->", "<!-- end: matrix -->"
     pieces = re.split(f"{begin}.*?{end}", text, flags=re.DOTALL)
     if len(pieces) != 2:
         raise ValueError(f"the matrix is there {len(pieces) - 1} times instead of once")
-    return f"{begin}\n{table()}\n{end}".join(pieces)
+    return f"{begin}\n{lists()}\n{end}".join(pieces)
 
 
 def main(arguments: list[str]) -> int:

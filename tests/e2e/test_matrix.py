@@ -81,7 +81,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="module")
 def reports(daemon: Daemon) -> Reports:
-    """Each client is run when its first cell is looked at."""
+    """Each client is run when its first feature is looked at."""
     entries = json.loads((daemon.directory / "mcp.json").read_text())["mcpServers"]
     doors = {name: f"{daemon.url}/mcp/servers/{name}" for name in entries}
 

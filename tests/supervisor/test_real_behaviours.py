@@ -161,8 +161,9 @@ def test_a_status_of_http_is_not_what_an_error_means(seen: dict[str, Seen], era:
     assert answers[f"no resource {era}"]["error"] == {"code": -32601, "message": "Method not found"}
 
 
-def test_every_behaviour_is_in_the_table_of_the_documentation() -> None:
+def test_every_behaviour_is_on_its_page_of_the_documentation() -> None:
     page = (ROOT / "docs" / "background" / "behaviours.md").read_text()
-    table = page.partition("<!-- behaviours -->")[2].partition("<!-- end of behaviours -->")[0]
-    named = [name for row in table.splitlines()[3:] for name in re.findall("`([a-z0-9-]+)`", row.split("|")[1])]
+    part = page.partition("<!-- behaviours -->")[2].partition("<!-- end of behaviours -->")[0]
+    items = re.findall(r"^- \*\*.+?\*\* \((`.+?)\)[:.]", re.sub(r"\n +", " ", part), re.MULTILINE)
+    named = [name for item in items for name in re.findall("`([a-z0-9-]+)`", item)]
     assert sorted(set(named) & NAMES.keys()) == sorted(NAMES)
