@@ -169,7 +169,7 @@ def median(ways: list[Way]) -> Way:
 
 
 def summary(name: str, way: Way) -> dict[str, Any]:
-    """Return the row of the table for the way of one call."""
+    """Return the column of the table for the way of one call."""
     functions = len(set(way.frames))
     return {
         "call": f"`{CALLS[name][0]}`",
@@ -182,6 +182,12 @@ def summary(name: str, way: Way) -> dict[str, Any]:
         "tasks": way.tasks,
         "turns": way.turns,
     }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Return a table of Markdown with a column for each call, which fits a narrow screen."""
+    lines = [[name, *(str(row[name]) for row in rows)] for name in rows[0]]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (lines[0], ["---"] * len(lines[0]), *lines[1:]))
 
 
 def main() -> None:
@@ -199,9 +205,7 @@ def main() -> None:
                 print("\n".join(way.frames))
                 return
             rows.append(summary(name, way))
-    print("| " + " | ".join(rows[0]) + " |\n" + "| --- " * len(rows[0]) + "|")
-    for row in rows:
-        print("| " + " | ".join(map(str, row.values())) + " |")
+    print(table(rows))
 
 
 if __name__ == "__main__":

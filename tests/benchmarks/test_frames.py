@@ -10,15 +10,18 @@ import pytest
 
 from benchmarks.frames import CALLS, Recorder, Way, main, median, profiled, summary, ways
 from supervisor.metatools.texts import clean
-from tests.docs.test_architecture_page import CONTRIBUTING, ROOT, rows
+from tests.docs.test_architecture_page import CONTRIBUTING, ROOT, items, parts
+
+PAGES = {"execute": "way-of-a-call.md", "discover": "way-of-a-search.md"}
 
 
 def told(name: str) -> list[str]:
     """Every function on the page, in its order, as a frame is written."""
     frames = []
-    page = (CONTRIBUTING / "way-of-a-call.md").read_text(encoding="utf-8")
-    for _, file, functions, *_ in rows(page, name):
-        frames += [f"{file.strip('`')}:{function}" for function in re.findall(r"`([\w.]+)`", functions)]
+    page = (CONTRIBUTING / PAGES[name]).read_text(encoding="utf-8")
+    for item in items(page, name):
+        file, functions = parts(item, r"`([\w./]+\.py)`: (`[\w.]+`(?:, `[\w.]+`)*)(?:\. .+)?\.")
+        frames += [f"{file}:{function}" for function in re.findall(r"`([\w.]+)`", functions)]
     return frames
 
 
@@ -71,16 +74,16 @@ def test_the_median_is_one_that_was_found() -> None:
     assert median(found) is found[2]
 
 
-def test_the_program_prints_a_row_or_the_frames(
+def test_the_program_prints_a_column_or_the_frames(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("benchmarks.frames.ways", lambda directory, tool, count: [Way(("a.py:f", "b.py:g"), 3, 1, 2)])
     monkeypatch.setattr(sys, "argv", ["frames"])
     main()
     head, line, *rest = capsys.readouterr().out.splitlines()
-    assert head.startswith("| call | entries | frames |")
-    assert line.count("---") == 9
-    assert rest[0] == "| `execute_mcp_tool` | 3 | 2 | 2 | 2 | 1 | 0 | 1 | 2 |"
+    assert (head, line) == ("| call | `execute_mcp_tool` | `discover_mcp_tools` |", "| --- | --- | --- |")
+    names = ("entries", "frames", "functions", "files", "rooms", "arguments", "tasks", "turns")
+    assert rest == [f"| {name} | {n} | {n} |" for name, n in zip(names, (3, 2, 2, 2, 1, 0, 1, 2), strict=True)]
     monkeypatch.setattr(sys, "argv", ["frames", "--list", "discover"])
     main()
     assert capsys.readouterr().out == "a.py:f\nb.py:g\n"

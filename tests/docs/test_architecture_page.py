@@ -26,11 +26,17 @@ NOUN = {"handle": r"\b(?:an?|the|its|this|no) handles?\b"}
 """How a word is found that is also a verb; any other one is found wherever it stands."""
 
 
-def rows(text: str, name: str) -> list[list[str]]:
-    """The rows of the table between two marks, without its head."""
+def items(text: str, name: str) -> list[str]:
+    """The items of the list between two marks, each as one line."""
     part = text[text.index(f"<!-- {name} -->") : text.index(f"<!-- end of {name} -->")]
-    lines = [line for line in part.splitlines() if line.startswith("| ")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+    return re.findall(r"^- (.*)$", re.sub(r"\n +", " ", part), re.MULTILINE)
+
+
+def parts(item: str, pattern: str) -> tuple[str, ...]:
+    """What a pattern finds in an item; the whole of it has to fit."""
+    match = re.fullmatch(pattern, item)
+    assert match is not None, item
+    return match.groups("")
 
 
 def test_every_path_on_the_pages_exists() -> None:
@@ -50,10 +56,11 @@ def test_every_module_that_a_page_names_is_there(page: Path) -> None:
     assert [name for name in sorted(named) if not any(file.endswith(f"/{name}") for file in files)] == []
 
 
-def test_every_folder_has_its_row_and_every_row_is_a_folder() -> None:
-    folders = [row[0].strip("`") for row in rows(FOLDERS, "folders")]
-    assert sorted(folders) == sorted({f"{file.parent.relative_to(ROOT).as_posix()}/" for file in SOURCES})
-    assert all(purpose and touched for _, purpose, touched in rows(FOLDERS, "folders"))
+def test_every_folder_has_its_item_with_a_rule_and_every_item_is_a_folder() -> None:
+    folders = [parts(item, r"`([\w/]+/)`: (.+)\. \*Rule:\* (.+)\.") for item in items(FOLDERS, "folders")]
+    assert sorted(name for name, *_ in folders) == sorted(
+        {f"{file.parent.relative_to(ROOT).as_posix()}/" for file in SOURCES}
+    )
 
 
 # Words ----------------------------------------------------------------------------------------------------------------
@@ -103,16 +110,22 @@ def everything_said() -> tuple[tuple[str, str], ...]:
     return tuple((where, OF_OTHERS.sub("", text)) for where, text in said())
 
 
+def words() -> list[tuple[str, ...]]:
+    """Each item of the words: the words, their names in the code, and those that are not used for it."""
+    pattern = r"\*\*([\w, -]+)\*\* \((`\w+`(?:, `\w+`)*)\): .+?\.(?: \*Not:\* ([\w, ]+)\.)?"
+    return [parts(item, pattern) for item in items(WORDS, "words")]
+
+
 def avoided() -> list[str]:
-    return [word for row in rows(WORDS, "words") for word in filter(None, map(str.strip, row[3].split(",")))]
+    return [word.strip() for *_, avoided in words() for word in avoided.split(",") if word]
 
 
 def test_every_word_is_there_once_and_is_a_name_in_the_code() -> None:
-    words = [word.strip() for row in rows(WORDS, "words") for word in row[0].split(",")]
-    assert len(words) == len(set(words)) > 25
-    assert not set(words) & set(avoided())
-    for row in rows(WORDS, "words"):
-        assert set(re.findall(r"`(\w+)`", row[2])) <= defined(), row[0]
+    used = [word.strip() for item in words() for word in item[0].split(",")]
+    assert len(used) == len(set(used)) > 25
+    assert not set(used) & set(avoided())
+    for item in words():
+        assert set(re.findall(r"`(\w+)`", item[1])) <= defined(), item[0]
 
 
 def test_the_words_to_avoid_are_those_that_were_decided() -> None:
