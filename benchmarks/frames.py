@@ -172,7 +172,7 @@ def summary(name: str, way: Way) -> dict[str, Any]:
     """Return the column of the table for the way of one call."""
     functions = len(set(way.frames))
     return {
-        "call": f"`{CALLS[name][0]}`",
+        "call": f"`{name}`",
         "entries": way.entries,
         "frames": len(way.frames),
         "functions": functions,
