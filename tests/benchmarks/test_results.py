@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from benchmarks.client import Client, Tool
 from benchmarks.machine import ROOT
-from benchmarks.results import SERVERS, configuration, questions, tokens
+from benchmarks.results import SERVERS, Question, configuration, questions, report, tokens
 from supervisor.config import parse
+from supervisor.service.results.cutting import META_KEY
 
 
 def test_the_larger_of_texts_and_structured_content_counts() -> None:
@@ -31,3 +36,33 @@ def test_what_is_asked_for_is_in_the_checkout() -> None:
     paths = [path for each in asked for path in each.get("paths", [each.get("path")])]
     assert len(paths) > 8
     assert [path for path in paths if not Path(path).exists()] == []
+
+
+class Answering(Client):
+    """Answers a tool of the filesystem as a daemon does that has shortened its result, any other with a short text."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.read: list[str] = []
+
+    def answer(self, tool: Tool, meta: Mapping[str, Any] | None = None) -> Any:
+        name, arguments = tool
+        if name == "read_mcp_resource":
+            self.read.append(arguments["uri"])
+        if name.startswith("filesystem") and meta is None:
+            return {"result": {"content": [], "_meta": {META_KEY: {"uri": "mcpvisor://results/1"}}}}
+        return {"result": {"content": [{"type": "text", "text": "word " * 2000}]}}
+
+
+def test_a_result_over_the_budget_has_what_is_left_of_it_and_what_one_thing_more_costs() -> None:
+    client = Answering()
+    asked = [
+        Question("filesystem", "read_text_file", {"path": "/somewhere/README.md"}, "search=catalogue"),
+        Question("git", "git_status", {"repo_path": "/somewhere"}),
+    ]
+    lines = report(client, asked, 5000).splitlines()
+    count = r"[\d,]+"
+    assert re.fullmatch(rf"- `filesystem:read_text_file` \(README\.md\): {count} tokens, {count} bytes", lines[0])
+    assert re.fullmatch(rf"  - within a budget of 5,000: 0 tokens; {count} for `\?search=catalogue`", lines[1])
+    assert re.fullmatch(rf"- `git:git_status`: {count} tokens, {count} bytes", lines[2])
+    assert client.read == ["mcpvisor://results/1?search=catalogue"]

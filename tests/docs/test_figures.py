@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 BENCHMARKS = (ROOT / "docs" / "background" / "benchmarks.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "background" / "comparison.md").read_text(encoding="utf-8")
+WORST = (ROOT / "docs" / "background" / "worst-cases.md").read_text(encoding="utf-8")
 SEARCH = " ".join((ROOT / "docs" / "background" / "search-quality.md").read_text(encoding="utf-8").split())
 
 
@@ -62,3 +63,25 @@ def test_the_readme_has_the_figures_of_the_search_on_unread_queries() -> None:
     unread = SEARCH[SEARCH.index("| unread queries | words |") :]
     measured = [re.findall(rf"\| \d+ {row} \| ([\d.]+) / ([\d.]+) \|", unread)[0] for row in rows]
     assert quoted == [math.floor(float(text) + 0.5) for pair in measured for text in pair]
+
+
+def test_what_is_said_below_the_measured_list_is_what_it_has() -> None:
+    page = " ".join(BENCHMARKS.partition("<!-- end of measured -->")[2].split())
+    ratios = [float(ratio.split()[0]) for ratio in compared().values()]
+    assert f"four other proxies, from {min(ratios):.2f} to {max(ratios):.2f} times." in page
+    (resident,) = re.findall(r"^  - RSS (\d+ MiB), PSS", BENCHMARKS, re.MULTILINE)
+    assert f"sleep, the daemon takes {resident}." in page
+    waits = [float(wait) for wait in re.findall(r"^  - client: p50 ([\d.]+) ms", BENCHMARKS, re.MULTILINE)]
+    least, greatest = map(int, re.findall(r"a client waits (\d+) to (\d+) ms", page)[0])
+    assert least <= min(waits) <= max(waits) <= greatest
+
+
+def test_no_worst_case_takes_longer_than_its_page_says() -> None:
+    text, _, rest = WORST.partition("<!-- worst cases -->\n")
+    items = rest.partition("<!-- end of worst cases -->")[0]
+    computing = [float(each) for each in re.findall(r" ([\d.]+) computing(?:;|$)", items, re.MULTILINE)]
+    (most,) = re.findall(r"computes less than (\d+) ms", text)
+    assert len(computing) == len(re.findall("^  - ", items, re.MULTILINE)) > 100
+    assert max(computing) < int(most)
+    (example,) = re.findall(r"^`(.+?; result)` means:$", text, re.MULTILINE)
+    assert f"  - {example}\n" in items
