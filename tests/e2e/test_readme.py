@@ -84,13 +84,14 @@ class Tried(msgspec.Struct, kw_only=True):
 
 
 DEMO = "All steps worked"
+WITH_PIP = "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt '.[offline]'"
 RUN = "mcpvisor run --config examples/mcp.json"
 TRIED = {
     "uvx --from '.[offline]' mcpvisor demo": Tried(prints=(DEMO,)),
-    "python3 -m venv .venv && .venv/bin/pip install -c .ci/constraints.txt '.[offline]'": Tried(
-        asks=("pip install -c .ci/constraints.txt .[offline]",)
+    WITH_PIP: Tried(asks=("pip install -c .ci/constraints.txt .[offline]",)),
+    f"{WITH_PIP} && .venv/bin/mcpvisor demo": Tried(
+        asks=("pip install -c .ci/constraints.txt .[offline]",), prints=(DEMO,)
     ),
-    ".venv/bin/mcpvisor demo": Tried(prints=(DEMO,)),
     "uv tool install '.[offline]'": Tried(asks=("uv tool install .[offline]",)),
     "pipx install '.[offline]'": Tried(asks=("pipx install .[offline]",)),
     ". .venv/bin/activate": Tried(),
