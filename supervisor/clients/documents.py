@@ -84,11 +84,15 @@ def edit(form: Format, text: str, edits: Iterable[Edit], path: str) -> str:
     return _apply(form, text, ((each.where, each.entry) for each in edits), path)
 
 
-def describe_edits(form: Format, text: str, edits: list[Edit], path: str) -> Iterator[str]:
-    """Yield the lines of a unified diff of the changes, with nothing secret in them. Raises as `edit` does."""
+def describe_edits(form: Format, text: str, edits: list[Edit], path: str, *, back: bool = False) -> Iterator[str]:
+    """Yield the lines of a unified diff of the changes, with nothing secret in them. Raises as `edit` does.
+
+    `back`: of the way back from them to the text.
+    """
     before = _mask(form, text)
     after = _apply(form, before, ((each.where, each.shown) for each in edits), path)
-    lines = (before.splitlines(), after.splitlines())
+    old, new = (after, before) if back else (before, after)
+    lines = (old.splitlines(), new.splitlines())
     return difflib.unified_diff(*lines, fromfile=path, tofile=path, n=CONTEXT_LINES, lineterm="")
 
 

@@ -36,8 +36,10 @@ class ClientFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_installed(client: ClientProgram, machine: Machine) -> bool:
-    folders = (objection_to_directory(folder) == "" for folder in client.folders(machine))
-    return any(folders) or any(shutil.which(name, path=machine.environ.get("PATH", "")) for name in client.programs)
+    """Say whether there is a folder, a file or a program of a client."""
+    places = any(objection_to_directory(folder) == "" for folder in client.folders(machine))
+    places = places or any(is_file(place) for place in client.places(machine))
+    return places or any(shutil.which(name, path=machine.environ.get("PATH", "")) for name in client.programs)
 
 
 def user_file(client: ClientProgram, machine: Machine) -> ClientFile:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from actors.transport.mask import Mask
 from actors.transport.redaction import HIDDEN, without_secrets
-from supervisor.clients.variables import has_reference
+from supervisor.config.syntax.expand import has_reference
 
 _NAMED: Final = ("env", "headers")
 

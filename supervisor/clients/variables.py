@@ -31,11 +31,6 @@ def translate_references(text: str, spelling: Variables, folder: str | None, not
     return _BRACES.sub(lambda match: _of_braces(match, folder, note), text)
 
 
-def has_reference(text: str) -> bool:
-    """Say whether a text of ours refers to anything: then it is no secret itself."""
-    return "${" in text.replace("$${", "")
-
-
 def _of_braces(match: re.Match[str], folder: str | None, note: Note) -> str:
     kind, colon, rest = match[1].partition(":")
     if kind == "env" and colon:

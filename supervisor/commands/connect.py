@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,9 +23,10 @@ from actors.kit.paths import absolute
 from supervisor.client import base_url
 from supervisor.clients.client import ClientProgram, Machine
 from supervisor.clients.connecting import edit_to_connect, edit_to_undo, own_names, restore
-from supervisor.clients.documents import read_servers
+from supervisor.clients.documents import Edit, describe_edits, read_servers
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
 from supervisor.clients.own import PROGRAM, STDIO, own_entry
+from supervisor.clients.secret_values import mask_entry
 from supervisor.clients.table import CLIENTS
 from supervisor.commands.common import DEFAULT_URL, console, plain, print_table, say, table, url_option
 from supervisor.commands.edits import FileChange, agrees, edit_options, find_client
@@ -93,10 +95,12 @@ def connect(*, client: str | None, url: str, name: str, project: bool, undo: boo
         change.show()
         if dry_run:
             return
-        if not agrees(f"Write this to {change.path}?", yes=yes):
+        gone = isinstance(change, FileReturn) and change.held is None
+        if not agrees(f"Remove {change.path}?" if gone else f"Write this to {change.path}?", yes=yes):
             raise CommandFailed("nothing was written")
-        if undo:
-            _take_back(chosen, change)
+        if isinstance(change, FileReturn):
+            change.write()
+            say(f"{chosen.title}: {chosen.afterwards}")
         else:
             change.write()
             _advise(chosen, name, daemon, change)
@@ -122,26 +126,34 @@ def _add(file: ClientFile, name: str, daemon: DaemonPlace) -> FileChange | None:
     return FileChange(form=client.format, path=file.path, before=file.text, edits=[edit])
 
 
-def _undo(file: ClientFile, name: str, daemon: DaemonPlace) -> FileChange | None:
-    edit = edit_to_undo(file.client, _servers(file), name, (daemon.listen,))
-    if edit is None:
-        say(f"{file.client.title} is not connected: nothing of us is in {file.path}.")
+class FileReturn(FileChange, frozen=True, kw_only=True):
+    """The way back to what a file held before us, or holds without us, None for no file; `edits` led here."""
+
+    held: str | None
+
+    def describe(self) -> Iterator[str]:
+        return describe_edits(self.form, self.held or "", self.edits, str(self.path), back=True)
+
+    def write(self) -> None:
+        before = self.before or ""
+        if self.held is None:
+            remove_file(self.path, before)
+            say(f"Removed {self.path}, which held nothing else.")
+        else:
+            replace_text(self.path, before, self.held)
+            say(f"Wrote {self.path}.")
+
+
+def _undo(file: ClientFile, name: str, daemon: DaemonPlace) -> FileReturn | None:
+    client, servers = file.client, _servers(file)
+    undo = edit_to_undo(client, servers, name, (daemon.listen,))
+    if undo is None:
+        say(f"{client.title} is not connected: nothing of us is in {file.path}.")
         return None
-    return FileChange(form=file.client.format, path=file.path, before=file.text, edits=[edit])
-
-
-def _take_back(client: ClientProgram, change: FileChange) -> None:
-    """Write what the file held before us, or what it holds without us."""
-    (edit,), text = change.edits, change.before or ""
-    entry = read_servers(client.format, text, client.servers, str(change.path))[edit.where[-1]]
-    after = restore(client, text, read_if_there(backup_of(change.path)), edit, entry)
-    if after is None:
-        remove_file(change.path, text)
-        say(f"Removed {change.path}, which held nothing else.")
-    else:
-        replace_text(change.path, text, after)
-        say(f"Wrote {change.path}.")
-    say(f"{client.title}: {client.afterwards}")
+    entry = servers[undo.where[-1]]
+    held = restore(client, file.text or "", read_if_there(backup_of(file.path)), undo, entry)
+    led = Edit(where=undo.where, entry=entry, shown=mask_entry(entry))
+    return FileReturn(form=client.format, path=file.path, before=file.text, edits=[led], held=held)
 
 
 def _advise(client: ClientProgram, name: str, daemon: DaemonPlace, change: FileChange) -> None:

@@ -5,7 +5,7 @@ Nothing is written without a yes: of the person at the terminal, or by `--yes` i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,11 +44,14 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     def show(self) -> None:
         """Print the change as a unified diff without secrets. Raises `ConfigError` as `after` does."""
         out = console()
-        lines = list(describe_edits(self.form, self.before or "", self.edits, str(self.path)))
+        lines = list(self.describe())
         for line in lines:
             out.print(Text(_visible(line), style=_STYLES.get(line[:1], "")), soft_wrap=True)
         if any(HIDDEN in line for line in lines):
             say(f"{HIDDEN} stands for what is in the file and not shown here.")
+
+    def describe(self) -> Iterator[str]:
+        return describe_edits(self.form, self.before or "", self.edits, str(self.path))
 
     def write(self) -> None:
         """Write it. Raises `ConfigError` if the file has changed since, or cannot be written."""

@@ -34,6 +34,11 @@ def is_env_name(name: str) -> bool:
     return _ENV_NAME.fullmatch(name) is not None
 
 
+def has_reference(text: str) -> bool:
+    """Say whether a text refers to anything: then it is no secret itself."""
+    return any(reference[0] != "$${" for reference in _REFERENCE.finditer(text))
+
+
 def expand(text: str, environ: Mapping[str, str]) -> str:
     """Return `text` with every reference replaced. Raises `ConfigError` without a place, which the caller knows."""
 

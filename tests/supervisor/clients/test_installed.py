@@ -22,14 +22,15 @@ def test_on_an_empty_machine_there_is_no_client(tmp_path: Path) -> None:
     assert [client.name for client in CLIENTS if is_installed(client, machine(tmp_path))] == []
 
 
-def test_a_client_is_known_by_its_folder_or_its_program(tmp_path: Path) -> None:
+def test_a_client_is_known_by_its_folder_its_file_or_its_program(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".claude.json").write_text("{}")
     program = tmp_path / "bin" / "codex"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     here = machine(tmp_path, PATH=str(program.parent))
-    assert [client.name for client in CLIENTS if is_installed(client, here)] == ["cursor", "codex"]
+    assert [client.name for client in CLIENTS if is_installed(client, here)] == ["claude-code", "cursor", "codex"]
 
 
 def test_the_file_that_is_there_is_read_else_the_usual_one_would_be_made(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervisor.clients.client import Variables
-from supervisor.clients.variables import has_reference, translate_references
-from supervisor.config.syntax.expand import expand
+from supervisor.clients.variables import translate_references
+from supervisor.config.syntax.expand import expand, has_reference
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,7 @@ def test_a_workspace_is_that_of_a_project_only() -> None:
 
 
 @given(st.text(alphabet="ab${}:/ ()"))
+@example("$${{")
 def test_where_there_are_no_references_every_text_stays_what_it_is(text: str) -> None:
     ours = translate_references(text, "", None, print)
     assert expand(ours, {}) == text

@@ -41,6 +41,11 @@ def snapshot(home: Path) -> dict[str, bytes]:
     return {str(file.relative_to(home)): file.read_bytes() for file in home.rglob("*") if file.is_file()}
 
 
+def changes(diff: list[str], signs: str) -> list[tuple[int, str]]:
+    """The lines that come and go, each with the place of its sign in `signs`."""
+    return [(signs.index(line[0]), line[1:]) for line in diff[2:] if line[:1] in signs and line]
+
+
 @samples
 def test_a_client_is_connected_and_gets_back_every_byte(sample: Sample, home: Path) -> None:
     file = sample.write(home)
@@ -49,6 +54,7 @@ def test_a_client_is_connected_and_gets_back_every_byte(sample: Sample, home: Pa
     assert result.exit_code == 0
     assert "canary" not in result.output
     assert "mcpvisor" in result.stdout
+    shown = result.stdout.splitlines()
     connected = file.read_bytes()
     assert b"mcpvisor" in connected
     assert file.stat().st_mode & 0o777 == 0o640
@@ -56,6 +62,7 @@ def test_a_client_is_connected_and_gets_back_every_byte(sample: Sample, home: Pa
     assert file.read_bytes() == connected
     result = invoke("connect", sample.client, "--undo", "--yes")
     assert result.exit_code == 0
+    assert sorted(changes(result.stdout.splitlines(), "+-")) == sorted(changes(shown, "-+"))
     assert file.read_bytes() == sample.text.encode()
     assert "is not connected" in invoke("connect", sample.client, "--undo", "--yes").stderr
 
@@ -81,7 +88,9 @@ def test_a_file_that_we_made_goes_with_us(home: Path) -> None:
     file = home / ".gemini" / "settings.json"
     assert json.loads(file.read_text())["mcpServers"]["mcpvisor"]["url"] == "http://127.0.0.1:3001/mcp"
     assert file.stat().st_mode & 0o777 == 0o600
-    invoke("connect", "gemini", "--undo", "--yes")
+    assert "was not found" not in invoke("connect", "gemini", "--dry-run").stderr
+    result = invoke("connect", "gemini", "--undo", "--yes")
+    assert [line for line in result.stdout.splitlines() if line.startswith("+")] == [f"+++ {file}"]
     assert not file.exists()
 
 
