@@ -1,0 +1,1 @@
+"""Who asks: tokens, people and teams, and the gate before everything."""

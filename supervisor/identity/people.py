@@ -1,0 +1,127 @@
+"""Users, teams and what they may do. Pure.
+
+A user is known by name: of the configuration, or of the token that was made for it. Everything that is kept of a user
+is kept under its principal, which has another form than that of the local one, so no user can be called as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+from actors.principal import LOCAL, Principal
+
+Role = Literal["member", "auditor", "admin"]
+"""A member uses what is theirs; an auditor also reads what others did and how all servers are doing; an admin may also
+change servers, tokens and the values of others."""
+ROLES: Final[tuple[Role, ...]] = ("member", "auditor", "admin")
+_USER: Final = "user:"
+
+
+class User(Struct, frozen=True, kw_only=True):
+    """One user of the configuration."""
+
+    role: Role = "member"
+    """What the user may do at most: `member`, `auditor`, or `admin`."""
+    subject: str = ""
+    """Who the user is to the authorization server: the claim `sub` of its tokens. Empty: a token of the daemon's own
+    is all there is."""
+
+
+class Team(Struct, frozen=True, kw_only=True):
+    """One team of the configuration: who is in it, and which servers are its own."""
+
+    members: tuple[str, ...] = ()
+    """Users that are in it."""
+    owners: tuple[str, ...] = ()
+    """Users that are in it and may set its values, restart its servers and read what these log."""
+    servers: tuple[str, ...] = ()
+    """Servers that only those in the team see; one that no team and no user has is everybody's."""
+
+    @property
+    def people(self) -> frozenset[str]:
+        return frozenset(self.members) | frozenset(self.owners)
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """Who is known, as the configuration says it. Where it names no users, whoever has a token is one."""
+
+    users: dict[str, User] = field(default_factory=dict)
+    """Users by name."""
+    teams: dict[str, Team] = field(default_factory=dict)
+    """Teams by name."""
+
+    def person(self, user: str, *, role: Role = "admin", team: str = "") -> Person | None:
+        """Return who a user is that shows a token for at most a role, and for a team only if one is named.
+
+        None if there is no such user, or team, or the user is not in that. Where no users are named there is any, and
+        where no teams are, any of those, too.
+        """
+        known = self.users.get(user)
+        if not user or (self.users and known is None):
+            return None
+        teams = {name for name, each in self.teams.items() if user in each.people}
+        if team:
+            if self.teams and team not in teams:
+                return None
+            teams = {team}
+        allowed = role if known is None else ROLES[min(ROLES.index(role), ROLES.index(known.role))]
+        owned = frozenset(name for name in teams if name in self.teams and user in self.teams[name].owners)
+        return Person(user=user, role=allowed, teams=frozenset(teams), owned=owned)
+
+    def faults(self, servers: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
+        """Yield which names of users and servers mean nobody: where, from `identity` inwards, the name, of what."""
+        for name, team in self.teams.items():
+            for key in ("members", "owners") if self.users else ():
+                yield from (
+                    (("teams", name, key), each, "user") for each in getattr(team, key) if each not in self.users
+                )
+            yield from ((("teams", name, "servers"), each, "server") for each in team.servers if each not in servers)
+
+
+class Person(Struct, frozen=True, kw_only=True):
+    """One user as it comes in: in which teams, and owning which of them."""
+
+    user: str
+    role: Role = "member"
+    teams: frozenset[str] = frozenset()
+    owned: frozenset[str] = frozenset()
+
+    @property
+    def principal(self) -> Principal:
+        return principal_of(self.user)
+
+    def may(self, role: Role) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+OPERATOR: Final = Person(user="", role="admin")
+"""Whoever can read the daemon's files, and the one person there is where nobody has to show who they are."""
+
+
+def principal_of(user: str) -> Principal:
+    return Principal(f"{_USER}{user}") if user else LOCAL
+
+
+def servers_of(
+    person: Person, servers: Collection[str], teams: Mapping[str, Team], users: Mapping[str, Collection[str]]
+) -> frozenset[str]:
+    """Return which servers a person has; `users` are those that a server is for, where it names any.
+
+    The operator has all of them: who starts processes by writing a file needs no second right.
+    """
+    if not person.user:
+        return frozenset(servers)
+    of_teams: dict[str, set[str]] = {}
+    for name, team in teams.items():
+        for server in team.servers:
+            of_teams.setdefault(server, set()).add(name)
+    return frozenset(
+        server
+        for server in servers
+        if (server not in of_teams and not users.get(server))
+        or of_teams.get(server, set()) & person.teams
+        or person.user in users.get(server, ())
+    )
