@@ -17,7 +17,7 @@ from pathlib import Path
 from actors.errors import ConfigError
 from actors.principal import LOCAL
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -38,6 +38,9 @@ _SCHEMA = (
     " replaced_at REAL NOT NULL, definition BLOB NOT NULL, PRIMARY KEY (server, tool, number)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
+    "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"
+    " team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL,"
+    " used_at REAL) WITHOUT ROWID",
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {

@@ -23,6 +23,7 @@ from supervisor.store.records import (
     MAX_VECTORS,
     ReplacedDefinition,
     SavedGrant,
+    SavedToken,
     ToolUsage,
 )
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S, WriteBehind
@@ -113,6 +114,16 @@ class Store(WriteBehind):
 
     async def load_grants(self) -> list[SavedGrant]:
         return await self._load(SavedGrant, f"SELECT {', '.join(SavedGrant.__struct_fields__)} FROM grants")
+
+    def save_token(self, token: SavedToken) -> None:
+        statement = ("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(token))
+        self._put(("token", token.digest.hex()), statement)
+
+    def forget_token(self, digest: bytes) -> None:
+        self._put(("token", digest.hex()), ("DELETE FROM tokens WHERE digest = ?", (digest,)))
+
+    async def load_tokens(self) -> list[SavedToken]:
+        return await self._load(SavedToken, f"SELECT {', '.join(SavedToken.__struct_fields__)} FROM tokens")
 
     def save_era(self, digest: str, era: Era) -> None:
         """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""

@@ -83,6 +83,8 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         opened = [(grant.server, vault.open(grant)) for grant in grants]
         tokens = {server: grant.tokens.access for server, grant in opened if grant and grant.tokens}
         assert tokens == ({"tickets": "an-access-token"} if schema >= 5 else {})
+        own = [(token.user, token.role, token.label) for token in await store.load_tokens()]
+        assert own == ([("ana", "admin", "laptop")] if schema >= 8 else [])
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

@@ -1,0 +1,121 @@
+"""The tokens of a daemon: made, found, revoked. What is kept of one is its digest.
+
+- A token is found by its digest, in memory: a request never waits for the disk.
+- What is made or revoked is on the disk before anybody is told: a token that comes back after a crash was revoked in
+  vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+
+from actors.errors import InvalidArguments, SupervisorError
+from supervisor.identity.people import Role
+from supervisor.identity.secrets import digest_of, id_of, new_token
+from supervisor.store.records import SavedToken
+
+MAX_TOKENS: Final = 10_000
+USE_NOTED_S: Final = 60.0
+"""That a token is used is noted no more often than that."""
+
+
+class TooManyTokens(SupervisorError, kind="busy"):
+    """There are as many tokens as are kept: revoke some that nobody needs."""
+
+
+class NotKept(SupervisorError, kind="unavailable"):
+    """The daemon cannot write its database: /api/status says why. Nothing was done."""
+
+
+class TokenStore(Protocol):
+    """Where tokens outlive the daemon."""
+
+    def save_token(self, token: SavedToken) -> None:
+        """Keep it, in the place of one of the same digest."""
+
+    def forget_token(self, digest: bytes) -> None:
+        """Keep it no longer."""
+
+    async def keep(self) -> bool:
+        """Wait until all of that is on the disk, and say whether it is."""
+
+
+class Tokens:
+    """All tokens. `revoked` is told the digest of each that was revoked. Moments are unix seconds."""
+
+    def __init__(self, store: TokenStore, revoked: Callable[[bytes], None] = lambda digest: None) -> None:
+        self._store = store
+        self._revoked = revoked
+        self._tokens: dict[bytes, SavedToken] = {}
+
+    def take(self, saved: Iterable[SavedToken]) -> None:
+        """Know what was kept."""
+        self._tokens |= {token.digest: token for token in saved}
+
+    def listed(self) -> list[SavedToken]:
+        """Return all, the oldest first."""
+        return sorted(self._tokens.values(), key=lambda token: (token.created_at, token.digest))
+
+    def find(self, text: str, now: float) -> SavedToken | None:
+        """Return what a text is the token of; None for what is none, or none any more. Notes that it was used."""
+        digest = digest_of(text)
+        token = self._tokens.get(digest) if digest is not None else None
+        if token is None or token.has_expired(now):
+            return None
+        if token.used_at is None or now - token.used_at > USE_NOTED_S:
+            token = self._tokens[token.digest] = replace(token, used_at=now)
+            self._store.save_token(token)
+        return token
+
+    async def make(
+        self, user: str, *, role: Role, team: str = "", label: str = "", expires_at: float | None = None, now: float
+    ) -> tuple[str, SavedToken]:
+        """Return a new token, and what is kept of it. It is shown once: nobody can show it again.
+
+        Raises `TooManyTokens`, and `NotKept` if it would not outlive the daemon.
+        """
+        for expired in [token for token in self._tokens.values() if token.has_expired(now)]:
+            self._forget(expired.digest)
+        if len(self._tokens) >= MAX_TOKENS:
+            raise TooManyTokens(f"there are {MAX_TOKENS} tokens; revoke some that nobody needs")
+        text = new_token()
+        digest = digest_of(text)
+        assert digest is not None
+        token = SavedToken(
+            digest=digest,
+            user=user,
+            role=role,
+            team=team,
+            label=label,
+            created_at=now,
+            expires_at=expires_at,
+        )
+        self._tokens[digest] = token
+        self._store.save_token(token)
+        if not await self._store.keep():
+            self._forget(digest)
+            raise NotKept("no token was made: the daemon cannot write its database, see /api/status")
+        return text, token
+
+    async def revoke(self, id_: str) -> SavedToken:
+        """Let the token of this id be none any more, at once. Raises `InvalidArguments`, `NotKept`.
+
+        With `NotKept` it is refused from now on all the same, until the daemon is started again.
+        """
+        token = next((token for token in self._tokens.values() if id_of(token.digest) == id_), None)
+        if token is None:
+            raise InvalidArguments(f"there is no token {id_[:64]!r}; `mcpvisor token list` shows the ids of all")
+        self._forget(token.digest)
+        if not await self._store.keep():
+            raise NotKept(
+                "it is refused from now on, but may come back when the daemon is started again: see /api/status"
+            )
+        return token
+
+    def _forget(self, digest: bytes) -> None:
+        del self._tokens[digest]
+        self._store.forget_token(digest)
+        self._revoked(digest)
