@@ -123,6 +123,10 @@ class ServerNames:
         fits = self.matches(text.strip())
         return fits[0] if len(fits) == 1 else None
 
+    def agrees(self, other: ServerNames) -> bool:
+        """Say whether every name means what it means in the others."""
+        return self._names == other._names
+
     def with_servers(self, servers: Iterable[str]) -> ServerNames:
         """Return these names and those of more servers; a server's own name goes over another one's second name."""
         return ServerNames({**self._names, **{name: name for name in servers}})

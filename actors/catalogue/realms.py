@@ -1,0 +1,107 @@
+"""What some people have of the catalogue, as if there were nothing else. Pure.
+
+Rules of this file:
+- Nothing in a realm comes from a server that is not in it: its index is joined of the segments of its own servers, as
+  ranks, spellings and copies of an index are of all that is in it, and no mask takes that out.
+- A realm counts its own revisions by one: a gap would tell of what others see. Each begins elsewhere, as a session may
+  come from one into another, whose revisions it must not take for those that it knows.
+- An index is joined when it is searched first. Realms are many, and few are searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.catalogue.diff import Revisions
+from actors.catalogue.snapshot import KINDS, Catalogue, Entry, compare_entries
+from actors.search.documents.index import Index
+
+
+class RealmView(msgspec.Struct, frozen=True):
+    """What is seen of a catalogue, the `whole`, by those who have these servers. `joined`: it can be searched."""
+
+    servers: frozenset[str]
+    whole: Catalogue
+    seen: Catalogue
+    joined: bool = False
+
+
+def narrow(whole: Catalogue, servers: frozenset[str], before: RealmView | None = None, first: int = 0) -> RealmView:
+    """Return what is seen of a catalogue; `before` is what was seen last, maybe of other servers.
+
+    Without one the revisions begin with `first`. An index that was joined is kept up with it, which may take long.
+    """
+    known = before.seen.entries if before is not None else {}
+    entries = {name: entry for name, entry in whole.entries.items() if name in servers}
+    old = before.whole.entries if before is not None else {}
+    fresh = {name: entry for name, entry in entries.items() if name not in known or old.get(name) is not entry}
+    seen = replace(
+        whole,
+        entries={name: fresh.get(name) or known[name] for name in entries},
+        index=Index.empty(),
+        indexed=False,
+        names=whole.names.only(servers),
+    )
+    beginning = Catalogue(revision=first, revisions=Revisions(*(first for _ in KINDS)), index=Index.empty())
+    seen = _count(seen, fresh, before.seen if before is not None else beginning)
+    view = RealmView(servers, whole, seen)
+    return join(view, before) if before is not None and before.joined else view
+
+
+def join(view: RealmView, before: RealmView | None = None) -> RealmView:
+    """Return the realm with its index; one that was joined before is only changed where its servers have changed."""
+    whole, servers = view.whole, view.servers
+    segments = {segment.server: segment for segment in whole.index.segments if segment.server in servers}
+    index = before.seen.index if before is not None and before.joined and _comparable(before.whole, whole) else None
+    if index is None:
+        index = whole.index.rebuild(segments.values())
+    else:
+        have = {segment.server: segment for segment in index.segments}
+        for server in have.keys() - segments.keys():
+            index = index.remove(server)
+        for server, segment in segments.items():
+            if have.get(server) is not segment:
+                index = index.replace(segment)
+    return RealmView(servers, whole, replace(view.seen, index=index, indexed=whole.indexed), joined=True)
+
+
+def drop(view: RealmView) -> RealmView:
+    """Return the realm without its index."""
+    return RealmView(view.servers, view.whole, replace(view.seen, index=Index.empty(), indexed=False))
+
+
+def concerns(view: RealmView, now: Catalogue) -> bool:
+    """Say whether a catalogue that follows differs in what a realm sees."""
+    before, servers = view.whole, view.servers
+    if before.indexed != now.indexed or any(before.entries.get(one) is not now.entries.get(one) for one in servers):
+        return True
+    if view.joined and (not _comparable(before, now) or _segments(before, servers) != _segments(now, servers)):
+        return True
+    return before.names is not now.names and not view.seen.names.agrees(now.names.only(servers))
+
+
+def _comparable(before: Catalogue, now: Catalogue) -> bool:
+    """Say whether vectors of the one may stand beside those of the other."""
+    old, new = before.index, now.index
+    return old.embedder is new.embedder and old.world.lines is new.world.lines
+
+
+def _segments(catalogue: Catalogue, servers: frozenset[str]) -> list[int]:
+    return [id(segment) for segment in catalogue.index.segments if segment.server in servers]
+
+
+def _count(seen: Catalogue, fresh: Mapping[str, Entry], old: Catalogue) -> Catalogue:
+    """Return what is seen now with revisions that follow on the old ones."""
+    gone = {name: Entry(server=name) for name in old.entries.keys() - seen.entries.keys()}
+    changes = compare_entries(old.entries, {**fresh, **gone})
+    grown = {kind: any(getattr(change, kind) for change in changes.values()) for kind in KINDS}
+    now = Revisions(**{kind: getattr(old.revisions, kind) + grown[kind] for kind in KINDS})
+    following = replace(seen, revision=old.revision + any(grown.values()), revisions=now)
+    revised = {
+        name: entry.with_revisions(old.entries.get(name) or Entry(server=name), changes[name], following)
+        for name, entry in fresh.items()
+    }
+    return replace(following, entries={**seen.entries, **revised})
