@@ -107,6 +107,14 @@ class AmbiguousName(InvalidArguments, kind="ambiguous"):
     """The name can mean several things. `data.readings` has a name for each that means it alone."""
 
 
+class NotAuthenticated(SupervisorError, code=-31401, http_status=401, kind="unauthenticated"):
+    """The request does not show who sends it, or what it shows is not valid here, or not any more."""
+
+
+class TooManyAttempts(SupervisorError, code=-31429, http_status=429, kind="overloaded", retryable=True):
+    """Too many wrong credentials came from this address; a right one is taken at any time."""
+
+
 class CallTooLarge(SupervisorError, code=-31413, http_status=413, kind="too_large"):
     """A request or an answer is larger than a limit allows. The message names the limit."""
 

@@ -20,7 +20,8 @@ def overview() -> str:
     parts = []
     for group in GROUPS:
         items = [
-            f"- [`{name}`](commands/{group}.md#{name}): {_sentence(command)}" for name, command in _commands(group)
+            f"- [`{name}`](commands/{group}.md#{name.replace(' ', '-')}): {_sentence(command)}"
+            for name, command in documented(group)
         ]
         parts.append(f"## {group.capitalize()}\n\n" + "\n".join(items))
     return "\n\n".join(parts)
@@ -28,14 +29,18 @@ def overview() -> str:
 
 def full_help(group: str) -> str:
     """Return the help of each command of a group: how it is written, what it does, its options."""
-    return "\n\n".join(_section(name, command) for name, command in _commands(group))
+    return "\n\n".join(_section(name, command) for name, command in documented(group))
 
 
-def _commands(group: str) -> Iterator[tuple[str, click.Command]]:
+def documented(group: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands of a subject, those below another one with both names."""
     for name in GROUPS[group]:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
-        yield name, command
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {sub}", each) for sub, each in command.commands.items())
+        else:
+            yield name, command
 
 
 def _sentence(command: click.Command) -> str:

@@ -47,6 +47,9 @@ GROUPS: Final = {
         **dict.fromkeys(("restart", "wake", "sleep", "refresh", "enable", "disable"), "supervisor.commands.orders"),
         **dict.fromkeys(("login", "logout"), "supervisor.commands.logins"),
     },
+    "people": {
+        "token": "supervisor.commands.token",
+    },
     "tools": {
         "tools": "supervisor.commands.tools",
         "search": "supervisor.commands.search",

@@ -1,4 +1,4 @@
-"""How our own commands talk to a running daemon: HTTP for questions, WebSocket for what happens.
+"""How our own commands talk to a running daemon: HTTP for questions; see `client_sockets` for what happens.
 
 - Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
 - Calls go through the same door as every client's, `/mcp`, as legacy requests without a session, which name their
@@ -11,23 +11,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx2
 import msgspec
 import trio
-import trio_websocket
 
-from actors.kit import first_of
-from actors.kit.nursery import background
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.head import METHOD, NAME, VERSION
+from supervisor.operator_pass import NoPass, authorization, pass_for
 from supervisor.servers.reloading.refusal import HEADER, fault_of
 from supervisor.service.fitting.relay import WHOLE
 
 T = TypeVar("T")
+
+NO_HEADERS: Mapping[str, str] = {}
+UNAUTHORIZED = 401
 
 PAGE_TIMEOUT_S = 10.0
 SEARCH_TIMEOUT_S = 40.0
@@ -39,11 +40,6 @@ RELOAD_TIMEOUT_S = 40.0
 """The daemon gives up after 30 s."""
 LOGIN_TIMEOUT_S = 120.0
 """The daemon asks several servers before it knows where a user says yes, each with a deadline."""
-DISCONNECT_TIMEOUT_S = 1.0
-PING_S = 20.0
-"""A WebSocket that is quiet for this long is asked whether the other side still lives."""
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024
-MAX_QUEUED_MESSAGES = 256
 DOORS = ("/mcp", "/ws", "/api/status", "/api")
 """Paths of a daemon that people have at hand when they are asked for its address."""
 
@@ -87,10 +83,9 @@ class _Error(msgspec.Struct):
 
 
 class ConfigurationSource(msgspec.Struct):
-    """With which file a daemon runs, and where the key is that takes changes of it."""
+    """With which file a daemon runs."""
 
     path: str
-    token_file: str
 
 
 class DaemonClient:
@@ -102,6 +97,7 @@ class DaemonClient:
         self.refused: str | None = None
         self._http = http
         self._url = url
+        self._shown = authorization()
 
     async def status(self) -> dict[str, Any]:
         return await self.page("/api/status", needs="servers")
@@ -124,7 +120,7 @@ class DaemonClient:
     async def configuration(self) -> ConfigurationSource:
         content = await self._ask("GET", "/api/configuration", PAGE_TIMEOUT_S)
         self._object(content, "loaded_at")
-        return _decode(content, ConfigurationSource, self._url)
+        return decode(content, ConfigurationSource, self._url)
 
     async def fault(self) -> str:
         """Return the fault for which the daemon refuses its configuration; empty if it does not, or does not say."""
@@ -133,22 +129,31 @@ class DaemonClient:
                 await self._ask("GET", "/api/configuration", PAGE_TIMEOUT_S)
         return self.refused or ""
 
-    async def edit(self, method: str, server: str, body: Mapping[str, Any], token: str) -> dict[str, Any]:
-        """Add (POST, to no server), change (PATCH) or remove (DELETE) a server; `token` is the daemon's own."""
-        headers = {"content-type": "application/json", "authorization": f"Bearer {token}"}
+    async def edit(self, method: str, server: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Add (POST, to no server), change (PATCH) or remove (DELETE) a server."""
+        headers = {"content-type": "application/json"}
         path = "/api/servers" + (f"/{quote(server, safe='')}" if server else "")
         content = encode(dict(body))
         answer = await self._ask(method, path, RELOAD_TIMEOUT_S, content=content, headers=headers)
         return self._object(answer, "message")
+
+    async def make_token(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        content, headers = encode(dict(wanted)), {"content-type": "application/json"}
+        answer = await self._ask("POST", "/api/access-tokens", PAGE_TIMEOUT_S, content=content, headers=headers)
+        return self._object(answer, "token")
+
+    async def revoke_token(self, id_: str) -> dict[str, Any]:
+        path = f"/api/access-tokens/{quote(id_, safe='')}"
+        return self._object(await self._ask("DELETE", path, PAGE_TIMEOUT_S), "revoked")
 
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
 
     def _object(self, content: bytes, needs: str) -> dict[str, Any]:
-        members = _decode(content, dict[str, msgspec.Raw], self._url)
+        members = decode(content, dict[str, msgspec.Raw], self._url)
         if "error" in members:
-            error = _decode(members["error"], _Error, self._url)
+            error = decode(members["error"], _Error, self._url)
             raise RequestRefused(error.code, error.message, error.data)
         if needs not in members:
             raise DaemonUnreachable(self._url, NOT_OURS)
@@ -186,19 +191,34 @@ class DaemonClient:
             raise DaemonUnreachable(self._url, NOT_OURS)
         return result
 
-    async def _ask(self, method: str, path: str, timeout_s: float, **more: Any) -> bytes:
+    async def _ask(
+        self, method: str, path: str, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS, **more: Any
+    ) -> bytes:
         with trio.move_on_after(timeout_s):
             try:
-                response = await self._http.request(method, self._url + path, **more)
+                response = await self._http.request(
+                    method, self._url + path, headers={**headers, **self._shown}, **more
+                )
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
                 raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
+            if response.status_code == UNAUTHORIZED and not self._shown and (key_file := _key_file(response.content)):
+                try:
+                    self._shown = pass_for(self._url, key_file)
+                except NoPass as error:
+                    raise RequestRefused(UNAUTHORIZED, str(error)) from None
+                return await self._ask(method, path, timeout_s, headers, **more)
             if path.startswith("/api/"):
                 self.refused = fault_of(response.headers.get(HEADER, ""))
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
 
 
-def _decode(content: bytes | str | msgspec.Raw, type_: type[T], url: str) -> T:
+def _key_file(content: bytes) -> str:
+    """Return where the key of a daemon is that wants one, as it says; empty if it does not say."""
+    return json.text_at(content, "error", "data", "key_file")
+
+
+def decode(content: bytes | str | msgspec.Raw, type_: type[T], url: str) -> T:
     try:
         return json.read(msgspec.json.Decoder(type_), content)
     except json.UnreadableJson:
@@ -211,82 +231,3 @@ async def connect(url: str) -> AsyncIterator[DaemonClient]:
     timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S)
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http:
         yield DaemonClient(http, base_url(url))
-
-
-class Socket:
-    """Messages of one WebSocket of the daemon, each a JSON object. Use `open_socket`."""
-
-    def __init__(self, socket: trio_websocket.WebSocketConnection, url: str) -> None:
-        self._socket = socket
-        self._url = url
-
-    async def send(self, message: dict[str, Any]) -> None:
-        await self._socket.send_message(encode(message).decode())
-
-    async def receive(self) -> dict[str, Any]:
-        """Wait for one message, as long as the daemon answers pings. What ends it is raised by `open_socket`."""
-        while True:
-            with trio.move_on_after(PING_S):
-                return _decode(await self._socket.get_message(), dict[str, Any], self._url)
-            with trio.fail_after(CONNECT_TIMEOUT_S):
-                await self._socket.ping()
-
-
-@asynccontextmanager
-async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
-    """Open a WebSocket of the daemon at `url`, in any form that `base_url` knows.
-
-    Whatever ends the connection, also inside the block, is raised as `DaemonUnreachable`. The stream is ours because
-    trio-websocket leaves it open when the other side refuses or closes.
-    """
-    url = base_url(url)
-    parts = urlsplit(url)
-    try:
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError as error:
-        raise DaemonUnreachable(url, str(error)) from None
-    try:
-        with trio.fail_after(CONNECT_TIMEOUT_S):
-            stream = await _stream(parts.scheme, parts.hostname or "", port)
-        try:
-            async with background() as nursery:
-                with trio.fail_after(CONNECT_TIMEOUT_S):
-                    socket = await trio_websocket.wrap_client_stream(
-                        nursery,
-                        stream,
-                        parts.netloc,
-                        parts.path.rstrip("/") + path,
-                        message_queue_size=MAX_QUEUED_MESSAGES,
-                        max_message_size=MAX_MESSAGE_BYTES,
-                    )
-                try:
-                    yield Socket(socket, url)
-                finally:
-                    with trio.move_on_after(DISCONNECT_TIMEOUT_S):
-                        await socket.aclose()
-                    nursery.cancel_scope.cancel()
-        finally:
-            await trio.aclose_forcefully(stream)
-    except Exception as error:  # noqa: BLE001 - what is no end of the connection is raised as it is
-        raise _translate(first_of(error), url) from None
-
-
-async def _stream(scheme: str, host: str, port: int) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
-    if scheme == "https":
-        return await trio.open_ssl_over_tcp_stream(host, port, https_compatible=True)
-    return await trio.open_tcp_stream(host, port)
-
-
-def _translate(error: BaseException, url: str) -> BaseException:
-    """Return the end of a connection as `DaemonUnreachable`, anything else as it is."""
-    match error:
-        case trio_websocket.ConnectionRejected():
-            return DaemonUnreachable(url, f"the WebSocket was refused with status {error.status_code}")
-        case trio_websocket.ConnectionClosed():
-            code = getattr(error.reason, "code", None)
-            return DaemonUnreachable(url, "the connection ended" + (f" with code {code}" if code else ""))
-        case trio.TooSlowError():
-            return DaemonUnreachable(url, f"no answer within {CONNECT_TIMEOUT_S:g} s")
-        case OSError() | trio_websocket.HandshakeError():
-            return DaemonUnreachable(url, str(error) or type(error).__name__)
-    return error

@@ -37,6 +37,7 @@ from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.pauses import keep_catalogue
 from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
+from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.servers.capacity import Capacity
@@ -220,7 +221,10 @@ class Daemon:
         core.start_soon(gateway.run)
         core.start_soon(gateway.parts.parking.run, self.closing)
         counters = ConnectionCounters()
+        tokens = TokenTable(store)
+        tokens.take(await store.load_tokens() if store.ready.is_set() else ())
         view = View(
+            tokens=tokens,
             version=VERSION,
             started=self._started,
             clock=self._clock,
@@ -239,7 +243,7 @@ class Daemon:
             totals=usage.totals,
             configurator=self._reload,
             editor=ServerEdits(self._reload, deployment),
-            token=self._data.key("page").hex(),
+            key=self._data.key("page"),
             token_file=str(self._data.root / "page.key"),
             control=Operation(deployment, servers, router.address, registry, store),
             journals=servers.journals.find,

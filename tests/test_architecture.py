@@ -44,6 +44,7 @@ LAYERS = (
     "actors.server",
     "actors.router",
     # What keeps it running and shows it.
+    "supervisor.identity",
     "supervisor.config",
     "supervisor.store",
     "supervisor.host",
@@ -56,8 +57,10 @@ LAYERS = (
     "supervisor.front",
     "supervisor.daemon",
     "supervisor.process",
+    "supervisor.operator_pass",
     "supervisor.bridge",
     "supervisor.client",
+    "supervisor.client_sockets",
     "supervisor.clients",
     "supervisor.commands",
     "supervisor.demo",
@@ -118,6 +121,10 @@ PURE = (
     "supervisor.servers.orders",
     "supervisor.servers.reloading.difference",
     "supervisor.servers.reloading.refusal",
+    "supervisor.identity.attempts",
+    "supervisor.identity.people",
+    "supervisor.identity.requester",
+    "supervisor.identity.tokens",
     "supervisor.oauth.issuers.grant",
     "supervisor.oauth.issuers.metadata",
     "supervisor.oauth.port",
@@ -131,6 +138,7 @@ PURE = (
     "supervisor.bridge.queue",
     "supervisor.bridge.relay",
     "supervisor.front.edge.budget",
+    "supervisor.front.credentials",
     "supervisor.front.guard",
     "supervisor.front.edge.fairness",
     "supervisor.front.edge.fields",
@@ -164,6 +172,7 @@ SYSTEM = {
     "supervisor.bridge.pipes": "reads and writes pipes past the streams of trio, which would change their modes",
     "supervisor.bridge.start": "locks, and the environment of the daemon that it starts",
     "supervisor.cli": "points stdout elsewhere when its reader is gone",
+    "supervisor.operator_pass": "the environment has the token of its user",
     "supervisor.commands.check": "reads the environment for the configuration",
     "supervisor.commands.own_file": "reads the environment for the configuration",
     "supervisor.commands.servers": "normal forms of paths, as the system reads them",
@@ -179,6 +188,7 @@ SYSTEM = {
     "supervisor.host.signals": "is about signals",
     "supervisor.host.files": "modes, owners and links of files, and what is on the disk for certain",
     "supervisor.host.datadir": "locks and file modes",
+    "supervisor.identity.key_file": "modes of a file",
     "supervisor.host.systemd": "its address is in the environment",
     "supervisor.host.watching": "normal forms of paths, as the system reads them",
     "supervisor.host.descriptors": "standard streams and limits",
@@ -238,6 +248,9 @@ TRANSITIVE = {
 UNUSED = {
     "supervisor.cli.Commands.list_commands": "called by click",
     "supervisor.cli.Commands.format_commands": "called by click",
+    "supervisor.commands.token.create": "called by click",
+    "supervisor.commands.token.list_": "called by click",
+    "supervisor.commands.token.revoke": "called by click",
     "supervisor.front.edge.parser.RequestParser.on_url": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_header": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_headers_complete": "called by httptools",
@@ -450,6 +463,7 @@ def test_modules_are_short_enough_to_be_read_at_once() -> None:
 
 LISTS = {
     "supervisor.commands": "a command each",
+    "supervisor.front.pages": "a subject of pages each",
 }
 """Folders of like things, which may be many."""
 
@@ -460,6 +474,7 @@ def test_a_folder_has_few_enough_modules_to_be_known() -> None:
 
 
 MANY_PARAMETERS = {
+    "supervisor.commands.token.create": "called by click, with its options",
     "actors.registry.actor.Registry.__init__": "made once, by the daemon",
     "supervisor.metatools.answers.page.build_page": "what is known of a query beside its words",
     "supervisor.servers.children.Servers.__init__": "made once, by the daemon",

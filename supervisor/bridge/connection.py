@@ -9,8 +9,9 @@
 from __future__ import annotations
 
 import select
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from http import HTTPStatus
 from typing import Final, Literal
 
 import trio
@@ -31,6 +32,7 @@ from wsproto.utilities import ProtocolError
 from actors.protocol.wire import json
 from supervisor.bridge.address import DoorAddress
 from supervisor.front.edge.fields import MOST_BYTES
+from supervisor.operator_pass import NoPass, authorization, pass_for
 
 CONNECT_S: Final = 5.0
 CLOSE_S: Final = 1.0
@@ -48,12 +50,16 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class NotReached(Exception):
-    """There is no connection. `kind`: nobody listens there, who does refuses us, or no answer came."""
+    """There is no connection. `kind`: nobody listens there, who does refuses us, or no answer came.
 
-    def __init__(self, reason: str, kind: Literal["refused", "rejected", "away"] = "away") -> None:
+    `key_file`: where the daemon says that its key is, as it wants a credential.
+    """
+
+    def __init__(self, reason: str, kind: Literal["refused", "rejected", "away"] = "away", key_file: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.kind = kind
+        self.key_file = key_file
 
 
 class DaemonConnection:
@@ -140,11 +146,9 @@ class DaemonConnection:
 @asynccontextmanager
 async def open_connection(address: DoorAddress) -> AsyncIterator[DaemonConnection]:
     """Connect to a door for the block. Raises `NotReached`."""
-    stream: Stream | None = None
-    try:
+    async with AsyncExitStack() as stack:
         with trio.move_on_after(CONNECT_S) as patience:
-            stream = await _stream_to(address)
-            connection = await _handshake(stream, address)
+            connection = await _connect(stack, address)
         if patience.cancelled_caught:
             raise NotReached(f"no answer within {CONNECT_S:g} s")
         try:
@@ -152,9 +156,24 @@ async def open_connection(address: DoorAddress) -> AsyncIterator[DaemonConnectio
         finally:
             with trio.move_on_after(CLOSE_S, shield=True):
                 await connection.close()
-    finally:
-        if stream is not None:
-            await trio.aclose_forcefully(stream)
+
+
+async def _connect(stack: AsyncExitStack, address: DoorAddress) -> DaemonConnection:
+    """Return a connection, with a pass of the operator if the daemon wants a credential and there is no other one."""
+    shown = authorization()
+    while True:
+        stream = await _stream_to(address)
+        stack.push_async_callback(trio.aclose_forcefully, stream)
+        try:
+            return await _handshake(stream, address, shown)
+        except NotReached as error:
+            if shown or not error.key_file:
+                raise
+            key_file = error.key_file
+        try:
+            shown = pass_for(f"http://{address.authority}", key_file)
+        except NoPass as error:
+            raise NotReached(str(error), "rejected") from None
 
 
 async def _stream_to(address: DoorAddress) -> Stream:
@@ -170,11 +189,12 @@ async def _stream_to(address: DoorAddress) -> Stream:
         raise NotReached(str(error)) from None
 
 
-async def _handshake(stream: Stream, address: DoorAddress) -> DaemonConnection:
+async def _handshake(stream: Stream, address: DoorAddress, shown: Mapping[str, str]) -> DaemonConnection:
     frames = WSConnection(ConnectionType.CLIENT)
     status, said = 0, bytearray()
+    lines = [(name.encode(), value.encode()) for name, value in shown.items()]
     try:
-        await stream.send_all(frames.send(Request(host=address.authority, target=address.target)))
+        await stream.send_all(frames.send(Request(host=address.authority, target=address.target, extra_headers=lines)))
         while data := await stream.receive_some(READ_BYTES):
             frames.receive_data(bytes(data))
             for event in frames.events():
@@ -197,4 +217,5 @@ def _refusal(status: int, said: bytearray) -> NotReached:
     """Return what a refused handshake means: that a daemon is busy passes by itself."""
     words = json.text_at(bytes(said), "error", "message")[:MAX_WORDS]
     reason = f"it refuses with status {status}" + (f": {words}" if words else "")
-    return NotReached(reason, "away" if status >= 500 else "rejected")
+    key_file = json.text_at(bytes(said), "error", "data", "key_file") if status == HTTPStatus.UNAUTHORIZED else ""
+    return NotReached(reason, "away" if status >= 500 else "rejected", key_file)

@@ -80,7 +80,7 @@ STATE_STYLES = {
 
 
 def run(question: Callable[[], Awaitable[T]]) -> T:
-    """Run an async function to its end. Raises `NoDaemon`."""
+    """Run an async function to its end. Raises `NoDaemon`, and `CommandFailed` if the daemon refuses."""
     try:
         return trio.run(question)
     except DaemonUnreachable as error:
@@ -88,6 +88,8 @@ def run(question: Callable[[], Awaitable[T]]) -> T:
             f"{error}\nStart one with: mcpvisor run --config FILE\n"
             "If it listens elsewhere, say where with --url or MCPVISOR_URL."
         ) from None
+    except RequestRefused as error:
+        raise CommandFailed(error.message) from None
 
 
 def ask(

@@ -23,10 +23,8 @@ from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
 from supervisor.commands.own_file import edit_file, open_editor, own_file
 from supervisor.config.entries.edits import add_entry, change_entry, check_value, remove_entry
-from supervisor.host.datadir import read_key
 
 Values = dict[str, Any]
-KEY_FILE = "page.key"
 
 config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE", help="Configuration file, if not the daemon's."
@@ -191,8 +189,7 @@ def _ask_daemon(config: Path | None, url: str, method: str, server: str, body: V
     running = _find_source(url)
     if running is None or not _is_its_file(config, running):
         return False
-    token = _token(running)
-    answer = ask(url, lambda client: client.edit(method, server, body, token), warns=False)
+    answer = ask(url, lambda client: client.edit(method, server, body), warns=False)
     click.echo(plain(answer["message"]).plain)
     return True
 
@@ -217,22 +214,3 @@ def _open(config: Path | None, url: str) -> None:
     open_editor(path, told=not followed)
     if followed:
         click.echo(plain(ask(url, lambda client: client.reload(), warns=False)["message"]).plain)
-
-
-def _token(running: ConfigurationSource) -> str:
-    """Return what a daemon takes as proof. Raises `CommandFailed` if its key cannot be read: it is another user's.
-
-    Whatever listens there says where the file is: only a key of a daemon of this user is read.
-    """
-    file = Path(running.token_file)
-    if file.name != KEY_FILE:
-        raise CommandFailed("the daemon does not say where its key is: is it one?")
-    try:
-        return read_key(file).hex()
-    except ConfigError as error:
-        raise CommandFailed(f"the key of the daemon cannot be used: {error}") from None
-    except (OSError, ValueError) as error:  # the latter is Python's, for a path with a NUL character
-        reason = getattr(error, "strerror", error)
-        raise CommandFailed(
-            f"the key of the daemon, {file}, cannot be read: {reason} (give the command as its user, on its machine)"
-        ) from None

@@ -13,7 +13,8 @@ import click
 import trio
 from rich.text import Text
 
-from supervisor.client import DaemonUnreachable, open_socket
+from supervisor.client import DaemonUnreachable, RequestRefused
+from supervisor.client_sockets import open_socket
 from supervisor.commands.common import console, daemon_options, json_text, plain, run, say, state_text
 
 EVENTS = "/api/events"
@@ -41,7 +42,8 @@ def watch(*, as_json: bool, url: str) -> None:
 async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None]) -> None:
     """Show every message of a WebSocket for ever; `path` is asked for before each connection.
 
-    Raises `DaemonUnreachable` if the first connection fails; later ones are retried.
+    Raises `DaemonUnreachable` and `RequestRefused` if the first connection fails; later ones are retried, unless who we
+    are is what they are refused for.
     """
     connected = False
     backoff_s = BACKOFF_INITIAL_S
@@ -54,8 +56,8 @@ async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None
                 while True:
                     show(await socket.receive())
                     backoff_s = BACKOFF_INITIAL_S
-        except DaemonUnreachable as error:
-            if not connected:
+        except (DaemonUnreachable, RequestRefused) as error:
+            if not connected or (isinstance(error, RequestRefused) and error.code < 500):
                 raise
             say(f"{error}; trying again in {backoff_s:g} s")
         await trio.sleep(backoff_s)

@@ -25,6 +25,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
 from supervisor.config.entries.servers import Surroundings, read_server
 from supervisor.config.entries.slugs import derived_slugs
+from supervisor.config.identity import identity_remarks
 from supervisor.config.profiles import profile_remarks
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
@@ -141,7 +142,10 @@ def parse(
     if not servers and not findings.problems:
         findings.note((), "there are no servers", 'add them to "mcpServers"')
     there = {server.path_name for server in servers} | {each.server for each in findings.problems if each.server}
-    for below, message, hint in profile_remarks(settings.profiles, there):
+    for below, message, hint in (
+        *profile_remarks(settings.profiles, there),
+        *identity_remarks(settings.identity, there),
+    ):
         findings.note(("supervisor", *below), message, hint)
     return Configuration(
         settings=settings,

@@ -5,24 +5,23 @@ A wrong profile is a problem of the whole file: with less in it, or more, client
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.tool_rules import fits
-from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, name_fault, nearest, suggest_name
-from supervisor.config.syntax.values import Remark, keys_of, type_faults
+from supervisor.config.syntax.keys import name_fault, nearest, suggest_name
+from supervisor.config.syntax.values import Problem, Remark, read_members
 
 PROFILES = "profiles"
 _WITH_PATHS = ("tools", "deny")
 
-Problem = Callable[[KeyPath, str, str], None]
-"""Records a fault: the key from `supervisor` inwards, what is wrong, and what to do."""
-
 
 def read_profiles(members: Mapping[str, Any], default: object, problem: Problem) -> dict[str, dict[str, Any]]:
-    """Return the members of each profile, objects as the file has them; `default` is the setting `profile`."""
+    """Return the members of each profile, objects as the file has them; `default` is the setting `profile`.
+
+    `problem` takes keys from `supervisor` inwards.
+    """
     read: dict[str, dict[str, Any]] = {}
     for name, written in members.items():
         if fault := name_fault(name):
@@ -36,16 +35,8 @@ def read_profiles(members: Mapping[str, Any], default: object, problem: Problem)
 
 
 def _read(name: str, written: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    own = {key: value for key, value in written.items() if not is_comment(key)}
-    keys = keys_of(ViewProfile)
-    for key in own.keys() - keys.keys():
-        likely = nearest(key, keys)
-        hint = f'did you mean "{likely}"?' if likely else "see docs/reference/tools.md"
-        problem((PROFILES, name, key), "unknown key", hint)
-    faults = [*type_faults(own, keys)]
-    for below, message, hint in faults:
-        problem((PROFILES, name, *below), message, hint)
-    for at, pattern in enumerate(own.get("tools") or () if not faults else ()):
+    own = read_members(ViewProfile, written, (PROFILES, name), problem, "tools")
+    for at, pattern in enumerate(own.get("tools") or ()):
         if not all(pattern.partition(":")):
             problem((PROFILES, name, "tools", at), "is not the path of a tool", "write server:tool, or server:*")
     return own

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.identity import IDENTITY, read_identity
 from supervisor.config.profiles import read_profiles
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import authority, origin_of, split_address
@@ -47,6 +48,7 @@ def read_settings(
         findings.problem(("supervisor", *below), message, hint)
     raise_together(findings.problems[known:])
     own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), partial(_of_settings, findings))
+    own[IDENTITY] = read_identity(own.get(IDENTITY, {}), partial(_of_settings, findings))
     raise_together(findings.problems[known:])
     with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
         split_address(own.get("listen", Settings().listen))

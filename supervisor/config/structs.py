@@ -21,6 +21,7 @@ from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import split_address
 from supervisor.config.syntax.units import (
     MIB,
+    Auth,
     Confirm,
     Count,
     LogLevel,
@@ -30,6 +31,7 @@ from supervisor.config.syntax.units import (
     Size,
     TokenBudget,
 )
+from supervisor.identity.people import People
 
 
 class Settings(Confidential, Struct, frozen=True, kw_only=True):
@@ -44,6 +46,13 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Names that the daemon accepts in the `Host` header besides those of its own address."""
     allowed_origins: tuple[str, ...] = ()
     """Web origins that the daemon accepts in the `Origin` header besides its own."""
+
+    # People
+    auth: Auth = "none"
+    """Who comes in: `none` asks nobody who they are, which is for loopback addresses. `tokens` takes requests with a
+    token alone, see `mcpvisor token`."""
+    identity: People = People()
+    """Users and teams, and which servers are theirs."""
 
     # Files and log
     data_dir: str | None = None

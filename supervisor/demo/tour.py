@@ -17,7 +17,8 @@ import click
 import trio
 from rich.console import Console
 
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, Socket, connect, open_socket
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
+from supervisor.client_sockets import Socket, open_socket
 from supervisor.commands.common import console, plain
 from supervisor.commands.status import render_servers, savings_line
 from supervisor.demo.setting import IDLE_S, LOG_NAME, DemoDaemon, TourFailed, configuration, last_lines, running_daemon

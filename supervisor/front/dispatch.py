@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from supervisor.front.admission import Admission, NotAdmitted
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.guard import Guard
@@ -23,9 +24,17 @@ class Dispatch:
     """The handler of all connections."""
 
     def __init__(
-        self, guard: Guard, mcp_http: AtDoor, mcp_websocket: AtDoor, pages: Handler, page_sockets: Handler
+        self,
+        guard: Guard,
+        admission: Admission | None,
+        mcp_http: AtDoor,
+        mcp_websocket: AtDoor,
+        pages: Handler,
+        page_sockets: Handler,
     ) -> None:
+        """Without an `admission` nobody has to show who they are."""
         self._guard = guard
+        self._admission = admission
         self._mcp_http = mcp_http
         self._mcp_websocket = mcp_websocket
         self._pages = pages
@@ -37,6 +46,18 @@ class Dispatch:
             log.debug("refused with %d: %s", refusal.status, refusal.reason)
             await request.refuse(refusal.status, refusal.body())
             return
+        if self._admission is not None:
+            admitted = self._admission.admit(request)
+            if isinstance(admitted, NotAdmitted):
+                await request.refuse(admitted.status, admitted.body, admitted.lines)
+                return
+            request.come_from(admitted)
+            with self._admission.stay(admitted):
+                await self._serve(request)
+            return
+        await self._serve(request)
+
+    async def _serve(self, request: HttpRequest) -> None:
         door = door_of(request.path)
         if request.is_websocket:
             if door is not None or request.path == WEBSOCKET_PATH:

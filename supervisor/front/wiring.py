@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from socket import socket
 from typing import Final
 
@@ -10,6 +10,7 @@ import trio
 
 from actors.errors import ConfigError
 from supervisor.config import Settings
+from supervisor.front.admission import Admission
 from supervisor.front.dispatch import Dispatch
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import BodyLimits
@@ -28,6 +29,7 @@ from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
+from supervisor.front.pages.tokens import add_token_routes
 from supervisor.front.pages.tools import add_tool_routes
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
@@ -43,6 +45,7 @@ ROUTES: Final = {
     "Configuration": add_configuration_routes,
     "Logins": add_login_routes,
     "Questions": add_question_routes,
+    "Tokens": add_token_routes,
 }
 """What has pages, by their subjects in the documentation."""
 PAGE_BODY_BYTES = 256 * 1024
@@ -57,18 +60,16 @@ class Front:
         settings: Settings,
         sockets: list[socket],
         handler: Handler,
-        http: McpHttp,
         drain: RequestDrain,
         state: EdgeState,
-        learn_late: Callable[[], Awaitable[None]],
+        tasks: Sequence[Callable[[], Awaitable[None]]],
     ) -> None:
-        """`learn_late` waits for the store, if it is not open yet, and takes what it remembers."""
+        """`tasks` run as long as it serves."""
         self._settings = settings
-        self._learn_late = learn_late
+        self._tasks = tasks
         self._state = state
         self._sockets = sockets
         self._handler = handler
-        self._http = http
         self._drain = drain
 
     @classmethod
@@ -104,14 +105,18 @@ class Front:
         for add in ROUTES.values():
             add(view, app)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
-        handler = Dispatch(_guard(settings, sockets), http.serve, websocket.serve, pages, PageSockets(view))
+        guarded = settings.auth != "none"
+        admission = Admission(view.tokens, view.deployment, view.key, view.token_file, view.clock) if guarded else None
+        handler = Dispatch(_guard(settings, sockets), admission, http.serve, websocket.serve, pages, PageSockets(view))
 
         async def learn_late() -> None:
             if not store.ready.is_set():
                 await store.ready.wait()
                 http.sessions.take_ended(await store.load_ended_sessions(clock()))
+                view.tokens.take(await store.load_tokens())
 
-        return cls(settings, sockets, handler, http, drain, state, learn_late)
+        tasks = [http.run, learn_late, *([admission.run] if admission is not None else [])]
+        return cls(settings, sockets, handler, drain, state, tasks)
 
     async def wait_answered(self) -> None:
         """Wait until every request that came before the end is performed. A checkpoint if there are any."""
@@ -127,8 +132,8 @@ class Front:
         Then new calls are refused and those in flight go on until `end_calls`; a moment later the rest is closed.
         """
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._http.run)
-            nursery.start_soon(self._learn_late)
+            for task in self._tasks:
+                nursery.start_soon(task)
             await serve(
                 self._handler,
                 self._sockets,

@@ -26,6 +26,7 @@ from actors.errors import ConfigError
 from actors.kit import is_want
 from actors.kit.paths import absolute
 from supervisor.host.files import write_atomically
+from supervisor.identity.key_file import KEY_BYTES, read_key
 from supervisor.store.file import examine
 
 NAME = "mcpvisor"
@@ -33,7 +34,6 @@ LOCK_NAME = "daemon.lock"
 KeyName = Literal["launch", "session", "oauth", "page", "request-state"]
 """The keys of a daemon, each a file."""
 
-KEY_BYTES = 32
 DATABASE = "store.sqlite3"
 OCCUPIED = "another daemon uses this data directory"
 MAX_PID_BYTES = 32
@@ -190,25 +190,6 @@ def _lock(root: Path, lock_fd: int) -> None:
     with suppress(OSError):  # the number is a service to people; a full disk is no reason to end
         os.ftruncate(lock_fd, 0)
         os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
-
-
-def read_key(path: Path) -> bytes:
-    """Return the key in a file. Raises `OSError`, and `ConfigError` for what is no key of this user alone."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        about = os.fstat(fd)
-        private = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o077
-        content = os.read(fd, KEY_BYTES + 1) if private else b""
-    finally:
-        os.close(fd)
-    if private and len(content) == KEY_BYTES:
-        return content
-    fault = f"the key does not have {KEY_BYTES} bytes"
-    if not private:
-        fault = "the key may be known to others: the file must belong to this user, with mode 0600"
-    raise ConfigError(
-        fault, path=str(path), hint="delete it and a new one is made; what the old one sealed is then void"
-    )
 
 
 def _unusable(path: Path, error: OSError | ValueError) -> ConfigError:

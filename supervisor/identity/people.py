@@ -25,9 +25,6 @@ class User(Struct, frozen=True, kw_only=True):
 
     role: Role = "member"
     """What the user may do at most: `member`, `auditor`, or `admin`."""
-    subject: str = ""
-    """Who the user is to the authorization server: the claim `sub` of its tokens. Empty: a token of the daemon's own
-    is all there is."""
 
 
 class Team(Struct, frozen=True, kw_only=True):
@@ -35,17 +32,11 @@ class Team(Struct, frozen=True, kw_only=True):
 
     members: tuple[str, ...] = ()
     """Users that are in it."""
-    owners: tuple[str, ...] = ()
-    """Users that are in it and may set its values, restart its servers and read what these log."""
     servers: tuple[str, ...] = ()
-    """Servers that only those in the team see; one that no team and no user has is everybody's."""
-
-    @property
-    def people(self) -> frozenset[str]:
-        return frozenset(self.members) | frozenset(self.owners)
+    """Servers that only the members see. One that no team and no user has is everybody's."""
 
 
-class Identity(Struct, frozen=True, kw_only=True):
+class People(Struct, frozen=True, kw_only=True):
     """Who is known, as the configuration says it. Where it names no users, whoever has a token is one."""
 
     users: dict[str, User] = field(default_factory=dict)
@@ -62,36 +53,36 @@ class Identity(Struct, frozen=True, kw_only=True):
         known = self.users.get(user)
         if not user or (self.users and known is None):
             return None
-        teams = {name for name, each in self.teams.items() if user in each.people}
+        teams = self.teams_of(user)
         if team:
             if self.teams and team not in teams:
                 return None
-            teams = {team}
+            teams = frozenset((team,))
         allowed = role if known is None else ROLES[min(ROLES.index(role), ROLES.index(known.role))]
-        owned = frozenset(name for name in teams if name in self.teams and user in self.teams[name].owners)
-        return Person(user=user, role=allowed, teams=frozenset(teams), owned=owned)
+        return Person(user=user, role=allowed, teams=teams, team=team)
+
+    def teams_of(self, user: str) -> frozenset[str]:
+        return frozenset(name for name, team in self.teams.items() if user in team.members)
 
     def faults(self, servers: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """Yield which names of users and servers mean nobody: where, from `identity` inwards, the name, of what."""
         for name, team in self.teams.items():
-            for key in ("members", "owners") if self.users else ():
-                yield from (
-                    (("teams", name, key), each, "user") for each in getattr(team, key) if each not in self.users
-                )
+            strangers = [each for each in team.members if each not in self.users] if self.users else []
+            yield from ((("teams", name, "members"), each, "user") for each in strangers)
             yield from ((("teams", name, "servers"), each, "server") for each in team.servers if each not in servers)
 
 
 class Person(Struct, frozen=True, kw_only=True):
-    """One user as it comes in: in which teams, and owning which of them."""
+    """One user as it comes in; `team` is the one that its token is for, if it is for one alone."""
 
     user: str
+    team: str = ""
     role: Role = "member"
     teams: frozenset[str] = frozenset()
-    owned: frozenset[str] = frozenset()
 
     @property
     def principal(self) -> Principal:
-        return principal_of(self.user)
+        return principal_of(self.user, self.team)
 
     def may(self, role: Role) -> bool:
         return ROLES.index(self.role) >= ROLES.index(role)
@@ -101,19 +92,19 @@ OPERATOR: Final = Person(user="", role="admin")
 """Whoever can read the daemon's files, and the one person there is where nobody has to show who they are."""
 
 
-def principal_of(user: str) -> Principal:
-    return Principal(f"{_USER}{user}") if user else LOCAL
+def principal_of(user: str, team: str = "") -> Principal:
+    """Return who owns what is kept of a user; with a token for one team that is another one. No name has a colon."""
+    return Principal(f"{_USER}{user}" + (f":{team}" if team else "")) if user else LOCAL
 
 
 def servers_of(
-    person: Person, servers: Collection[str], teams: Mapping[str, Team], users: Mapping[str, Collection[str]]
+    own: Collection[str],
+    user: str,
+    servers: Collection[str],
+    teams: Mapping[str, Team],
+    users: Mapping[str, Collection[str]],
 ) -> frozenset[str]:
-    """Return which servers a person has; `users` are those that a server is for, where it names any.
-
-    The operator has all of them: who starts processes by writing a file needs no second right.
-    """
-    if not person.user:
-        return frozenset(servers)
+    """Return which servers somebody has who is in some teams; `users` are those that a server is for, if any."""
     of_teams: dict[str, set[str]] = {}
     for name, team in teams.items():
         for server in team.servers:
@@ -122,6 +113,6 @@ def servers_of(
         server
         for server in servers
         if (server not in of_teams and not users.get(server))
-        or of_teams.get(server, set()) & person.teams
-        or person.user in users.get(server, ())
+        or not of_teams.get(server, set()).isdisjoint(own)
+        or user in users.get(server, ())
     )

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 import secrets
 import string
@@ -16,7 +17,7 @@ import zlib
 from typing import Final
 
 PREFIX: Final = "mcpv_"
-ID_CHARS: Final = 8
+ID_CHARS: Final = 12
 _ALPHABET: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _SECRET_CHARS: Final = 43
 """62 ** 43 is above 2 ** 256."""
@@ -59,3 +60,34 @@ def _base62(number: int, length: int) -> str:
         number, rest = divmod(number, len(_ALPHABET))
         digits.append(_ALPHABET[rest])
     return "".join(reversed(digits))
+
+
+OPERATOR_PREFIX: Final = "mcpvop_"
+PASS_S: Final = 60.0
+"""For so long, before and after its moment, a pass is good."""
+_PASS: Final = re.compile(rf"{OPERATOR_PREFIX}([0-9]{{1,12}})_([0-9a-f]{{64}})")
+
+
+def sign_pass(key: bytes, authority: str, now: float) -> str:
+    """Return a pass for whoever has a key of the daemon's own files: good for a minute, at one `host:port`.
+
+    The key itself is never sent: another program may listen where a daemon was.
+    """
+    return f"{OPERATOR_PREFIX}{int(now)}_{_mac(key, authority, int(now))}"
+
+
+def is_pass(text: str, key: bytes, authority: str, now: float) -> bool:
+    """Say whether a text is a pass of that key, for that authority and about that moment, in unix seconds."""
+    match = _PASS.fullmatch(text)
+    if match is None or abs(now - int(match[1])) > PASS_S:
+        return False
+    return hmac.compare_digest(match[2], _mac(key, authority, int(match[1])))
+
+
+def is_key(text: str, key: bytes, authority: str, now: float) -> bool:
+    """Say whether a text is a pass of that key, or the key itself in hexadecimal digits; see `is_pass`."""
+    return is_pass(text, key, authority, now) or (bool(key) and hmac.compare_digest(text.encode(), key.hex().encode()))
+
+
+def _mac(key: bytes, authority: str, moment: int) -> str:
+    return hmac.new(key, f"{authority.lower()}\n{moment}".encode(), "sha256").hexdigest()

@@ -10,16 +10,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.errors import InvalidArguments, SupervisorError
 from supervisor.identity.people import Role
 from supervisor.identity.secrets import digest_of, id_of, new_token
-from supervisor.store.records import SavedToken
 
 MAX_TOKENS: Final = 10_000
+MAX_LABEL_CHARS: Final = 200
 USE_NOTED_S: Final = 60.0
 """That a token is used is noted no more often than that."""
+
+
+class SavedToken(Struct, frozen=True, kw_only=True, array_like=True):
+    """A token of ours, by the digest of its text. `role` is what it gives at most, `team` the one it is for, if one.
+
+    `expires_at` is None for one that does not expire, `used_at` for one that nobody used yet.
+    """
+
+    digest: bytes
+    user: str
+    role: Role
+    team: str = ""
+    label: str = ""
+    created_at: float = 0.0
+    expires_at: float | None = None
+    used_at: float | None = None
+
+    def has_expired(self, now: float) -> bool:
+        return self.expires_at is not None and now >= self.expires_at
 
 
 class TooManyTokens(SupervisorError, kind="busy"):
@@ -39,23 +59,23 @@ class TokenStore(Protocol):
     def forget_token(self, digest: bytes) -> None:
         """Keep it no longer."""
 
-    async def keep(self) -> bool:
+    async def secure(self) -> bool:
         """Wait until all of that is on the disk, and say whether it is."""
 
 
-class Tokens:
+class TokenTable:
     """All tokens. `revoked` is told the digest of each that was revoked. Moments are unix seconds."""
 
-    def __init__(self, store: TokenStore, revoked: Callable[[bytes], None] = lambda digest: None) -> None:
+    def __init__(self, store: TokenStore) -> None:
         self._store = store
-        self._revoked = revoked
+        self.revoked: Callable[[bytes], None] = lambda digest: None
         self._tokens: dict[bytes, SavedToken] = {}
 
     def take(self, saved: Iterable[SavedToken]) -> None:
         """Know what was kept."""
         self._tokens |= {token.digest: token for token in saved}
 
-    def listed(self) -> list[SavedToken]:
+    def all(self) -> list[SavedToken]:
         """Return all, the oldest first."""
         return sorted(self._tokens.values(), key=lambda token: (token.created_at, token.digest))
 
@@ -95,7 +115,7 @@ class Tokens:
         )
         self._tokens[digest] = token
         self._store.save_token(token)
-        if not await self._store.keep():
+        if not await self._store.secure():
             self._forget(digest)
             raise NotKept("no token was made: the daemon cannot write its database, see /api/status")
         return text, token
@@ -109,7 +129,7 @@ class Tokens:
         if token is None:
             raise InvalidArguments(f"there is no token {id_[:64]!r}; `mcpvisor token list` shows the ids of all")
         self._forget(token.digest)
-        if not await self._store.keep():
+        if not await self._store.secure():
             raise NotKept(
                 "it is refused from now on, but may come back when the daemon is started again: see /api/status"
             )
@@ -118,4 +138,4 @@ class Tokens:
     def _forget(self, digest: bytes) -> None:
         del self._tokens[digest]
         self._store.forget_token(digest)
-        self._revoked(digest)
+        self.revoked(digest)

@@ -27,6 +27,7 @@ from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL, ForeignKey
 from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, Seconds, Size
 from supervisor.config.syntax.values import Key, expectation, keys_of
+from supervisor.identity.people import People, Team, User
 from supervisor.servers.reloading.difference import LIVE
 
 WIDTH: Final = 130
@@ -125,6 +126,9 @@ def blocks() -> dict[str, str]:
         "server": _settings(ServerConfig),
         "oauth": _settings(OAuthConfig),
         "tools": _settings(ToolRules),
+        "identity": _settings(People),
+        "user": _settings(User),
+        "team": _settings(Team),
         "profiles": _settings(ViewProfile),
         "inherited": paragraph(", ".join(f"`{name}`" for name in INHERITED) + "."),
         "environment": "\n".join(_variables()),

@@ -134,8 +134,9 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """All servers of a configuration, by name in the order of the file, and what is set for the whole daemon.
 
     `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
-    `described` is what is configured to be said of servers; `digests` are those of the launches of `servers`, `rules`
-    those of their calls, `tool_rules` those of what is seen of their tools, where there are any.
+    `users` are those that a server is for, where it names any; `described` is what is configured to be said of servers;
+    `digests` are those of the launches of `servers`, `rules` those of their calls, `tool_rules` those of what is seen
+    of their tools, where there are any.
     """
 
     path: Path = Path()
@@ -148,6 +149,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     names: ServerNames = ServerNames({})
     described: Mapping[str, str] = {}
     digests: Mapping[str, str] = {}
+    users: Mapping[str, tuple[str, ...]] = {}
     rules: Mapping[str, CallRules] = {}
     tool_rules: Mapping[str, ToolRules] = {}
 
@@ -195,6 +197,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},
         digests={name: server.digest for name, server in servers.items()},
+        users={name: config.users for name, config in entries.items() if config.users},
         rules={name: _rules(server.config, configuration.settings) for name, server in servers.items()},
         tool_rules={name: config.tools for name, config in entries.items() if config.tools},
     )

@@ -46,6 +46,7 @@ from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.lookup.visible import Visible, VisibleByProfile
 from supervisor.service.port import Revisions
+from supervisor.service.realms import Realm
 from supervisor.service.request import unknown_method
 from supervisor.service.resources import Reading
 from supervisor.service.results.keeper import KeptResults
@@ -83,6 +84,7 @@ class ServiceParts:
         self.changes: Signal = catalogue
         self.searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
         safety = SafetyRules(deployment, catalogue)
+        self.realm: Realm | None = None
         self.visible = Visible(catalogue, statuses, safety.confirms)
         self.may_have: Callable[[str], bool] = lambda server: True
         self.arrival = Arrival(router, self.visible)
@@ -104,9 +106,18 @@ class ServiceParts:
         def profile() -> ViewProfile:
             return deployment.value.settings.profiles.get(name, NO_PROFILE)
 
-        parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile, self.visible.confirms)
+        parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile, self.visible.confirms, self.realm)
         parts.changes = AnyOf(self.catalogue, deployment)
-        parts.may_have = lambda server: profile().may_have(server)
+        parts.may_have = lambda server: self.may_have(server) and profile().may_have(server)
+        return parts
+
+    def of_realm(self, realm: Realm) -> ServiceParts:
+        """Return the parts for people who have some servers; they share what is kept by principal."""
+        parts = copy(self)
+        parts.realm = realm
+        parts.catalogue = parts.changes = realm.catalogue
+        parts.visible = Visible(realm.catalogue, self.statuses, self.visible.confirms, realm)
+        parts.may_have = lambda server: server in realm.servers
         return parts
 
 

@@ -6,7 +6,7 @@ server changes, beside the loop, and handed out as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -43,40 +43,32 @@ PAUSE_S = 0.25
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What one principal is told: the whole text, and the servers with what they are for by themselves."""
+    """What clients of one view are told: the whole text, and the servers with what they are for by themselves."""
 
     text: str = HOW
     servers: str = ""
 
 
-View = tuple[Catalogue, Mapping[str, ServerStatus]]
-"""What one principal sees, and how the servers of that are doing."""
 NOTHING = Told()
-"""Before anything is known, and for whom nothing is made: it names no server."""
+"""Before anything is known: it names no server."""
 
 
 class Introduction:
-    """Keeps the texts, one for each of the `principals`."""
+    """Keeps the text for the clients of one view."""
 
-    def __init__(
-        self,
-        visible: Visible,
-        deployment: Latest[Deployment],
-        principals: Collection[Principal] = (LOCAL,),
-    ) -> None:
-        self.made: Latest[Mapping[Principal, Told]] = Latest({})
+    def __init__(self, visible: Visible, deployment: Latest[Deployment]) -> None:
+        self.made: Latest[Told] = Latest(NOTHING)
         self._visible = visible
         self._deployment = deployment
-        self._principals = tuple(principals)
         self._purposes = Purposes()
-        self._others: dict[str, Introduction] = {}
+        self._others: dict[Hashable, Introduction] = {}
 
-    def text(self, principal: Principal) -> str:
-        return self.made.value.get(principal, NOTHING).text
+    def text(self) -> str:
+        return self.made.value.text
 
-    def servers(self, principal: Principal) -> str:
+    def servers(self) -> str:
         """Return the servers with what they are for, as of the last change that was looked at."""
-        return self.made.value.get(principal, NOTHING).servers or self._make(*self._view(principal)).servers
+        return self.made.value.servers or self._make(*self._view()).servers
 
     async def run(self) -> None:
         while True:
@@ -91,22 +83,18 @@ class Introduction:
     async def renew(self) -> None:
         """Make the texts anew, and those of all others that are kept up to date with these. A checkpoint."""
         for each in (self, *self._others.values()):
-            views = {principal: each._view(principal) for principal in each._principals}
-            each.made.set(await beside(partial(each._make_all, views)))
+            each.made.set(await beside(partial(each._make, *each._view())))
 
-    def include(self, name: str, other: Introduction) -> None:
+    def include(self, name: Hashable, other: Introduction) -> None:
         """Keep the texts of another one up to date, too: from now on it has some."""
-        other.made.set(other._make_all({principal: other._view(principal) for principal in other._principals}))
+        other.made.set(other._make(*other._view()))
         self._others[name] = other
 
-    def leave_out(self, name: str) -> None:
+    def leave_out(self, name: Hashable) -> None:
         self._others.pop(name, None)
 
-    def _view(self, principal: Principal) -> View:
-        return self._visible.now(principal), self._visible.statuses(principal)
-
-    def _make_all(self, views: Mapping[Principal, View]) -> Mapping[Principal, Told]:
-        return {principal: self._make(*view) for principal, view in views.items()}
+    def _view(self) -> tuple[Catalogue, Mapping[str, ServerStatus]]:
+        return self._visible.now(LOCAL), self._visible.statuses(LOCAL)
 
     def _make(self, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> Told:
         deployment = self._deployment.value
@@ -127,7 +115,7 @@ PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
 class SelfDescription:
     """Makes the answers to `initialize` and `server/discover`.
 
-    `instructions` are what a principal is told; `told` says whether it is told of changed lists. `passes`: what needs
+    `instructions` are what clients are told; `told` says whether they are told of changed lists. `passes`: what needs
     more than a call gets through: changes of resources, and tasks, where servers have them.
     """
 
@@ -135,7 +123,7 @@ class SelfDescription:
         self,
         visible: Visible,
         version: str,
-        instructions: Callable[[Principal], str],
+        instructions: Callable[[], str],
         told: Callable[[], bool],
         *,
         passes: bool = False,
@@ -157,11 +145,11 @@ class SelfDescription:
                         "protocolVersion": client.version,
                         "capabilities": capabilities(),
                         "serverInfo": self._info,
-                        "instructions": self._instructions(client.principal),
+                        "instructions": self._instructions(),
                     }
                 )
             case "server/discover":
-                said = self._instructions(client.principal)
+                said = self._instructions()
                 body = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities(), "instructions": said}
                 return self.fit(client, encode(body), cacheable=True)
             case "ping":

@@ -22,6 +22,7 @@ from actors.protocol.listing import METHODS
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.people import Person
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import InputNeeded
 from supervisor.service.request import unknown_method
@@ -65,7 +66,7 @@ class Service(Protocol):
         """
 
 
-class Door(msgspec.Struct, frozen=True, eq=False):
+class Door(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """What one address leads to. `name` is what stands behind the path of MCP: empty, `all`, `servers/github`; with
     `?profile=NAME` for clients of a profile."""
 
@@ -75,6 +76,9 @@ class Door(msgspec.Struct, frozen=True, eq=False):
 
 class Doors(Protocol):
     """All doors there are."""
+
+    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+        """Return the door of an address for a person, as `find` does. A checkpoint for the first with such servers."""
 
     def find(self, name: str, profile: str = "") -> Door:
         """Return the door of an address, for clients of a profile, empty for those who name none.

@@ -51,25 +51,6 @@ class SavedGrant(Confidential, msgspec.Struct, frozen=True, kw_only=True, array_
     sealed: bytes
 
 
-class SavedToken(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A token of ours, by the digest of its text. `role` is what it gives at most, `team` the one it is for, if one.
-
-    `expires_at` is None for one that does not expire, `used_at` for one that nobody used yet.
-    """
-
-    digest: bytes
-    user: str
-    role: Literal["member", "auditor", "admin"]
-    team: str = ""
-    label: str = ""
-    created_at: float = 0.0
-    expires_at: float | None = None
-    used_at: float | None = None
-
-    def has_expired(self, now: float) -> bool:
-        return self.expires_at is not None and now >= self.expires_at
-
-
 class ToolUsage(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Calls of one tool by one principal: how many, how many of them failed, and their summed milliseconds.
 

@@ -14,6 +14,7 @@ from actors.kit import Conditions
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.identity.tokens import SavedToken
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.records import (
     ALL_UNTIL,
@@ -23,7 +24,6 @@ from supervisor.store.records import (
     MAX_VECTORS,
     ReplacedDefinition,
     SavedGrant,
-    SavedToken,
     ToolUsage,
 )
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S, WriteBehind

@@ -88,6 +88,11 @@ class WriteBehind:
             return not self._queue and not self._unsettled
         return False
 
+    async def secure(self) -> bool:
+        """Wait until what was saved so far was tried; return whether the disk took it. A checkpoint."""
+        await self.flush()
+        return self.state == "ok"
+
     async def keep(self) -> bool:
         """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
         return self.state == "ok" and await self.flush(KEEP_S)

@@ -13,6 +13,7 @@ from quart_trio import QuartTrio
 from trio.testing import wait_all_tasks_blocked
 
 from supervisor.config import Settings
+from supervisor.front.admission import Admission
 from supervisor.front.dispatch import AtDoor, Dispatch
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Handler
@@ -152,6 +153,7 @@ def dispatch(
     page_sockets: Handler = nothing_here,
     host: str = "127.0.0.1",
     bodies: BodyLimits = BODIES,
+    gate: Admission | None = None,
 ) -> Dispatch:
     """What the daemon serves with: the guard, MCP, and the pages that are registered."""
 
@@ -161,7 +163,7 @@ def dispatch(
     app = create_app()
     register(app)
     pages = Pages(app, bodies)
-    return Dispatch(Guard(host, []), mcp_http or no_mcp, mcp_websocket or no_mcp, pages, page_sockets)
+    return Dispatch(Guard(host, []), gate, mcp_http or no_mcp, mcp_websocket or no_mcp, pages, page_sockets)
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from actors.errors import UnknownDoor, UnknownMethod
 from actors.kit import Latest
 from actors.principal import Principal
 from actors.protocol.wire.mirrors import Mirror
+from supervisor.identity.people import Person
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.port import Door, Revisions, Service
@@ -101,6 +102,10 @@ class OneDoor:
 
     def __init__(self, service: Service) -> None:
         self._door = Door("", service)
+
+    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+        await trio.lowlevel.checkpoint()
+        return self.find(name, profile)
 
     def find(self, name: str, profile: str = "") -> Door:
         if name or profile:

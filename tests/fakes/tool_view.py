@@ -10,8 +10,10 @@ from actors.kit import Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
+from supervisor.identity.tokens import TokenTable
 from supervisor.service.asking.elicitations import Elicitations
 from tests.fakes.control import Configured, Obeys
+from tests.fakes.no_tokens import NoTokens
 from tests.fakes.tool_catalogue import CATALOGUE, USED
 
 
@@ -32,6 +34,7 @@ def view_of(**more: Any) -> View:
         "configurator": Configured(),
         "editor": Configured(),
         "elicitations": Elicitations(Feed(1), lambda: 1.0),
+        "tokens": TokenTable(NoTokens()),
         "totals": lambda principal: USED,
     }
     return View(**{**members, **more})

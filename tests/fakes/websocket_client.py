@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import trio
@@ -10,11 +10,14 @@ from trio_websocket import WebSocketConnection, wrap_client_stream
 
 
 @asynccontextmanager
-async def open_websocket(port: int, path: str) -> AsyncIterator[WebSocketConnection]:
+async def open_websocket(
+    port: int, path: str, headers: Sequence[tuple[str, str]] = ()
+) -> AsyncIterator[WebSocketConnection]:
     """Connect to a port of this machine. The stream is ours, and closed at the end of the block: trio-websocket
     (0.12.2, `WebSocketConnection._aclose`) leaves it to the garbage collector when the server has closed first.
     """
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream, trio.open_nursery() as nursery:
-        socket = await wrap_client_stream(nursery, stream, f"127.0.0.1:{port}", path)
+        more = [(name.encode(), value.encode()) for name, value in headers]
+        socket = await wrap_client_stream(nursery, stream, f"127.0.0.1:{port}", path, extra_headers=more)
         yield socket
         await socket.aclose()

@@ -66,6 +66,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Name in the paths of tools, in place of the key; the same rules hold for it."""
     description: str = ""
     """What the server is for. People see it, and search finds the server by it."""
+    users: tuple[str, ...] = ()
+    """Users that the server is for. Empty: those of the teams that have it, or everybody."""
     disabled: bool = False
     """Keep the entry, but never start the server."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -19,6 +19,7 @@ from msgspec import NODEFAULT, Struct, inspect, structs
 
 from actors.errors import ConfigError
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, show_path
+from supervisor.config.syntax.keys import is_comment, nearest
 from supervisor.config.syntax.origins import Origin
 
 MAX_PROBLEMS = 20
@@ -206,6 +207,31 @@ class Findings:
 
     def note(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> None:
         self.notes.append(self.error(where, message, hint, server))
+
+
+Problem = Callable[[KeyPath, str, str], None]
+"""Records a fault: the key from where its reader begins inwards, what is wrong, and what to do."""
+
+
+def read_members(struct: type[Struct], written: object, place: KeyPath, problem: Problem, page: str) -> dict[str, Any]:
+    """Return the members of the object at a place that a struct takes; unknown ones and wrong types are problems.
+
+    `page` of the reference has the keys.
+    """
+    if not isinstance(written, dict):
+        problem(place, "must be an object", "")
+        return {}
+    keys = keys_of(struct)
+    own = {key: value for key, value in written.items() if not is_comment(key)}
+    for key in own.keys() - keys.keys():
+        likely = nearest(key, keys)
+        hint = f'did you mean "{likely}"?' if likely else f"see docs/reference/{page}.md"
+        problem((*place, key), "unknown key", hint)
+    faults = list(type_faults(own, keys))
+    for below, message, hint in faults:
+        problem((*place, *below), message, hint)
+    wrong = {below[0] for below, *_ in faults}
+    return {key: value for key, value in own.items() if key in keys and key not in wrong}
 
 
 def type_faults(members: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterator[Remark]:

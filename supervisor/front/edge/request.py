@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
@@ -23,10 +24,11 @@ import msgspec
 import trio
 
 from actors.errors import CallTooLarge
-from actors.principal import LOCAL, Principal
+from actors.principal import Principal
 from supervisor.front.edge.budget import FREE_BYTES, Share, no_room
 from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.wire import Wire
+from supervisor.identity.requester import THE_OPERATOR, Requester
 
 Lines = Sequence[tuple[bytes, bytes]]
 """Header lines of an answer: names in lower case, and values."""
@@ -84,9 +86,20 @@ class HttpRequest:
         self.path = unquote(path) if "%" in path else path
         self.headers = incoming.headers
         self.fields = incoming.fields
-        self.principal: Principal = LOCAL
-        """Who asks: the one there is until identities are configured."""
+        self.requester: Requester = THE_OPERATOR
+        self.principal: Principal = THE_OPERATOR.principal
         self.is_websocket = incoming.upgrade
+
+    def come_from(self, requester: Requester) -> None:
+        """Take who sends it, as the gate has found out."""
+        self.requester, self.principal = requester, requester.principal
+
+    @property
+    def address(self) -> str:
+        """Where it comes from; empty if that is not known any more."""
+        with suppress(OSError, IndexError, TypeError):
+            return str(self._connection.socket.getpeername()[0])
+        return ""
 
     @property
     def is_followed(self) -> bool:
@@ -161,11 +174,11 @@ class HttpRequest:
         else:
             await self._connection.write(head)
 
-    async def refuse(self, status: int, body: bytes) -> None:
+    async def refuse(self, status: int, body: bytes, lines: Lines = ()) -> None:
         """Answer and close the connection; nothing if an answer has begun."""
         if not self._started:
             self._closes = True
-            await self.answer(status, body)
+            await self.answer(status, body, lines)
 
     async def fail(self, status: int, message: str) -> None:
         """Say that the request cannot be served, and close the connection; nothing if an answer has begun."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import trio
 
@@ -34,9 +35,9 @@ from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.mcp.messages import Invalid, Message, ModernRequest, Notification, read
-from supervisor.service.doors.addresses import PROFILE, profile_of
+from supervisor.service.doors.addresses import profile_of
 from supervisor.service.drain import RequestDrain
-from supervisor.service.port import Doors, Service
+from supervisor.service.port import Door, Doors, Service
 
 ALLOW: Final[Lines] = ((b"allow", b"GET, POST, DELETE"),)
 ALLOW_POST: Final[Lines] = ((b"allow", b"POST"),)
@@ -80,7 +81,7 @@ class McpHttp:
         self._kept = memory.kept
         self._limit = limit or StreamLimit()
         self._doors = doors
-        self._fronts: dict[str, _Fronts] = {}
+        self._fronts: WeakKeyDictionary[Door, _Fronts] = WeakKeyDictionary()
 
     async def run(self) -> None:
         """Keep late answers alive and end idle sessions, until cancelled. Without it, late ones stay silent."""
@@ -97,7 +98,7 @@ class McpHttp:
     async def serve(self, name: str, request: HttpRequest) -> None:
         head, method = scan(request.fields), request.method
         try:
-            fronts = self._behind(name, request.target)
+            fronts = await self._behind(name, request)
             if method == "POST":
                 await self._serve(fronts, await self._read(head, request), head, request)
             elif method not in {"GET", "DELETE"}:
@@ -116,31 +117,24 @@ class McpHttp:
         except HttpRefusal as refused:
             await request.answer(refused.status, refused.body, refused.lines)
 
-    def _behind(self, name: str, target: bytes) -> _Fronts:
-        """Return what serves a door, made when it is used first; `target` may name a profile."""
+    async def _behind(self, name: str, request: HttpRequest) -> _Fronts:
+        """Return what serves a door for whoever asks, made when it is used first; the address may name a profile."""
+        target = request.target
         try:
-            door = self._doors.find(name, profile_of(target) if b"?" in target else "")
+            door = await self._doors.find_for(
+                request.requester.person, name, profile_of(target) if b"?" in target else ""
+            )
         except UnknownDoor as error:
             raise refusal_for_error(error) from None
-        fronts = self._fronts.get(door.name)
-        if fronts is None or fronts.service is not door.service:
-            self._fronts = {known: kept for known, kept in self._fronts.items() if self._is_door(known)}
+        fronts = self._fronts.get(door)
+        if fronts is None:
             drain, settings, alive = self._drain.behind(door.service), self._settings, self._keep_alive
-            fronts = self._fronts[door.name] = _Fronts(
+            fronts = self._fronts[door] = _Fronts(
                 door.service,
                 self._legacy(drain, door.name),
                 ModernFront(drain, settings=settings, keep_alive=alive, limit=self._limit),
             )
         return fronts
-
-    def _is_door(self, name: str) -> bool:
-        """Say whether there still is a door of that name; that of a server that was removed is no more."""
-        path, _, profile = name.partition(f"?{PROFILE}=")
-        try:
-            self._doors.find(path, profile)
-        except UnknownDoor:
-            return False
-        return True
 
     def _legacy(self, drain: RequestDrain, door: str) -> LegacyFront:
         return LegacyFront(

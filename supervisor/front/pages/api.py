@@ -21,13 +21,15 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Degraded, Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.principal import LOCAL, Principal
+from actors.principal import Principal
 from actors.registry.happening import Happening
 from actors.server.operators.journal import Journal
 from supervisor.front.pages.app import error_response, json_response
 from supervisor.front.pages.metadata import Described, findings
+from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import SUMMED, Now, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.orders import Control
@@ -67,14 +69,19 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     control: Control
     configurator: Configurator
     editor: Editor
-    token: str = ""
+    key: bytes = b""
     token_file: str = ""
+    tokens: TokenTable
     accounts: Callable[[], Accounts | None] = lambda: None
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     described: Described = msgspec.field(default_factory=Described)
-    principal: Principal = LOCAL
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks for the page that is being made."""
+        return REQUESTER.get().principal
 
     def now(self) -> Now:
         return Now(unix=self.clock(), elapsed=self.elapsed())
@@ -128,7 +135,7 @@ def add_routes(view: View, app: QuartTrio) -> None:
     async def readyz() -> Response:
         """Say whether every server was tried once: 200, or 503 before.
 
-        It names the servers that are still on their way, and those that failed.
+        It names the servers that are still on their way, and those that failed, to whoever may see them.
         """
         body, ready = _readiness(view)
         return json_response(body, 200 if ready else 503)
@@ -164,6 +171,8 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     elif discovering:
         reason = f"{len(discovering)} servers are being discovered for the first time"
     body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failing}
+    if not REQUESTER.get().person.may("auditor"):
+        body = {"ready": not reason}
     return ({**body, "reason": reason} if reason else body), not reason
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 from quart import Response, make_response, request
 from quart_trio import QuartTrio
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound
 
 from actors.errors import (
     CallTimedOut,
@@ -34,6 +34,7 @@ from actors.errors import (
 )
 from actors.kit import is_want, reason_of
 from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
+from supervisor.front.pages.rights import check_right
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +45,8 @@ _HARDENING = {
 }
 _KEPT_HEADERS = ("Allow", "Retry-After", "WWW-Authenticate")
 
+NO_PAGE: Final = "there is no such page, or it is not for your role"
+"""What a page that somebody may not see is answered with, as one that does not exist."""
 STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (FromElsewhere, 403),
     (NoKey, 401),
@@ -95,6 +98,7 @@ def create_app() -> QuartTrio:
     app.register_error_handler(SupervisorError, _on_error)
     for kind in (OSError, RuntimeError, MemoryError):
         app.register_error_handler(kind, _on_want)
+    app.before_request(check_right)
     app.after_request(_harden)
     return app
 
@@ -137,6 +141,8 @@ async def _on_http_error(error: HTTPException) -> Any:
     if status < 400 or error.response is not None:  # a redirect, or a response a route made by itself
         return await make_response(error.get_response())
     message = "internal error; the daemon's log says more" if status >= 500 else error.description or error.name
+    if message == NotFound.description:
+        message = NO_PAGE
     headers = {name: value for name, value in error.get_headers() if name in _KEPT_HEADERS}
     return error_response(status, message, headers)
 

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -23,6 +22,8 @@ from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.requests import NoKey, check_from_here
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.identity.secrets import is_key
 from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
 
@@ -122,12 +123,15 @@ class ConfigurationPages:
 
     def _check_token(self) -> None:
         check_from_here(request.scope)
+        if REQUESTER.get().is_proven:
+            return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        token = self._view.token if scheme.lower() == SCHEME else ""
-        if not token or not secrets.compare_digest(given.strip().encode(), token.encode()):
+        shown = given.strip() if scheme.lower() == SCHEME else ""
+        if not is_key(shown, self._view.key, request.host, self._view.clock()):
             raise NoKey(
                 "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
-                "digits: Authorization: Bearer KEY; the command is mcpvisor add"
+                "digits: Authorization: Bearer KEY; the command is mcpvisor add",
+                details={"key_file": self._view.token_file},
             )
 
 

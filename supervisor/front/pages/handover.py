@@ -21,6 +21,7 @@ from quart_trio import QuartTrio
 from actors.errors import MailboxFull, SupervisorError
 from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate
 from supervisor.front.edge.wire import Wire
+from supervisor.front.pages.rights import set_requester
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Pages:
         except SupervisorError as error:
             await request.fail(503 if isinstance(error, MailboxFull) else error.http_status, str(error))
             return
+        set_requester(request)
         stream = _Stream(request.hand_over(), _as_bytes(request, body))
         await TCPServer(self._app, self._config, self._context, ConnectionState({}), stream).run()  # type: ignore[arg-type]  # it says TLS and takes any stream
 

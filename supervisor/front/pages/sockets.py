@@ -21,6 +21,7 @@ from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body
 from supervisor.front.pages.requests import decode
+from supervisor.front.pages.rights import may_ask
 from supervisor.front.pages.servers import MAX_LINES, render_lines
 
 GOING_AWAY = 1001
@@ -52,13 +53,14 @@ class PageSockets:
 
     async def __call__(self, request: HttpRequest) -> None:
         path, _, query = request.target.decode("ascii").partition("?")
-        match path.split("/"):
+        match path.split("/") if may_ask(request.requester, "GET", "/api/events") else []:
             case ["", "api", "events"]:
                 await self._tell(request, self._events)
             case ["", "api", "servers", server, "logs"]:
                 await self._follow(request, unquote(server), query)
             case _:
-                await request.fail(404, f"there is no WebSocket here, but at /mcp, /ws and {', '.join(PATHS)}")
+                places = ", ".join(PATHS)
+                await request.fail(404, f"there is no WebSocket here, or not for your role; there is /mcp, {places}")
 
     async def _tell(self, request: HttpRequest, tell: Tell) -> None:
         socket, closing = await Handshake(request).accept(None), self._view.closing

@@ -65,7 +65,7 @@ class McpWebSocket:
         Raises `HttpProtocolError` for a bad handshake.
         """
         try:
-            door = self._doors.find(name, profile_of(request.target))
+            door = await self._doors.find_for(request.requester.person, name, profile_of(request.target))
         except UnknownDoor as error:
             await request.refuse(error.http_status, failure(b"null", error).body)
             return

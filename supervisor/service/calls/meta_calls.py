@@ -160,7 +160,7 @@ class MetaCalls:
             seen = await beside(partial(only, seen, lambda server, tool: confirms(server, tool) is confirmed))
         done = await self._search(seen, wanted)
         statuses = self._visible.statuses(client.principal)
-        servers = partial(self._introduction.servers, client.principal)
+        servers = self._introduction.servers
         answer = await self._bench.run(
             weight(seen, done) // PAGE_COST,
             partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms),

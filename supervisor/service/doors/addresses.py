@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import parse_qs, quote
 
+import trio
+
 from actors.errors import UnknownDoor
 from actors.principal import LOCAL
 from supervisor.config.syntax.keys import nearest
+from supervisor.identity.people import Person
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Door
+from supervisor.service.realms import Realm, Realms, Rights
 
 MCP_PATH: Final = "/mcp"
 ALL: Final = "all"
@@ -26,10 +30,50 @@ _MAX_FIELDS: Final = 20
 
 
 class DoorTable:
-    """Implements `supervisor.service.port.Doors`: the meta-tools, everything, and each server by name or key."""
+    """Implements `supervisor.service.port.Doors`: for everybody by `find`, for a person by `find_for`.
+
+    `run` has to run as long as it does.
+    """
 
     def __init__(self, gateway: Gateway, version: str) -> None:
         self._gateway = gateway
+        self._version = version
+        self._whole = _DoorsOfRealm(gateway, gateway, version)
+        self._realms = Realms(gateway.parts.catalogue, gateway.parts.deployment)
+        self._of_realms: dict[Rights, _DoorsOfRealm] = {}
+
+    def find(self, name: str, profile: str = "") -> Door:
+        return self._whole.find(name, profile)
+
+    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+        if not person.user:
+            return self._whole.find(name, profile)
+        realm = await self._realms.of(person)
+        doors = self._of_realms.get(realm.rights) or self._open(realm)
+        return doors.find(name, profile)
+
+    def _open(self, realm: Realm) -> _DoorsOfRealm:
+        for gone in self._of_realms.keys() - self._realms.open:
+            del self._of_realms[gone]
+            self._gateway.introduction.leave_out(gone)
+        gateway = Gateway(self._gateway.parts.of_realm(realm), self._version)
+        self._gateway.introduction.include(realm.rights, gateway.introduction)
+        doors = self._of_realms[realm.rights] = _DoorsOfRealm(gateway, self._gateway, self._version)
+        return doors
+
+    async def run(self) -> None:
+        """Keep what people see up with the catalogue, and have what is seen by each profile be there."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._realms.run)
+            await self._whole.run()
+
+
+class _DoorsOfRealm:
+    """Those of people who have the same servers; `main` keeps its own introduction, and all others, up to date."""
+
+    def __init__(self, gateway: Gateway, main: Gateway, version: str) -> None:
+        self._gateway = gateway
+        self._main = main
         self._version = version
         self._deployment = gateway.parts.deployment
         self._whole = _Doors(gateway, version, "")
@@ -66,9 +110,9 @@ class DoorTable:
     def _open(self, profile: str, parts: ServiceParts) -> _Doors:
         for gone in self._of_profiles.keys() - self._deployment.value.settings.profiles.keys():
             del self._of_profiles[gone]
-            self._gateway.introduction.leave_out(gone)
+            self._main.introduction.leave_out((self, gone))
         gateway = Gateway(parts, self._version)
-        self._gateway.introduction.include(profile, gateway.introduction)
+        self._main.introduction.include((self, profile), gateway.introduction)
         doors = self._of_profiles[profile] = _Doors(gateway, self._version, f"?{PROFILE}={profile}")
         return doors
 

@@ -35,14 +35,14 @@ HOW: Final = "Tools and prompts of many MCP servers. A name begins with that of 
 
 
 class Everything(ManyServers):
-    """Implements `supervisor.service.port.Service`. `servers` returns what a principal is told of the servers."""
+    """Implements `supervisor.service.port.Service`. `servers` returns what clients are told of the servers."""
 
     MAX_PAGE_BYTES = 512 * 1024
     """Some clients take no message of a MiB."""
 
-    def __init__(self, parts: ServiceParts, version: str, servers: Callable[[Principal], str]) -> None:
+    def __init__(self, parts: ServiceParts, version: str, servers: Callable[[], str]) -> None:
         self._names = CurrentNames(parts)
-        how = SelfDescription(parts.visible, version, lambda who: f"{HOW}\n{servers(who)}", lambda: True, passes=True)
+        how = SelfDescription(parts.visible, version, lambda: f"{HOW}\n{servers()}", lambda: True, passes=True)
         methods: dict[str, Handler] = {
             **Reading(parts.visible, parts.forward, parts.bench, self._names, transparent=True).methods,
             "tools/call": self._call,

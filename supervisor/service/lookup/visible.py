@@ -17,6 +17,7 @@ from actors.principal import Principal
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.servers.availability import newcomers
 from supervisor.service.client import Client
+from supervisor.service.realms import Realm
 
 INDEX_WAIT_S = 2.0
 """How long a search waits, right after the start, for all that is known to be in the index."""
@@ -25,7 +26,8 @@ INDEX_WAIT_S = 2.0
 class Visible:
     """The newest catalogue through the eyes of a client. Deadlines are moments of the trio clock.
 
-    `confirms` says of a server's tool, by its own name, whether it runs only after the user has said yes.
+    `confirms` says of a server's tool, by its own name, whether it runs only after the user has said yes. Of a `realm`
+    it is what the catalogue has of that.
     """
 
     def __init__(
@@ -33,16 +35,25 @@ class Visible:
         catalogue: Latest[Catalogue],
         statuses: Latest[Mapping[str, ServerStatus]],
         confirms: Callable[[str, str], bool] = lambda server, tool: False,
+        realm: Realm | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._statuses = statuses
         self.confirms = confirms
+        self._realm = realm
+        self._own_statuses: tuple[object, object, Mapping[str, ServerStatus]] = None, None, {}
         self._overdue: dict[Principal, frozenset[str]] = {}
 
     def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
-        """Return how each server is doing, as last reported: of all of them, until identities are configured."""
+        """Return how each server is doing, as last reported."""
         del principal
-        return self._statuses.value
+        every = self._statuses.value
+        if self._realm is None:
+            return every
+        servers = self._realm.servers
+        if self._own_statuses[0] is not every or self._own_statuses[1] is not servers:
+            self._own_statuses = every, servers, {name: one for name, one in every.items() if name in servers}
+        return self._own_statuses[2]
 
     def is_awake(self, principal: Principal, server: str) -> bool:
         status = self.statuses(principal).get(server)
@@ -77,6 +88,8 @@ class Visible:
 
     async def searchable(self, client: Client, kinds: frozenset[str]) -> None:
         """Wait a moment until all of these kinds can be searched. A checkpoint unless they can."""
+        if self._realm is not None:
+            await self._realm.join()
         with trio.move_on_after(INDEX_WAIT_S):
             while not self.now(client.principal).searchable(kinds):
                 await self._catalogue.wait_newer(self._catalogue.version)
@@ -113,8 +126,9 @@ class VisibleByProfile(Visible):
         statuses: Latest[Mapping[str, ServerStatus]],
         profile: Callable[[], ViewProfile],
         confirms: Callable[[str, str], bool] = lambda server, tool: False,
+        realm: Realm | None = None,
     ) -> None:
-        super().__init__(catalogue, statuses, confirms)
+        super().__init__(catalogue, statuses, confirms, realm)
         self._profile = profile
         self._views: dict[Principal, ProfileView] = {}
         self._seen_statuses: dict[Principal, tuple[object, object, Mapping[str, ServerStatus]]] = {}

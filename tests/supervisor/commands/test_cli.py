@@ -21,7 +21,8 @@ from click.testing import CliRunner, Result
 
 from supervisor import cli as cli_module
 from supervisor.cli import cli
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect, open_socket
+from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
+from supervisor.client_sockets import open_socket
 from supervisor.commands import common, run, status, watch
 from supervisor.commands.check import clashes
 from supervisor.config import Settings

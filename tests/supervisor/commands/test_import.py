@@ -160,7 +160,7 @@ def test_a_file_that_is_ours_too_keeps_its_servers(home: Path) -> None:
 def test_a_daemon_with_another_file_is_told_of(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     CURSOR.write(home)
     paths = [str(home / OURS), "/etc/other.json"]
-    answers = (ConfigurationSource(path=path, token_file="") for path in paths)
+    answers = (ConfigurationSource(path=path) for path in paths)
     monkeypatch.setattr("supervisor.commands.import_.ask", lambda url, question: next(answers))
     assert "Note: the daemon" not in invoke("import", "--dry-run").stderr
     assert "reads /etc/other.json; --into takes it" in invoke("import", "--dry-run").stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from supervisor.client import ConfigurationSource
-from supervisor.commands import own_file, servers
-from supervisor.commands.outcomes import CommandFailed
+from supervisor.commands import own_file
+from supervisor.identity.secrets import is_pass
+from supervisor.operator_pass import NoPass, pass_for
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.supervisor.commands.test_cli import NOWHERE, invoke
 
@@ -188,6 +189,9 @@ def test_a_broken_file_can_be_mended_in_the_editor(file: Path, editor: Any) -> N
     assert text_of(file) == "{}"
 
 
+URL = "http://127.0.0.1:1"
+
+
 # Whose key is read ----------------------------------------------------------------------------------------------------
 
 
@@ -195,19 +199,21 @@ def test_only_the_key_of_a_daemon_of_this_user_is_read(tmp_path: Path) -> None:
     secret = tmp_path / "id_rsa"
     secret.write_bytes(b"s" * 32)
     secret.chmod(0o600)
-    with pytest.raises(CommandFailed, match="does not say where its key is"):
-        servers._token(ConfigurationSource(path="", token_file=str(secret)))
+    with pytest.raises(NoPass, match="does not say where its key is"):
+        pass_for(URL, str(secret))
     key = tmp_path / "page.key"
     for content, mode in ((b"long secret" * 10, 0o600), (b"k" * 32, 0o644)):
         key.write_bytes(content)
         key.chmod(mode)
-        with pytest.raises(CommandFailed, match="cannot be used"):
-            servers._token(ConfigurationSource(path="", token_file=str(key)))
+        with pytest.raises(NoPass, match="cannot be used"):
+            pass_for(URL, str(key))
     for place in (tmp_path / "none" / "page.key", f"{tmp_path}/\0/page.key"):
-        with pytest.raises(CommandFailed, match="cannot be read"):
-            servers._token(ConfigurationSource(path="", token_file=str(place)))
+        with pytest.raises(NoPass, match="cannot be read"):
+            pass_for(URL, str(place))
     key.chmod(0o600)
-    assert servers._token(ConfigurationSource(path="", token_file=str(key))) == "6b" * 32
+    shown = pass_for(URL, str(key))["authorization"].removeprefix("Bearer ")
+    assert is_pass(shown, b"k" * 32, "127.0.0.1:1", time.time())
+    assert "6b6b6b" not in shown
 
 
 # With a daemon --------------------------------------------------------------------------------------------------------

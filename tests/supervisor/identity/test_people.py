@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import LOCAL
-from supervisor.identity.people import OPERATOR, ROLES, Identity, Person, Role, Team, User, principal_of, servers_of
+from supervisor.identity.people import OPERATOR, ROLES, People, Person, Role, Team, User, principal_of, servers_of
 
-KNOWN = Identity(
+KNOWN = People(
     users={"ana": User(role="admin"), "ben": User(role="auditor"), "cem": User()},
     teams={
-        "core": Team(members=("ben", "cem"), owners=("ana",), servers=("search",)),
+        "core": Team(members=("ana", "ben", "cem"), servers=("search",)),
         "data": Team(members=("ben",), servers=("sql", "lake")),
     },
 )
@@ -27,10 +27,10 @@ def known(user: str, **token: str) -> Person | None:
 @pytest.mark.parametrize(
     ("token", "person"),
     [
-        ({"user": "ana"}, Person(user="ana", role="admin", teams=frozenset({"core"}), owned=frozenset({"core"}))),
-        ({"user": "ana", "role": "member"}, Person(user="ana", teams=frozenset({"core"}), owned=frozenset({"core"}))),
+        ({"user": "ana"}, Person(user="ana", role="admin", teams=frozenset({"core"}))),
+        ({"user": "ana", "role": "member"}, Person(user="ana", teams=frozenset({"core"}))),
         ({"user": "ben"}, Person(user="ben", role="auditor", teams=frozenset({"core", "data"}))),
-        ({"user": "ben", "team": "data"}, Person(user="ben", role="auditor", teams=frozenset({"data"}))),
+        ({"user": "ben", "team": "data"}, Person(user="ben", role="auditor", teams=frozenset({"data"}), team="data")),
         ({"user": "cem", "role": "admin"}, Person(user="cem", teams=frozenset({"core"}))),
         ({"user": "cem", "team": "data"}, None),
         ({"user": "cem", "team": "none"}, None),
@@ -43,13 +43,13 @@ def test_a_token_gives_no_more_than_the_file_gives_its_user(token: dict[str, str
 
 
 def test_where_the_file_names_nobody_the_token_says_who_it_is_for() -> None:
-    assert Identity().person("eve", role="auditor", team="core") == Person(
-        user="eve", role="auditor", teams=frozenset({"core"})
+    assert People().person("eve", role="auditor", team="core") == Person(
+        user="eve", role="auditor", teams=frozenset({"core"}), team="core"
     )
 
 
 def test_nobody_comes_in_as_the_operator_by_having_no_name() -> None:
-    assert Identity().person("") is None
+    assert People().person("") is None
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,10 @@ def test_nobody_comes_in_as_the_operator_by_having_no_name() -> None:
 )
 def test_a_server_is_for_those_that_it_or_a_team_names_else_for_everybody(user: str, servers: set[str]) -> None:
     person = KNOWN.person(user) or Person(user=user)
-    assert servers_of(person, SERVERS, KNOWN.teams, OF_USERS) == servers
+    assert servers_of(person.teams, person.user, SERVERS, KNOWN.teams, OF_USERS) == servers
 
 
-def test_the_operator_has_everything() -> None:
-    assert servers_of(OPERATOR, SERVERS, KNOWN.teams, OF_USERS) == set(SERVERS)
+def test_the_operator_owns_what_is_local() -> None:
     assert OPERATOR.principal == LOCAL
 
 
@@ -75,6 +74,7 @@ def test_the_operator_has_everything() -> None:
 def test_no_user_has_the_principal_of_the_operator_or_of_another(user: str) -> None:
     assert principal_of(user) != LOCAL
     assert principal_of(user) != principal_of(user + "x")
+    assert principal_of(user) != principal_of(user, "core")
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -84,12 +84,10 @@ def test_a_higher_role_may_what_a_lower_one_may(role: Role) -> None:
 
 
 def test_names_that_mean_nobody_are_found() -> None:
-    wrong = Identity(
-        users={"ana": User()}, teams={"core": Team(members=("anna",), owners=("ana", "bo"), servers=("s", "t"))}
-    )
+    wrong = People(users={"ana": User()}, teams={"core": Team(members=("anna", "ana", "bo"), servers=("s", "t"))})
     assert list(wrong.faults(["s"])) == [
         (("teams", "core", "members"), "anna", "user"),
-        (("teams", "core", "owners"), "bo", "user"),
+        (("teams", "core", "members"), "bo", "user"),
         (("teams", "core", "servers"), "t", "server"),
     ]
-    assert list(Identity(teams={"core": Team(members=("anna",))}).faults([])) == []
+    assert list(People(teams={"core": Team(members=("anna",))}).faults([])) == []

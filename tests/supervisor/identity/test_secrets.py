@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.identity.secrets import ID_CHARS, PREFIX, digest_of, id_of, new_token, token_of
+from supervisor.identity.secrets import (
+    ID_CHARS,
+    PASS_S,
+    PREFIX,
+    digest_of,
+    id_of,
+    is_pass,
+    new_token,
+    sign_pass,
+    token_of,
+)
 
 SECRETS = st.integers(min_value=0, max_value=2**256 - 1)
 
@@ -46,3 +56,24 @@ def test_a_new_token_is_a_new_one() -> None:
     made = {new_token() for _ in range(100)}
     assert len(made) == 100
     assert all(digest_of(token) for token in made)
+
+
+KEY, PLACE, NOW = b"k" * 32, "127.0.0.1:3001", 1_800_000_000.0
+
+
+@given(st.floats(min_value=-PASS_S, max_value=PASS_S - 1), st.sampled_from([PLACE, "LOCALHOST:3001", "[::1]:80"]))
+def test_a_pass_is_good_about_its_moment(later: float, place: str) -> None:
+    assert is_pass(sign_pass(KEY, place, NOW), KEY, place.lower(), NOW + later)
+
+
+@given(st.integers(min_value=0, max_value=81), st.sampled_from("0a_ \n"))
+def test_a_pass_of_another_key_place_or_moment_is_none(place: int, character: str) -> None:
+    good = sign_pass(KEY, PLACE, NOW)
+    assert not is_pass(good, b"j" * 32, PLACE, NOW)
+    assert not is_pass(good, KEY, "127.0.0.1:3002", NOW)
+    assert not is_pass(good, KEY, PLACE, NOW + PASS_S + 1)
+    assert not is_pass(good, KEY, PLACE, NOW - PASS_S - 1)
+    changed = good[:place] + character + good[place + 1 :]
+    assert is_pass(changed, KEY, PLACE, NOW) == (changed == good)
+    assert digest_of(good) is None
+    assert KEY.hex() not in good

@@ -1,4 +1,4 @@
-"""Tokens: whoever has the text comes in until it expires or is revoked, and nothing of the text is kept."""
+"""TokenTable: whoever has the text comes in until it expires or is revoked, and nothing of the text is kept."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import pytest
 from actors.errors import InvalidArguments
 from supervisor.identity import tokens as module
 from supervisor.identity.secrets import id_of, token_of
-from supervisor.identity.tokens import USE_NOTED_S, NotKept, Tokens, TooManyTokens
-from supervisor.store.records import SavedToken
+from supervisor.identity.tokens import USE_NOTED_S, NotKept, SavedToken, TokenTable, TooManyTokens
 
 
 class Disk:
@@ -26,13 +25,13 @@ class Disk:
     def forget_token(self, digest: bytes) -> None:
         self.kept.pop(digest, None)
 
-    async def keep(self) -> bool:
+    async def secure(self) -> bool:
         return self.works
 
 
 async def test_a_token_is_found_by_its_text_until_it_expires() -> None:
     disk = Disk()
-    tokens = Tokens(disk)
+    tokens = TokenTable(disk)
     text, made = await tokens.make("ana", role="admin", team="core", label="laptop", expires_at=200.0, now=100.0)
     for now in (100.0, 199.9):
         found = tokens.find(text, now)
@@ -42,13 +41,13 @@ async def test_a_token_is_found_by_its_text_until_it_expires() -> None:
     assert tokens.find(token_of(1), 100.0) is None
     assert tokens.find("mcpv_", 100.0) is None
     assert text not in repr(disk.kept)
-    assert [each.digest for each in tokens.listed()] == [made.digest]
+    assert [each.digest for each in tokens.all()] == [made.digest]
 
 
 async def test_a_token_is_known_after_a_restart() -> None:
     disk = Disk()
-    text, _ = await Tokens(disk).make("ana", role="member", now=100.0)
-    later = Tokens(disk)
+    text, _ = await TokenTable(disk).make("ana", role="member", now=100.0)
+    later = TokenTable(disk)
     assert later.find(text, 300.0) is None
     later.take(disk.kept.values())
     assert later.find(text, 300.0) is not None
@@ -56,7 +55,7 @@ async def test_a_token_is_known_after_a_restart() -> None:
 
 async def test_its_last_use_is_noted_now_and_then() -> None:
     disk = Disk()
-    tokens = Tokens(disk)
+    tokens = TokenTable(disk)
     text, made = await tokens.make("ana", role="member", now=100.0)
     for now in (101.0, 102.0, 101.0 + USE_NOTED_S, 102.0 + USE_NOTED_S):
         assert tokens.find(text, now) is not None
@@ -66,7 +65,8 @@ async def test_its_last_use_is_noted_now_and_then() -> None:
 
 async def test_one_that_is_revoked_is_refused_at_once_and_gone_from_the_disk() -> None:
     disk, told = Disk(), list[bytes]()
-    tokens = Tokens(disk, told.append)
+    tokens = TokenTable(disk)
+    tokens.revoked = told.append
     text, made = await tokens.make("ana", role="member", now=100.0)
     other, _ = await tokens.make("ana", role="member", now=100.0)
     assert await tokens.revoke(id_of(made.digest)) == made
@@ -78,12 +78,12 @@ async def test_one_that_is_revoked_is_refused_at_once_and_gone_from_the_disk() -
 
 async def test_nothing_is_promised_that_is_not_on_the_disk() -> None:
     disk = Disk()
-    tokens = Tokens(disk)
+    tokens = TokenTable(disk)
     text, made = await tokens.make("ana", role="member", now=100.0)
     disk.works = False
     with pytest.raises(NotKept, match="no token was made"):
         await tokens.make("ben", role="member", now=100.0)
-    assert [each.user for each in tokens.listed()] == ["ana"]
+    assert [each.user for each in tokens.all()] == ["ana"]
     with pytest.raises(NotKept, match="may come back"):
         await tokens.revoke(id_of(made.digest))
     assert tokens.find(text, 101.0) is None
@@ -91,10 +91,10 @@ async def test_nothing_is_promised_that_is_not_on_the_disk() -> None:
 
 async def test_so_many_are_kept_and_expired_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TOKENS", 2)
-    tokens = Tokens(Disk())
+    tokens = TokenTable(Disk())
     await tokens.make("ana", role="member", expires_at=150.0, now=100.0)
     await tokens.make("ben", role="member", now=101.0)
     with pytest.raises(TooManyTokens):
         await tokens.make("cem", role="member", now=149.0)
     await tokens.make("cem", role="member", now=150.0)
-    assert [each.user for each in tokens.listed()] == ["ben", "cem"]
+    assert [each.user for each in tokens.all()] == ["ben", "cem"]

@@ -12,7 +12,6 @@ from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.principal import LOCAL, Principal
 from actors.search.documents.index import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
@@ -56,27 +55,25 @@ async def test_no_quotes_are_announced_where_there_are_none() -> None:
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
     introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
     await introduction.renew()
-    assert introduction.text(LOCAL) == f"{HOW}\nServers: late (starting); later (starting)."
+    assert introduction.text() == f"{HOW}\nServers: late (starting); later (starting)."
 
 
-async def test_each_principal_has_a_text_and_a_stranger_one_that_names_no_server() -> None:
+async def test_before_anything_is_known_the_text_names_no_server() -> None:
     names = ServerNames({}).with_servers(("late",))
     seen = Catalogue(index=Index.empty(), indexed=True, names=names)
-    other = Principal("other")
-    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()), [LOCAL, other])
+    introduction = Introduction(Visible(Latest(seen), Latest({})), Latest(Deployment()))
+    assert introduction.text() == HOW
     await introduction.renew()
-    assert introduction.made.value.keys() == {LOCAL, other}
-    assert introduction.text(other).endswith("late (starting).")
-    assert introduction.text(Principal("stranger")) == HOW
+    assert introduction.text().endswith("late (starting).")
 
 
 async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:
     async with served({"github": Publisher(tools("create_issue"))}) as found:
         await found.gateway.introduction.renew()
-        first = found.gateway.introduction.text(LOCAL)
+        first = found.gateway.introduction.text()
         for _ in range(3):
             assert (await found.ask("initialize"))["result"]["instructions"] == first
-        assert found.gateway.introduction.text(LOCAL) is first
+        assert found.gateway.introduction.text() is first
 
 
 async def test_the_instructions_keep_to_their_budget() -> None:

@@ -26,12 +26,14 @@ from supervisor.config import Settings
 from supervisor.front.pages.api import SharedPage, View, _status, add_routes
 from supervisor.front.pages.app import add_welcome
 from supervisor.front.pages.sockets import PageSockets
+from supervisor.identity.tokens import TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Read, Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
+from tests.fakes.no_tokens import NoTokens
 
 NOW, STARTED = 1000.0, 900.0
 
@@ -65,6 +67,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "configurator": Configured(),
         "editor": Configured(),
         "elicitations": Elicitations(Feed(3), lambda: NOW),
+        "tokens": TokenTable(NoTokens()),
         **more,
     }
     return View(**fields)

@@ -24,7 +24,7 @@ class Asked:
 
     def __init__(self, token: str = KEY) -> None:
         self.editor = Configured()
-        self.view = view(token=token, token_file="/data/page.key", editor=self.editor)
+        self.view = view(key=bytes.fromhex(token), token_file="/data/page.key", editor=self.editor)
 
     def served(self) -> Any:
         """Serve them for a block."""

@@ -20,6 +20,7 @@ from actors.protocol.agreement.versions import META_CAPABILITIES, META_SUBSCRIPT
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.front.websocket.endpoint import McpWebSocket, choose_subprotocol
 from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.identity.people import Person
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.drain import RequestDrain
@@ -631,6 +632,10 @@ class Doors:
 
     def __init__(self, first: FakeService, second: FakeService) -> None:
         self._doors = {"": Door("", first), "second": Door("second", second)}
+
+    async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+        await trio.lowlevel.checkpoint()
+        return self.find(name, profile)
 
     def find(self, name: str, profile: str = "") -> Door:
         try:

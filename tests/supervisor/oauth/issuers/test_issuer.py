@@ -43,16 +43,14 @@ def form(body: bytes) -> dict[str, str]:
 
 def url(scope: tuple[str, ...] = ()) -> dict[str, str]:
     verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # RFC 7636, appendix B
-    made = authorization_url(
-        "https://b.example/authorize?tenant=1", grant(CLIENT, scope), state="st", verifier=verifier
-    )
+    made = authorization_url("https://b.example/authorize?realm=1", grant(CLIENT, scope), state="st", verifier=verifier)
     assert verifier not in made
     return form(urlsplit(made).query.encode())
 
 
 def test_where_a_user_says_yes() -> None:
     plain = {
-        "tenant": "1",
+        "realm": "1",
         "response_type": "code",
         "client_id": "a client",
         "redirect_uri": HERE,

@@ -65,7 +65,7 @@ def test_where_an_issuer_is_described() -> None:
         ("http://a.example/team/mcp", False),
         ("https://a.example:8443/team/mcp", False),
         ("https://evil.example/team/mcp", False),
-        ("https://a.example/team/mcp?tenant=1", False),
+        ("https://a.example/team/mcp?realm=1", False),
         ("https://a.example:x/team/mcp", False),
         ("", False),
     ],

@@ -15,7 +15,7 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.client import open_socket
+from supervisor.client_sockets import open_socket
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
 from supervisor.daemon import Daemon

@@ -1,0 +1,90 @@
+"""Tokens as pages: made, listed, revoked (`/api/access-tokens`), by an admin alone.
+
+The text of a token is in one answer, that to the request that made it, and never shown again.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from actors.errors import InvalidArguments
+from actors.protocol.wire import json
+from supervisor.config.syntax.keys import name_fault
+from supervisor.front.pages.api import View
+from supervisor.front.pages.app import json_response
+from supervisor.identity.people import Role
+from supervisor.identity.secrets import id_of
+from supervisor.identity.tokens import MAX_LABEL_CHARS, SavedToken
+
+MAX_EXPIRES_S: Final = 10 * 366 * 86_400.0
+
+
+class NewToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `POST /api/access-tokens` takes. Without `expires_in_s` the token does not expire."""
+
+    user: str
+    team: str = ""
+    role: Role = "member"
+    label: Annotated[str, msgspec.Meta(max_length=MAX_LABEL_CHARS)] = ""
+    expires_in_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_EXPIRES_S)] | None = None
+
+
+_NEW: Final = msgspec.json.Decoder(NewToken)
+
+
+def add_token_routes(view: View, app: QuartTrio) -> None:
+    pages = TokenPages(view)
+    app.add_url_rule("/api/access-tokens", "access_tokens", pages.table)
+    app.add_url_rule("/api/access-tokens", "make_token", pages.make, methods=["POST"])
+    app.add_url_rule("/api/access-tokens/<id_>", "revoke_token", pages.revoke, methods=["DELETE"])
+
+
+class TokenPages:
+    """Answers for the tokens of the daemon."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    async def table(self) -> Response:
+        """List all tokens: whose each is, what it gives, when it expires, when it was used last."""
+        return json_response({"tokens": [_row(token) for token in self._view.tokens.all()]})
+
+    async def make(self) -> Response:
+        """Make a token; its text is in this answer alone."""
+        try:
+            new: NewToken = json.read(_NEW, await request.get_data())
+        except json.UnreadableJson as error:
+            raise InvalidArguments(f"the body cannot be used: {error}") from None
+        for name in filter(None, (new.user or " ", new.team)):
+            if fault := name_fault(name):
+                raise InvalidArguments(fault)
+        identity, now = self._view.deployment.value.settings.identity, self._view.clock()
+        if identity.person(new.user, role=new.role, team=new.team) is None:
+            where = f" in the team {new.team!r}" if new.team else ""
+            raise InvalidArguments(f'there is no user {new.user!r}{where} in "identity" of the configuration')
+        until = None if new.expires_in_s is None else now + new.expires_in_s
+        text, token = await self._view.tokens.make(
+            new.user, role=new.role, team=new.team, label=new.label, expires_at=until, now=now
+        )
+        return json_response({"token": text, **_row(token)}, 201)
+
+    async def revoke(self, id_: str) -> Response:
+        """Let a token be none any more, at once."""
+        return json_response({"revoked": _row(await self._view.tokens.revoke(id_))})
+
+
+def _row(token: SavedToken) -> dict[str, Any]:
+    return {
+        "id": id_of(token.digest),
+        "user": token.user,
+        "team": token.team,
+        "role": token.role,
+        "label": token.label,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "used_at": token.used_at,
+    }

@@ -1,0 +1,77 @@
+"""`token`: made and shown once, listed without being shown, revoked; each refusal says what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from supervisor.host.datadir import DataDir
+from supervisor.identity.secrets import digest_of, id_of
+from tests.supervisor.commands.test_cli import ask
+from tests.supervisor.test_identity_of_daemon import Doorway, data, doorway
+
+__all__ = ["data"]
+
+
+def url(at: Doorway) -> str:
+    return str(at.client.base_url)
+
+
+async def test_a_token_is_shown_once_and_then_known_by_its_id(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        made = await ask(url(at), "token", "create", "--user", "ben", "--label", "laptop")
+        text = made.stdout.strip()
+        digest = digest_of(text)
+        assert digest is not None
+        assert made.stderr == f"Token {id_of(digest)} of ben. It is not shown again.\n"
+        in_json = json.loads(
+            (await ask(url(at), "token", "create", "--user", "ana", "--expires", "never", "--json")).stdout
+        )
+        assert (in_json["user"], in_json["expires_at"]) == ("ana", None)
+        listed = await ask(url(at), "token", "list")
+        assert re.search(rf"^{id_of(digest)}  ben +- +member +in 8\dd +not yet +laptop$", listed.stdout, re.MULTILINE)
+        assert re.search(r"^\w{12}  ana +- +member +never +not yet *$", listed.stdout, re.MULTILINE)
+        assert text not in listed.stdout
+        at.keys["ben"] = text
+        assert (await at.rpc("ben", "ping")).status_code == 200
+        revoked = await ask(url(at), "token", "revoke", id_of(digest))
+        assert revoked.stdout == f"{id_of(digest)} of ben is revoked\n"
+        assert (await at.rpc("ben", "ping")).status_code == 401
+        assert len(json.loads((await ask(url(at), "token", "list", "--json")).stdout)) == 1
+
+
+async def test_a_token_is_written_for_its_owner_alone_and_over_nothing(tmp_path: Path, data: DataDir) -> None:
+    file = tmp_path / "ben.token"
+    async with doorway(tmp_path, data, {}) as at:
+        made = await ask(url(at), "token", "create", "--user", "ben", "--out", str(file))
+        assert made.stdout == ""
+        assert digest_of(file.read_text().strip()) is not None
+        assert file.stat().st_mode & 0o777 == 0o600
+        again = await ask(url(at), "token", "create", "--user", "ben", "--out", str(file))
+        assert again.exit_code == 1
+        assert "is there already" in again.stderr
+        assert len((await at.ask("operator", "GET", "/api/access-tokens")).json()["tokens"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("create", "--user", "zed"), "there is no user 'zed'"),
+        (("create", "--user", "cem", "--team", "core"), "there is no user 'cem' in the team 'core'"),
+        (("create", "--user", "a:b"), 'the name holds ":"'),
+        (("create", "--user", ""), "a name is made of"),
+        (("create", "--user", "ben", "--expires", "soon"), "--expires takes a number with m, h, d or y"),
+        (("create", "--user", "ben", "--expires", "99y"), "expires_in_s"),
+        (("create", "--user", "ben", "--role", "root"), "'root' is not one of"),
+        (("create",), "Missing option '--user'"),
+        (("revoke", "nope"), "there is no token 'nope'; `mcpvisor token list` shows the ids of all"),
+    ],
+)
+async def test_what_cannot_be_done_is_said(tmp_path: Path, data: DataDir, words: tuple[str, ...], said: str) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        refused = await ask(url(at), "token", *words)
+        assert refused.exit_code != 0
+        assert said in refused.stderr

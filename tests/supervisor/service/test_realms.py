@@ -1,0 +1,164 @@
+"""Realms follow the catalogue and the configuration, and none is kept for rights that nobody has any more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+from msgspec.structs import replace
+
+from actors.catalogue.realms import RealmView, narrow
+from actors.catalogue.snapshot import Catalogue
+from actors.kit import Latest
+from supervisor.config import ServerConfig
+from supervisor.identity.people import People, Person, Team
+from supervisor.servers.deployment import Deployment, RestingServer
+from supervisor.service import realms
+from supervisor.service.realms import Realms, Rights, all_rights, rights_of, servers_by
+from tests.fakes.deployments import deployment
+from tests.fakes.tool_catalogue import CATALOGUE, FILES, entry
+
+PEOPLE = People(
+    teams={
+        "data": Team(members=("ana", "ben"), servers=("shop",)),
+        "web": Team(members=("ana",), servers=("gone",)),
+        "idle": Team(members=("cem",)),
+    }
+)
+SERVERS = (
+    ServerConfig(name="files", command="files"),
+    ServerConfig(name="shop", command="shop"),
+    ServerConfig(name="gone", command="gone"),
+    ServerConfig(name="diary", command="diary", users=("cem",)),
+)
+
+
+def person(user: str, team: str = "") -> Person:
+    found = PEOPLE.person(user, team=team)
+    assert found is not None
+    return found
+
+
+class Rig:
+    def __init__(self) -> None:
+        self.whole = Latest(CATALOGUE)
+        self.deployment: Latest[Deployment] = deployment(*SERVERS, identity=PEOPLE)
+        self.realms = Realms(self.whole, self.deployment)
+
+    def configure(self, people: People) -> None:
+        now = self.deployment.value
+        self.deployment.set(replace(now, settings=replace(now.settings, identity=people)))
+
+    async def seen(self, user: str, team: str = "") -> list[str]:
+        return sorted((await self.realms.of(person(user, team))).catalogue.value.entries)
+
+
+@asynccontextmanager
+async def rig() -> AsyncIterator[Rig]:
+    made = Rig()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.realms.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def test_each_sees_what_is_everybodys_and_their_own() -> None:
+    async with rig() as made:
+        assert await made.seen("ana") == ["files", "gone", "shop"]
+        assert await made.seen("ana", "web") == ["files", "gone"]
+        assert await made.seen("ben") == ["files", "shop"]
+        assert await made.seen("cem") == await made.seen("dan") == ["files"]
+        assert (await made.realms.of(person("cem"))).servers == {"files", "diary"}
+
+
+async def test_people_with_the_same_rights_share_a_realm_whatever_teams_without_servers_they_are_in() -> None:
+    async with rig() as made:
+        assert await made.realms.of(person("ben")) is await made.realms.of(person("ana", "data"))
+        assert rights_of(person("eve"), made.deployment.value) == Rights()
+        assert rights_of(person("cem"), made.deployment.value) == Rights(user="cem")
+
+
+async def test_a_realm_is_told_of_its_own_servers_alone_while_nobody_asks() -> None:
+    async with rig() as made:
+        realm = await made.realms.of(person("ben"))
+        version = realm.catalogue.version
+        grown = entry("gone", {"name": "haunt"})
+        made.whole.set(replace(made.whole.value, entries={**made.whole.value.entries, "gone": grown}))
+        await trio.testing.wait_all_tasks_blocked()
+        assert realm.catalogue.version == version
+        less = entry("files", {"name": "read_file"})
+        made.whole.set(replace(made.whole.value, entries={**made.whole.value.entries, "files": less}))
+        assert await realm.catalogue.wait_newer(version) == version + 1
+        assert [*realm.catalogue.value.entries["files"].tools] == ["read_file"]
+
+
+async def test_a_realm_changes_with_the_configuration_while_nobody_asks() -> None:
+    async with rig() as made:
+        realm = await made.realms.of(person("ben"))
+        before = realm.catalogue.value.revision
+        web, data = PEOPLE.teams["web"], replace(PEOPLE.teams["data"], servers=("gone",))
+        made.configure(replace(PEOPLE, teams={"data": data, "web": replace(web, servers=("shop",))}))
+        await realm.catalogue.wait_newer(realm.catalogue.version)
+        assert sorted(realm.catalogue.value.entries) == ["files", "gone"]
+        assert realm.catalogue.value.revision > before
+        assert await made.realms.of(person("ben")) is realm
+
+
+async def test_rights_are_let_go_that_nobody_has_any_more() -> None:
+    async with rig() as made:
+        for user, team in (("ana", ""), ("ana", "web"), ("ben", ""), ("cem", ""), ("dan", "")):
+            await (await made.realms.of(person(user, team))).join()
+        assert len(made.realms.open) == 5
+        made.configure(People(teams={"data": PEOPLE.teams["data"]}))
+        await trio.testing.wait_all_tasks_blocked()
+        assert set(made.realms.open) == {Rights(frozenset({"data"})), Rights(user="cem"), Rights()}
+
+
+async def test_a_realm_that_was_made_of_an_older_catalogue_is_followed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig() as made:
+        await trio.testing.wait_all_tasks_blocked()
+
+        def slow(whole: Catalogue, *rest: Any) -> RealmView:
+            if whole is CATALOGUE:
+                trio.from_thread.run_sync(made.whole.set, replace(CATALOGUE, entries={"files": FILES}))
+                trio.from_thread.run(trio.testing.wait_all_tasks_blocked)
+            return narrow(whole, *rest)
+
+        monkeypatch.setattr(realms, "narrow", slow)
+        assert await made.seen("ana") == ["files"]
+
+
+async def test_only_those_searched_last_keep_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(realms, "MAX_JOINED", 1)
+    async with rig() as made:
+        one, other = await made.realms.of(person("ana")), await made.realms.of(person("ben"))
+        await one.join()
+        await other.join()
+        assert not one.view.joined
+        assert other.view.joined
+        made.whole.set(replace(CATALOGUE, entries={"files": entry("files", {"name": "read_file"})}))
+        await trio.testing.wait_all_tasks_blocked()
+        assert not one.view.joined
+        assert other.view.joined
+        await one.join()
+        assert one.view.joined
+
+
+async def test_realms_begin_their_revisions_elsewhere() -> None:
+    rights = all_rights(deployment(*SERVERS, identity=PEOPLE).value)
+    assert len({each.first_revision for each in rights}) == len(rights) == 5
+    async with rig() as made:
+        one, other = await made.realms.of(person("ana")), await made.realms.of(person("ben"))
+        assert one.catalogue.value.revisions != other.catalogue.value.revisions
+
+
+def test_a_server_that_cannot_be_read_is_for_its_teams_alone() -> None:
+    """Whom its own entry is for cannot be read either."""
+    broken = tuple(RestingServer(name=name, reason="no command") for name in ("gone", "vault"))
+    now = replace(deployment(*SERVERS[:2], identity=PEOPLE).value, resting=broken)
+    assert servers_by(Rights(), now) == {"files"}
+    assert servers_by(Rights(frozenset({"web"})), now) == {"files", "gone"}

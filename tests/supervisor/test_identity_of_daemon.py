@@ -1,0 +1,318 @@
+"""A daemon that asks who comes in: what is foreign is as if it were not there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+from trio_websocket import ConnectionClosed
+
+from supervisor.bridge.address import read_address
+from supervisor.bridge.connection import NotReached, open_connection
+from supervisor.client import RequestRefused
+from supervisor.client_sockets import open_socket
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.http_client import modern
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.fakes.websocket_client import open_websocket
+from tests.supervisor.test_daemon import configuration, running
+
+IDENTITY: dict[str, Any] = {
+    "users": {"ana": {"role": "admin"}, "ben": {}, "cem": {"role": "auditor"}},
+    "teams": {"core": {"members": ["ana", "ben"], "servers": ["search"]}},
+}
+SERVERS: dict[str, Any] = {
+    "search": {"command": "x", "description": "search of the core team"},
+    "vault": {"command": "x", "users": ["ana"], "description": "canary of ana"},
+    "clock": {"command": "x", "description": "what time it is"},
+}
+TOOLS = {"search": ["find_page", "read_page"], "vault": ["open_canary", "find_canary"], "clock": ["tell_time"]}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    return MemoryTransport(FakeServer(tools=[tool(name) for name in TOOLS[server.name]]).serve)
+
+
+class Doorway:
+    """A daemon with tokens, and those who stand before it."""
+
+    def __init__(self, client: httpx2.AsyncClient, key: str) -> None:
+        self.client = client
+        self.keys = {"operator": key}
+
+    async def admit(self, user: str, **more: Any) -> str:
+        """Make a token, and return its id."""
+        answer = await self.ask("operator", "POST", "/api/access-tokens", json={"user": user, **more})
+        assert answer.status_code == 201, answer.text
+        self.keys[user] = answer.json()["token"]
+        return str(answer.json()["id"])
+
+    async def ask(self, who: str | None, method: str, path: str, **more: Any) -> httpx2.Response:
+        headers = {"authorization": f"Bearer {self.keys.get(who, who)}"} if who else {}
+        return await self.client.request(method, path, headers={**headers, **more.pop("headers", {})}, **more)
+
+    async def rpc(self, who: str | None, method: str, path: str = "/mcp", **params: Any) -> httpx2.Response:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return await self.ask(who, "POST", path, json=body)
+
+    async def call(self, who: str, name: str, **arguments: Any) -> Any:
+        answer = (await self.rpc(who, "tools/call", name=name, arguments=arguments)).json()
+        return answer.get("result") or answer["error"]
+
+    async def tools_of(self, who: str) -> list[str]:
+        listed = (await self.rpc(who, "tools/list", "/mcp/all")).json()["result"]["tools"]
+        return sorted(each["name"] for each in listed)
+
+
+@asynccontextmanager
+async def doorway(
+    directory: Path, data: DataDir, servers: dict[str, Any] = SERVERS, identity: dict[str, Any] = IDENTITY
+) -> AsyncIterator[Doorway]:
+    config = configuration(directory, servers, auth="tokens", identity=identity)
+    async with running(config, data, connect=connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        while not (await at.ask("operator", "GET", "/readyz")).json()["ready"]:  # noqa: ASYNC110 - servers start
+            await trio.sleep(0.02)
+        yield at
+
+
+@pytest.mark.parametrize(
+    "path", ["/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none", "/api/status", "/none"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT"])
+async def test_whoever_shows_nothing_is_told_of_nothing(tmp_path: Path, data: DataDir, method: str, path: str) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        told = {}
+        for shown in (None, "mcpv_none", "x"):
+            answer = await at.ask(shown, method, path, content=b"no json")
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"].startswith('Bearer realm="mcpvisor"')
+            assert answer.json()["error"]["data"]["type"] == "unauthenticated"
+            told[shown] = answer.headers["www-authenticate"], answer.content
+        assert len(set(told.values())) == 2
+
+
+async def test_what_anybody_may_know_needs_no_token(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        for path in ("/", "/healthz", "/readyz"):
+            assert (await at.ask(None, "GET", path)).status_code in (200, 503)
+
+
+async def test_people_see_and_call_what_is_theirs(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        for user in ("ana", "ben", "cem"):
+            await at.admit(user, role="admin")
+        assert await at.tools_of("operator") == [
+            *("clock__tell_time", "search__find_page", "search__read_page"),
+            *("vault__find_canary", "vault__open_canary"),
+        ]
+        assert await at.tools_of("ana") == await at.tools_of("operator")
+        assert await at.tools_of("ben") == ["clock__tell_time", "search__find_page", "search__read_page"]
+        assert await at.tools_of("cem") == ["clock__tell_time"]
+        assert (await at.call("ben", "search-find_page", n=1))["structuredContent"] == {"n": 1}
+        for name in ("vault-open_canary", "execute_mcp_tool"):
+            refused = await at.call("ben", name, tool_path="vault:open_canary", arguments={})
+            assert "there is no" in json.dumps(refused) or "not" in json.dumps(refused)
+            assert "canary of ana" not in json.dumps(refused)
+        found = (await at.call("ben", "discover_mcp_tools", query="find canary"))["structuredContent"]
+        assert "vault" not in json.dumps(found)
+        door = (await at.rpc("ben", "tools/list", "/mcp/servers/vault")).json()["error"]
+        none = (await at.rpc("ben", "tools/list", "/mcp/servers/nowhere")).json()["error"]
+        assert door["message"] == none["message"].replace("nowhere", "vault")
+
+
+@pytest.mark.parametrize("probe", ["vault", "vault:open_canary", "vault-open_canary", "open_canary", "find canary"])
+async def test_one_beside_another_gets_what_one_alone_gets(tmp_path: Path, data: DataDir, probe: str) -> None:
+    """The twin daemons: ben beside ana with a vault, and ben where there is neither."""
+    said: list[list[Any]] = []
+    alone = {name: entry for name, entry in SERVERS.items() if name != "vault"}
+    for servers in (SERVERS, alone):
+        async with doorway(tmp_path, data, servers) as at:
+            await at.admit("ben")
+            answers = [
+                await at.rpc("ben", "initialize", protocolVersion="2025-11-25"),
+                await at.rpc("ben", "tools/list", "/mcp/all"),
+                await at.rpc("ben", "tools/call", name="discover_mcp_tools", arguments={"query": probe}),
+                await at.rpc("ben", "tools/call", name="discover_mcp_tools", arguments={"query": "*", "limit": 50}),
+                await at.rpc("ben", "tools/call", name="execute_mcp_tool", arguments={"tool_path": probe}),
+                await at.rpc("ben", "tools/call", name=probe, arguments={}),
+                await at.rpc("ben", "tools/list", f"/mcp/servers/{probe}"),
+                await at.rpc("ben", "resources/list"),
+                await at.rpc("ben", "resources/read", uri=f"mcp://{probe}/x"),
+                await at.ask("ben", "GET", "/api/status"),
+                await at.ask("ben", "GET", f"/api/servers/{probe}"),
+                await at.ask("ben", "POST", "/api/access-tokens", json={"user": "ben"}),
+            ]
+            said.append([(answer.status_code, without_time(answer.text)) for answer in answers])
+    for beside, by_itself in zip(*said, strict=True):
+        assert beside == by_itself
+    assert not [answer for answer in said[0] if answer[0] in (401, 403)]
+
+
+def without_time(text: str) -> str:
+    """An answer without how long it took."""
+    return re.sub(r'(search_time_ms\\*":)[\d.]+', r"\1", text)
+
+
+async def test_a_token_that_is_revoked_or_expired_lets_nobody_in(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        id_ = await at.admit("ben", label="laptop")
+        assert (await at.rpc("ben", "ping")).status_code == 200
+        (row,) = (await at.ask("operator", "GET", "/api/access-tokens")).json()["tokens"]
+        assert (row["id"], row["user"], row["label"], row["role"]) == (id_, "ben", "laptop", "member")
+        assert at.keys["ben"] not in json.dumps(row)
+        assert (await at.ask("operator", "DELETE", f"/api/access-tokens/{id_}")).status_code == 200
+        assert (await at.rpc("ben", "ping")).status_code == 401
+        for who in ("ben", "operator"):
+            path = f"/api/access-tokens/{id_}"
+            assert (await at.ask(who, "DELETE", path)).status_code == (401 if who == "ben" else 400)
+
+
+async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        await at.admit("ben")
+        keys = at.keys
+    async with doorway(tmp_path, data, {}) as at:
+        at.keys = keys
+        assert (await at.rpc("ben", "ping")).status_code == 200
+    async with doorway(tmp_path, data, {}, {"users": {"ana": {}}}) as at:
+        at.keys = keys
+        assert (await at.rpc("ben", "ping")).status_code == 401
+        unknown = await at.ask("operator", "POST", "/api/access-tokens", json={"user": "ben"})
+        assert unknown.status_code == 400
+        assert "there is no user 'ben'" in unknown.json()["error"]["message"]
+
+
+async def test_guessing_is_slow_and_keeps_nobody_out_who_is_right(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        await at.admit("ben")
+        statuses = [(await at.rpc("x", "ping")).status_code for _ in range(13)]
+        assert statuses == [401] * 10 + [429] * 3
+        refused = await at.rpc("x", "ping")
+        assert int(refused.headers["retry-after"]) > 0
+        assert (await at.rpc("ben", "ping")).status_code == 200
+
+
+ENDS = {
+    "revoked": lambda at, id_, path: at.ask("operator", "DELETE", f"/api/access-tokens/{id_}"),
+    "no user any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}}}),
+    "in no team any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}, "ben": {}}}),
+}
+
+
+async def edited(at: Doorway, path: Path, identity: dict[str, Any]) -> httpx2.Response:
+    """Change who is known, and have that read."""
+    configuration(path, {}, auth="tokens", identity=identity)
+    return await at.ask("operator", "POST", "/api/reload")
+
+
+@pytest.mark.parametrize("why", ENDS)
+async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir, why: str) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        ids = {user: await at.admit(user) for user in ("ben", "ana")}
+        ended = {user: trio.Event() for user in ids}
+        port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+
+        async def listen(user: str, *, task_status: trio.TaskStatus[None]) -> None:
+            opened = await at.rpc(user, "initialize", protocolVersion="2025-11-25")
+            headers = {"authorization": f"Bearer {at.keys[user]}", "accept": "text/event-stream"}
+            headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+            async with at.client.stream("GET", "/mcp", headers=headers, timeout=60) as answer:
+                assert answer.status_code == 200
+                task_status.started()
+                with suppress(httpx2.HTTPError):
+                    async for _ in answer.aiter_bytes():
+                        pass
+            ended[user].set()
+
+        async def speak(*, task_status: trio.TaskStatus[None]) -> None:
+            async with open_websocket(port, "/ws", [("authorization", f"Bearer {at.keys['ben']}")]) as socket:
+                task_status.started()
+                with pytest.raises(ConnectionClosed):
+                    await socket.get_message()
+
+        async with trio.open_nursery() as nursery:
+            await nursery.start(listen, "ben")
+            await nursery.start(listen, "ana")
+            await nursery.start(speak)
+            assert (await ENDS[why](at, ids["ben"], tmp_path)).status_code == 200  # type: ignore[no-untyped-call]
+            with trio.fail_after(2):
+                await ended["ben"].wait()
+            assert (await at.rpc("ana", "ping")).status_code == 200
+            assert not ended["ana"].is_set() or why != "revoked"
+            nursery.cancel_scope.deadline = trio.current_time() + 2
+
+
+async def test_a_stream_ends_when_its_token_expires(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        await at.admit("ben", expires_in_s=1.0)
+        port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+        async with open_websocket(port, "/ws", [("authorization", f"Bearer {at.keys['ben']}")]) as socket:
+            with trio.fail_after(5), pytest.raises(ConnectionClosed):
+                await socket.get_message()
+        assert (await at.rpc("ben", "ping")).status_code == 401
+
+
+async def tools_by_bridge(at: Doorway) -> set[str]:
+    """Which tools a program finds that speaks through `mcpvisor stdio`."""
+    async with open_connection(read_address(f"{str(at.client.base_url).rstrip('/')}/mcp/all")) as connection:
+        await connection.send(modern("tools/list"))
+        answer = json.loads(await connection.receive() or b"")
+    return {tool["name"] for tool in answer["result"]["tools"]}
+
+
+async def test_the_bridge_comes_in_by_the_token_of_its_user_or_as_the_operator(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doorway(tmp_path, data) as at:
+        await at.admit("ben")
+        assert len(await tools_by_bridge(at)) == 5, "whoever can read the key of the daemon is its operator"
+        monkeypatch.setenv("MCPVISOR_TOKEN", at.keys["ben"])
+        assert await tools_by_bridge(at) == {"clock__tell_time", "search__find_page", "search__read_page"}
+        monkeypatch.setenv("MCPVISOR_TOKEN", "mcpv_wrong")
+        with pytest.raises(NotReached, match="401: the token is not known here"):
+            await tools_by_bridge(at)
+
+
+async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doorway(tmp_path, data) as at:
+        url = str(at.client.base_url)
+        await at.admit("ben")
+        async with open_socket(url, "/api/events?after=0") as socket:
+            assert "time" in await socket.receive()
+        monkeypatch.setenv("MCPVISOR_TOKEN", at.keys["ben"])
+        with pytest.raises(RequestRefused, match="no WebSocket here, or not for your role"):
+            async with open_socket(url, "/api/events?after=0"):
+                pass
+        monkeypatch.setenv("MCPVISOR_TOKEN", "mcpv_wrong")
+        with pytest.raises(RequestRefused, match="the token is not known here"):
+            async with open_socket(url, "/api/events?after=0"):
+                pass
+        monkeypatch.delenv("MCPVISOR_TOKEN")
+        (tmp_path / "data" / "page.key").unlink()
+        with pytest.raises(RequestRefused, match=r"page\.key, cannot be read"):
+            async with open_socket(url, "/api/events?after=0"):
+                pass
+
+
+async def test_a_probe_without_a_token_is_told_no_names(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        assert (await at.ask(None, "GET", "/readyz")).json() == {"ready": True}
+        assert "servers" in (await at.ask("operator", "GET", "/readyz")).json()
