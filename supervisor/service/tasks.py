@@ -120,7 +120,7 @@ class HeldTasks:
             return None
         deployment = self._deployment.value
         lifetime_s = min(task.lifetime_s, deployment.rules_of(server).task_max_s)
-        name = self._names.make()
+        name = self._names.make(client.principal)
         run = "" if result.era == "modern" and deployment.is_remote(server) else result.run
         self._held[name] = HeldTask(
             name=name,
@@ -139,13 +139,15 @@ class HeldTasks:
     def find(self, name: str, principal: Principal, era: Era, server: str | None = None) -> HeldTask:
         """Return a task by its name, at the door of a server or of all. Raises `UnknownTask`."""
         held = self._held.get(name)
+        if held is not None and held.principal != principal:
+            held = None
         if held is not None and held.expires <= trio.current_time():
             self._forget(held)
             raise UnknownTask("taskId: the time of this task is over", server=held.server, outcome="unknown")
-        if held is None and self._names.is_ours(name):
-            text = _ENDED if self._names.is_of_this_run(name) else _LOST
+        if held is None and self._names.is_given(name, principal):
+            text = _ENDED if self._names.is_of_this_run(name, principal) else _LOST
             raise UnknownTask(f"taskId: {text}", outcome="unknown")
-        if held is None or held.principal != principal or held.era != era or server not in (None, held.server):
+        if held is None or held.era != era or server not in (None, held.server):
             raise UnknownTask("taskId: there is no such task")
         return held
 

@@ -213,14 +213,13 @@ Problem = Callable[[KeyPath, str, str], None]
 """Records a fault: the key from where its reader begins inwards, what is wrong, and what to do."""
 
 
-def read_members(struct: type[Struct], written: object, place: KeyPath, problem: Problem, page: str) -> dict[str, Any]:
+def read_members(
+    struct: type[Struct], written: Mapping[str, Any], place: KeyPath, problem: Problem, page: str
+) -> dict[str, Any]:
     """Return the members of the object at a place that a struct takes; unknown ones and wrong types are problems.
 
     `page` of the reference has the keys.
     """
-    if not isinstance(written, dict):
-        problem(place, "must be an object", "")
-        return {}
     keys = keys_of(struct)
     own = {key: value for key, value in written.items() if not is_comment(key)}
     for key in own.keys() - keys.keys():

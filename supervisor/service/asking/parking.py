@@ -49,7 +49,8 @@ _MAX_CHARS: Final = 160
 class SealedNames:
     """Names of one kind that clients are given: random, under the daemon's seal, and recognised in later runs, too.
 
-    `label` tells the kind from others, `key` is the daemon's.
+    One with an owner means no more than a made-up one to whoever else shows it. `label` tells the kind from others,
+    `key` is the daemon's.
     """
 
     def __init__(self, key: bytes, label: bytes, prefix: str = "") -> None:
@@ -57,17 +58,17 @@ class SealedNames:
         self._prefix = prefix
         self._boot = secrets.token_bytes(_BOOT_BYTES)
 
-    def make(self) -> str:
+    def make(self, owner: str = "") -> str:
         body = self._boot + secrets.token_bytes(_NAME_BYTES)
-        return self._prefix + base64.urlsafe_b64encode(body + self._mac(body)).decode()
+        return self._prefix + base64.urlsafe_b64encode(body + self._mac(body, owner)).decode()
 
-    def is_ours(self, name: str) -> bool:
-        return self._boot_of(name) is not None
+    def is_given(self, name: str, owner: str = "") -> bool:
+        return self._boot_of(name, owner) is not None
 
-    def is_of_this_run(self, name: str) -> bool:
-        return self._boot_of(name) == self._boot
+    def is_of_this_run(self, name: str, owner: str = "") -> bool:
+        return self._boot_of(name, owner) == self._boot
 
-    def _boot_of(self, name: str) -> bytes | None:
+    def _boot_of(self, name: str, owner: str) -> bytes | None:
         if not name.startswith(self._prefix) or len(name) > _MAX_CHARS:
             return None
         try:
@@ -75,12 +76,12 @@ class SealedNames:
         except ValueError:
             return None
         body, mac = sealed[:-_MAC_BYTES], sealed[-_MAC_BYTES:]
-        if len(body) != _BOOT_BYTES + _NAME_BYTES or not hmac.compare_digest(mac, self._mac(body)):
+        if len(body) != _BOOT_BYTES + _NAME_BYTES or not hmac.compare_digest(mac, self._mac(body, owner)):
             return None
         return body[:_BOOT_BYTES]
 
-    def _mac(self, body: bytes) -> bytes:
-        return hmac.digest(self._key, body, hashlib.sha256)[:_MAC_BYTES]
+    def _mac(self, body: bytes, owner: str) -> bytes:
+        return hmac.digest(self._key, body + owner.encode(), hashlib.sha256)[:_MAC_BYTES]
 
 
 class Parked(msgspec.Struct, frozen=True, eq=False):
@@ -134,12 +135,13 @@ class Parking:
             return AskedByResult(server, rounds.questions, self.park(parked), left_s)
         return InputNeeded(incomplete_result(rounds.requests, self.park(parked)))
 
-    def is_ours(self, state: str) -> bool:
-        return self._states.is_ours(state)
+    def is_given(self, state: str) -> bool:
+        """Say whether a state was given to anybody, in this run or in an earlier one: then it goes to no server."""
+        return self._states.is_given(state)
 
     def find(self, state: str, principal: Principal, digest: bytes) -> Parked:
         """Return the call that a retry is about; it stays parked. Raises `MalformedRequest`."""
-        if not self._states.is_ours(state):
+        if not self._states.is_given(state):
             raise MalformedRequest("requestState: not one that was given here")
         if not self._states.is_of_this_run(state):
             text = "the daemon was started again since: the call is lost, and whether it was carried out is not known"

@@ -82,7 +82,7 @@ class RoundTrips:
         if is_tool and not self._safety.exposes(message.server, message.name):
             raise exposure_error(message.server, message.name)
         retry, parked = exchange.retry, None
-        if retry is not None and (retry.ours or self._parking.is_ours(input_required.state_of(retry))):
+        if retry is not None and (retry.ours or self._parking.is_given(input_required.state_of(retry))):
             parked, answers = await self._take_parked(exchange, message, retry, by_result=by_result)
             if not parked.unconfirmed:
                 return await self._resume(exchange, message, parked, answers)

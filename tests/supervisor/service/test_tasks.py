@@ -15,7 +15,7 @@ from trio.testing import MockClock
 
 from actors.life.states import State
 from actors.messages import RestartServer, Result
-from actors.principal import Principal
+from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.client_capabilities import OF_CLIENTS
 from actors.protocol.agreement.era import Terms
 from actors.protocol.agreement.versions import Era
@@ -332,9 +332,14 @@ def test_what_tells_of_no_task_is_a_result() -> None:
         assert tasks.take_created(Client(), "t", Result(msgspec.Raw(body), "legacy")) is None
 
 
-@pytest.mark.parametrize(("key", "outcome"), [(bytes(32), "unknown"), (b"k" * 32, "not_sent")])
-def test_a_task_of_an_earlier_run_is_lost_and_what_only_looks_like_one_never_was(key: bytes, outcome: str) -> None:
-    name = SealedNames(key, b"mcp-task").make()
+@pytest.mark.parametrize(
+    ("key", "owner", "outcome"),
+    [(bytes(32), LOCAL, "unknown"), (b"k" * 32, LOCAL, "not_sent"), (bytes(32), Principal("other"), "not_sent")],
+)
+def test_a_task_of_an_earlier_run_is_lost_and_anothers_or_what_only_looks_like_one_never_was(
+    key: bytes, owner: Principal, outcome: str
+) -> None:
+    name = SealedNames(key, b"mcp-task").make(owner)
     said = "before the last start" if outcome == "unknown" else "no such task$"
     with pytest.raises(UnknownTask, match=said) as unknown:
         HeldTasks(deployment(), bytes(32)).find(name, Client().principal, "legacy")
