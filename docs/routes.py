@@ -15,17 +15,23 @@ import msgspec
 from supervisor.cli import GROUPS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import create_app
+from supervisor.front.pages.rights import needed_role
 from supervisor.front.pages.sockets import PATHS
 from supervisor.front.wiring import ROUTES
+from supervisor.identity.people import Role
 from supervisor.reference.configuration import paragraph, with_links
 
+_ANGLES = str.maketrans("{}", "<>")
 Parameters = type[msgspec.Struct] | None
 
 
 def route_list() -> str:
     """Return all routes but those of MCP by their subjects: each with what it does, and its parameters."""
     parts = [f"### {title}\n\n" + "\n".join(_pages(add)) for title, add in ROUTES.items()]
-    live = [_item([f"GET {path}"], text, parameters) for path, (text, parameters) in PATHS.items()]
+    live = [
+        _item([f"GET {path}"], text, parameters, needed_role(f"GET {path.translate(_ANGLES)}"))
+        for path, (text, parameters) in PATHS.items()
+    ]
     return "\n\n".join([*parts, "### WebSockets\n\n" + "\n".join(live)])
 
 
@@ -38,7 +44,9 @@ def _pages(add: Callable[..., None]) -> Iterator[str]:
             parameters, page = page.args
         methods = (rule.methods or set()) - {"HEAD", "OPTIONS"}
         requests = [f"{method} {path}" for method in sorted(methods) for path in _paths(rule.rule)]
-        yield _item(requests, inspect.getdoc(page) or "", cast("Parameters", parameters))
+        roles = {needed_role(f"{method} {rule.rule}") for method in methods}
+        assert len(roles) == 1, "who may ask is said of a page as a whole"
+        yield _item(requests, inspect.getdoc(page) or "", cast("Parameters", parameters), roles.pop())
 
 
 def _paths(rule: str) -> Iterator[str]:
@@ -49,8 +57,8 @@ def _paths(rule: str) -> Iterator[str]:
         yield re.sub(r"<(?:path:)?(\w+)>", r"{\1}", f"{before}{name}{after}")
 
 
-def _item(requests: list[str], text: str, parameters: Parameters) -> str:
-    named = [f"**`{request}`**" + _command_link(request) for request in requests]
+def _item(requests: list[str], text: str, parameters: Parameters, role: Role | None) -> str:
+    named = [f"**`{request}`** ({role or 'anybody'})" + _command_link(request) for request in requests]
     lines = [*named, with_links(" ".join(text.split())), *([_told(parameters)] if parameters else [])]
     item = "\\\n".join(map(paragraph, lines))
     return f"- {indent(item, '  ').lstrip()}"

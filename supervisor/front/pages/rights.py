@@ -36,8 +36,13 @@ async def check_right() -> None:
 
 
 def may_ask(requester: Requester, method: str, rule: str) -> bool:
-    needed = NEEDED.get(f"{'GET' if method == 'HEAD' else method} {rule}", "admin")
+    needed = needed_role(f"{'GET' if method == 'HEAD' else method} {rule}")
     return needed is None or requester.person.may(needed)
+
+
+def needed_role(route: str) -> Role | None:
+    """Return the least role for a route, None where no credential is needed."""
+    return NEEDED.get(route, "admin")
 
 
 def set_requester(request: HttpRequest) -> None:
