@@ -110,14 +110,17 @@ def checked_address(listen: str | None) -> str | None:
 
 
 def check_exposure(settings: Settings) -> None:
-    """Raise `ConfigError` for an address that others can reach, unless the operator has said so: there is no login."""
+    """Raise `ConfigError` for an address that others can reach, unless the operator has said so."""
     host, _ = settings.address
-    if not is_loopback(host) and not settings.allow_remote:
-        raise ConfigError(
-            f"whoever can reach {host} could use every server: clients are not asked who they are",
-            key="listen",
-            hint='listen on 127.0.0.1, or set "allow_remote": true behind a proxy that authenticates',
-        )
+    if is_loopback(host) or settings.allow_remote:
+        return
+    allow = 'set "allow_remote": true behind a proxy that encrypts'
+    if settings.auth == "tokens":
+        fault, way = f"{host} is not encrypted: whoever reads along could use the tokens of others", allow
+    else:
+        fault = f"whoever can reach {host} could use every server: clients are not asked who they are"
+        way = f'ask them for tokens ("auth": "tokens") and {allow}'
+    raise ConfigError(fault, key="listen", hint=f"listen on 127.0.0.1, or {way}")
 
 
 def _introduce(configuration: Configuration, data: DataDir) -> None:

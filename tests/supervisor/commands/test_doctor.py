@@ -195,11 +195,21 @@ def test_an_address_that_others_have_is_wrong(machine: Machine, taken: int, monk
     assert todo
 
 
-def test_an_address_that_others_can_reach_is_wrong_unless_it_is_meant(machine: Machine) -> None:
-    machine.configure({}, listen="0.0.0.0:0")
-    ((status, seen, _),) = machine.said("address")
+@pytest.mark.parametrize(
+    ("auth", "why", "way"),
+    [
+        ("none", "clients are not asked who they are", '"auth": "tokens"'),
+        ("tokens", "is not encrypted", '"allow_remote": true'),
+    ],
+)
+def test_an_address_that_others_can_reach_is_wrong_unless_it_is_meant(
+    machine: Machine, auth: str, why: str, way: str
+) -> None:
+    machine.configure({}, listen="0.0.0.0:0", auth=auth)
+    ((status, seen, todo),) = machine.said("address")
     assert status == "wrong"
-    assert "clients are not asked who they are" in seen
+    assert why in seen
+    assert way in todo
 
 
 async def test_our_own_daemon_is_known_by_its_version(
