@@ -86,9 +86,13 @@ async def doorway(
     config = configuration(directory, servers, auth="tokens", identity=identity)
     async with running(config, data, connect=connect) as client:
         at = Doorway(client, data.key("page").hex())
-        while not (await at.ask("operator", "GET", "/readyz")).json()["ready"]:  # noqa: ASYNC110 - servers start
-            await trio.sleep(0.02)
+        await until_ready(at)
         yield at
+
+
+async def until_ready(at: Doorway) -> None:
+    while not (await at.ask("operator", "GET", "/readyz")).json()["ready"]:  # noqa: ASYNC110 - servers start
+        await trio.sleep(0.02)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx2
 import pytest
-import trio
 from msgspec import Struct
 
 from supervisor.host.datadir import DataDir, open_data_dir
@@ -20,7 +19,7 @@ from tests.fakes.memory import MemoryTransport
 from tests.fakes.task_server import TaskServer
 from tests.fakes.whole_server import WholeServer
 from tests.supervisor.test_daemon import configuration, running
-from tests.supervisor.test_identity_of_daemon import Doorway
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 
 SERVERS: dict[str, Any] = {
     "vault": {"command": "x", "users": ["ana"]},
@@ -157,8 +156,7 @@ async def doorway(directory: Path, data: DataDir) -> AsyncIterator[Doorway]:
     config = configuration(directory, SERVERS, auth="tokens", identity=identity)
     async with running(config, data, connect=connect) as client:
         at = Doorway(client, data.key("page").hex())
-        while not (await at.ask("operator", "GET", "/readyz")).json()["ready"]:  # noqa: ASYNC110 - servers start
-            await trio.sleep(0.02)
+        await until_ready(at)
         yield at
 
 
