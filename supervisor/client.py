@@ -21,6 +21,7 @@ from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, MET
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.head import METHOD, NAME, VERSION
+from supervisor.identity.secrets import endpoint
 from supervisor.operator_pass import NoPass, authorization, pass_for
 from supervisor.servers.reloading.refusal import HEADER, fault_of
 from supervisor.service.fitting.relay import WHOLE
@@ -98,6 +99,8 @@ class DaemonClient:
         self._http = http
         self._url = url
         self._shown = authorization()
+        self._end = ""
+        http.event_hooks = {"response": [self._note_end]}
 
     async def status(self) -> dict[str, Any]:
         return await self.page("/api/status", needs="servers")
@@ -191,6 +194,11 @@ class DaemonClient:
             raise DaemonUnreachable(self._url, NOT_OURS)
         return result
 
+    async def _note_end(self, response: httpx2.Response) -> None:
+        """Remember to whom the connection leads, while it is open."""
+        with suppress(KeyError, OSError, TypeError):
+            self._end = endpoint(response.extensions["network_stream"].get_extra_info("server_addr"))
+
     async def _ask(
         self, method: str, path: str, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS, **more: Any
     ) -> bytes:
@@ -203,7 +211,7 @@ class DaemonClient:
                 raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
             if response.status_code == UNAUTHORIZED and not self._shown and (key_file := _key_file(response.content)):
                 try:
-                    self._shown = pass_for(self._url, key_file)
+                    self._shown = pass_for(self._end, key_file)
                 except NoPass as error:
                     raise RequestRefused(UNAUTHORIZED, str(error)) from None
                 return await self._ask(method, path, timeout_s, headers, **more)

@@ -15,6 +15,7 @@ from actors.kit.nursery import background
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.client import CONNECT_TIMEOUT_S, DaemonUnreachable, RequestRefused, base_url, decode
+from supervisor.identity.secrets import endpoint
 from supervisor.operator_pass import NoPass, authorization, pass_for
 
 DISCONNECT_TIMEOUT_S = 1.0
@@ -24,6 +25,8 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_QUEUED_MESSAGES = 256
 MAX_WORDS = 300
 """Characters of a refusal that are shown."""
+
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class Socket:
@@ -59,7 +62,7 @@ async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
             if shown or refusal.data is None:
                 raise
             try:
-                shown = pass_for(url, refusal.data["key_file"])
+                shown = pass_for(refusal.data["end"], refusal.data["key_file"])
             except NoPass as error:
                 raise RequestRefused(refusal.code, str(error)) from None
             socket = await stack.enter_async_context(_open(url, path, shown))
@@ -74,10 +77,12 @@ async def _open(url: str, path: str, shown: Mapping[str, str]) -> AsyncIterator[
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
         raise DaemonUnreachable(url, str(error)) from None
+    end = ""
     try:
         with trio.fail_after(CONNECT_TIMEOUT_S):
             stream = await _stream(parts.scheme, parts.hostname or "", port)
         try:
+            end = endpoint(_socket_of(stream).getpeername())
             async with background() as nursery:
                 with trio.fail_after(CONNECT_TIMEOUT_S):
                     socket = await trio_websocket.wrap_client_stream(
@@ -98,23 +103,27 @@ async def _open(url: str, path: str, shown: Mapping[str, str]) -> AsyncIterator[
         finally:
             await trio.aclose_forcefully(stream)
     except Exception as error:  # noqa: BLE001 - what is no end of the connection is raised as it is
-        raise _translate(first_of(error), url) from None
+        raise _translate(first_of(error), url, end) from None
 
 
-async def _stream(scheme: str, host: str, port: int) -> trio.SocketStream | trio.SSLStream[trio.SocketStream]:
+async def _stream(scheme: str, host: str, port: int) -> Stream:
     if scheme == "https":
         return await trio.open_ssl_over_tcp_stream(host, port, https_compatible=True)
     return await trio.open_tcp_stream(host, port)
 
 
-def _translate(error: BaseException, url: str) -> BaseException:
+def _socket_of(stream: Stream) -> trio.socket.SocketType:
+    return (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
+
+
+def _translate(error: BaseException, url: str, end: str) -> BaseException:
     """Return the end of a connection as `DaemonUnreachable`, anything else as it is."""
     match error:
         case trio_websocket.ConnectionRejected():
             said = json.text_at(error.body or b"", "error", "message")[:MAX_WORDS]
             key_file = json.text_at(error.body or b"", "error", "data", "key_file")
             if said:
-                return RequestRefused(error.status_code, said, {"key_file": key_file} if key_file else None)
+                return RequestRefused(error.status_code, said, {"key_file": key_file, "end": end} if key_file else None)
             return DaemonUnreachable(url, f"the WebSocket was refused with status {error.status_code}")
         case trio_websocket.ConnectionClosed():
             code = getattr(error.reason, "code", None)

@@ -1,7 +1,7 @@
 """What the commands show a daemon: the token in MCPVISOR_TOKEN, or a pass made with the key in the daemon's own files.
 
 Whatever listens at an address says where the key is. So only the key of a daemon of this user is read, and a pass is
-sent in its place, which is good at that address alone and for a minute.
+sent in its place, which is good at that end of a connection alone and for a minute.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from actors.errors import ConfigError
 from supervisor.identity.key_file import read_key
@@ -31,8 +30,8 @@ def authorization(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"} if token else {}
 
 
-def pass_for(url: str, key_file: str) -> dict[str, str]:
-    """Return the header that shows a daemon at an address that its key can be read. Raises `NoPass`."""
+def pass_for(end: str, key_file: str) -> dict[str, str]:
+    """Return the header that shows a daemon at an `endpoint` that its key can be read. Raises `NoPass`."""
     file = Path(key_file)
     if file.name != KEY_FILE:
         raise NoPass("the daemon does not say where its key is: is it one?")
@@ -46,4 +45,4 @@ def pass_for(url: str, key_file: str) -> dict[str, str]:
             f"the key of the daemon, {file}, cannot be read: {reason} (give the command as its user, on its machine, "
             f"or set {VARIABLE})"
         ) from None
-    return {"authorization": f"Bearer {sign_pass(key, urlsplit(url).netloc.rpartition('@')[2], time.time())}"}
+    return {"authorization": f"Bearer {sign_pass(key, end, time.time())}"}

@@ -32,6 +32,7 @@ from wsproto.utilities import ProtocolError
 from actors.protocol.wire import json
 from supervisor.bridge.address import DoorAddress
 from supervisor.front.edge.fields import MOST_BYTES
+from supervisor.identity.secrets import endpoint
 from supervisor.operator_pass import NoPass, authorization, pass_for
 
 CONNECT_S: Final = 5.0
@@ -47,6 +48,10 @@ MAX_WORDS: Final = 300
 """Characters of a refusal that are shown."""
 
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+def socket_of(stream: Stream) -> trio.socket.SocketType:
+    return (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
 
 
 class NotReached(Exception):
@@ -74,8 +79,7 @@ class DaemonConnection:
         self._events: Iterator[Event] = frames.events()  # there may be some behind the handshake
         self._sending = trio.Lock()
         self._poll = select.poll()
-        socket = stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
-        self._poll.register(socket.fileno(), getattr(select, "POLLRDHUP", 0))
+        self._poll.register(socket_of(stream).fileno(), getattr(select, "POLLRDHUP", 0))
 
     def is_alive(self) -> bool:
         """Whether the other side has neither closed the connection nor died, as far as the kernel knows."""
@@ -165,13 +169,17 @@ async def _connect(stack: AsyncExitStack, address: DoorAddress) -> DaemonConnect
         stream = await _stream_to(address)
         stack.push_async_callback(trio.aclose_forcefully, stream)
         try:
+            end = endpoint(socket_of(stream).getpeername())
+        except OSError as error:
+            raise NotReached(str(error)) from None
+        try:
             return await _handshake(stream, address, shown)
         except NotReached as error:
             if shown or not error.key_file:
                 raise
             key_file = error.key_file
         try:
-            shown = pass_for(f"http://{address.authority}", key_file)
+            shown = pass_for(end, key_file)
         except NoPass as error:
             raise NotReached(str(error), "rejected") from None
 

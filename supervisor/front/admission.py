@@ -114,8 +114,7 @@ class Admission:
         return _refusal(NotAuthenticated(_WRONG), _INVALID)
 
     def _requester(self, text: str, request: HttpRequest) -> Requester | None:
-        authority = request.fields.lines.get(b"host", b"").decode("ascii", "replace")
-        if is_key(text, self._operator_key, authority, self._clock()):
+        if is_key(text, self._operator_key, request.own_end, self._clock()):
             return Requester(person=OPERATOR, credential="operator")
         token = self._tokens.find(text, self._clock())
         if token is None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from trio_websocket import ConnectionClosed
 from supervisor.bridge.address import read_address
 from supervisor.bridge.connection import NotReached, open_connection
 from supervisor.client import RequestRefused
+from supervisor.client import connect as connect_daemon
 from supervisor.client_sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
@@ -314,6 +316,30 @@ async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
         with pytest.raises(RequestRefused, match=r"page\.key, cannot be read"):
             async with open_socket(url, "/api/events?after=0"):
                 pass
+
+
+async def test_a_pass_that_another_program_was_shown_is_of_no_use_to_it(tmp_path: Path, data: DataDir) -> None:
+    """It listens where a daemon was, says where the key is, and tries what it gets at the daemon under its own name."""
+    key_file, shown = str(tmp_path / "data" / "page.key"), set[str]()
+
+    async def deceive(stream: trio.SocketStream) -> None:
+        asked = await stream.receive_some()
+        shown.update(line[22:] for line in asked.decode().split("\r\n") if line.startswith("authorization: Bearer "))
+        told = json.dumps({"error": {"code": 401, "message": "who is it?", "data": {"key_file": key_file}}})
+        await stream.send_all(f"HTTP/1.1 401 No\r\ncontent-length: {len(told)}\r\n\r\n{told}".encode())
+
+    async with doorway(tmp_path, data, {}) as at, trio.open_nursery() as nursery:
+        (listener,) = await nursery.start(partial(trio.serve_tcp, deceive, 0, host="127.0.0.1"))
+        port = listener.socket.getsockname()[1]
+        async with connect_daemon(f"http://127.0.0.1:{port}") as client:
+            with pytest.raises(RequestRefused):
+                await client.status()
+        (given,) = shown
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", at.client.base_url.netloc.decode()):
+            answer = await at.ask(given, "GET", "/api/status", headers={"host": host})
+            assert answer.status_code == 401
+            assert answer.json()["error"]["data"]["type"] == "unauthenticated"
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_probe_without_a_token_is_told_no_names(tmp_path: Path, data: DataDir) -> None:

@@ -29,6 +29,7 @@ from supervisor.front.edge.budget import FREE_BYTES, Share, no_room
 from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.wire import Wire
 from supervisor.identity.requester import THE_OPERATOR, Requester
+from supervisor.identity.secrets import endpoint
 
 Lines = Sequence[tuple[bytes, bytes]]
 """Header lines of an answer: names in lower case, and values."""
@@ -99,6 +100,13 @@ class HttpRequest:
         """Where it comes from; empty if that is not known any more."""
         with suppress(OSError, IndexError, TypeError):
             return str(self._connection.socket.getpeername()[0])
+        return ""
+
+    @property
+    def own_end(self) -> str:
+        """Our end of its connection, see `endpoint`; empty if that is not known any more."""
+        with suppress(OSError, IndexError, TypeError):
+            return endpoint(self._connection.socket.getsockname())
         return ""
 
     @property

@@ -23,7 +23,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.identity.secrets import is_key
+from supervisor.identity.secrets import endpoint, is_key
 from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
 
@@ -127,7 +127,7 @@ class ConfigurationPages:
             return
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         shown = given.strip() if scheme.lower() == SCHEME else ""
-        if not is_key(shown, self._view.key, request.host, self._view.clock()):
+        if not is_key(shown, self._view.key, endpoint(request.scope.get("server") or ("", 0)), self._view.clock()):
             raise NoKey(
                 "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
                 "digits: Authorization: Bearer KEY; the command is mcpvisor add",

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from supervisor.commands import own_file
-from supervisor.identity.secrets import is_pass
+from supervisor.identity.secrets import endpoint, is_pass
 from supervisor.operator_pass import NoPass, pass_for
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.supervisor.commands.test_cli import NOWHERE, invoke
@@ -189,7 +189,7 @@ def test_a_broken_file_can_be_mended_in_the_editor(file: Path, editor: Any) -> N
     assert text_of(file) == "{}"
 
 
-URL = "http://127.0.0.1:1"
+END = endpoint(("127.0.0.1", 1))
 
 
 # Whose key is read ----------------------------------------------------------------------------------------------------
@@ -200,19 +200,19 @@ def test_only_the_key_of_a_daemon_of_this_user_is_read(tmp_path: Path) -> None:
     secret.write_bytes(b"s" * 32)
     secret.chmod(0o600)
     with pytest.raises(NoPass, match="does not say where its key is"):
-        pass_for(URL, str(secret))
+        pass_for(END, str(secret))
     key = tmp_path / "page.key"
     for content, mode in ((b"long secret" * 10, 0o600), (b"k" * 32, 0o644)):
         key.write_bytes(content)
         key.chmod(mode)
         with pytest.raises(NoPass, match="cannot be used"):
-            pass_for(URL, str(key))
+            pass_for(END, str(key))
     for place in (tmp_path / "none" / "page.key", f"{tmp_path}/\0/page.key"):
         with pytest.raises(NoPass, match="cannot be read"):
-            pass_for(URL, str(place))
+            pass_for(END, str(place))
     key.chmod(0o600)
-    shown = pass_for(URL, str(key))["authorization"].removeprefix("Bearer ")
-    assert is_pass(shown, b"k" * 32, "127.0.0.1:1", time.time())
+    shown = pass_for(END, str(key))["authorization"].removeprefix("Bearer ")
+    assert is_pass(shown, b"k" * 32, END, time.time())
     assert "6b6b6b" not in shown
 
 
