@@ -136,6 +136,6 @@ class TokenTable:
         return token
 
     def _forget(self, digest: bytes) -> None:
-        del self._tokens[digest]
+        self._tokens.pop(digest, None)  # revoked while it was made, say
         self._store.forget_token(digest)
         self.revoked(digest)

@@ -89,6 +89,20 @@ async def test_nothing_is_promised_that_is_not_on_the_disk() -> None:
     assert tokens.find(text, 101.0) is None
 
 
+async def test_one_that_is_revoked_while_it_is_made_in_vain_is_none() -> None:
+    class Full(Disk):
+        async def secure(self) -> bool:
+            (made,) = tokens.all()
+            self.secure = super().secure  # type: ignore[method-assign]  # once
+            await tokens.revoke(id_of(made.digest))
+            return False
+
+    tokens = TokenTable(Full())
+    with pytest.raises(NotKept, match="no token was made"):
+        await tokens.make("ana", role="member", now=100.0)
+    assert tokens.all() == []
+
+
 async def test_so_many_are_kept_and_expired_ones_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_TOKENS", 2)
     tokens = TokenTable(Disk())
