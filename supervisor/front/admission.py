@@ -123,8 +123,7 @@ class Admission:
         return None if person is None else Requester(person=person, credential=id_of(token.digest), token=token)
 
     def _person(self, token: SavedToken) -> Person | None:
-        identity = self._deployment.value.settings.identity
-        return identity.person(token.user, role=token.role, team=token.team)
+        return self._deployment.value.person(token.user, role=token.role, team=token.team)
 
 
 def _refusal(error: SupervisorError, more: bytes = b"") -> NotAdmitted:

@@ -36,6 +36,16 @@ class Team(Struct, frozen=True, kw_only=True):
     """Servers that only the members see. One that no team and no user has is everybody's."""
 
 
+class Rights(Struct, frozen=True):
+    """What decides which servers somebody has: teams that have any, and the user if any server is for that one.
+
+    People with equal rights see the same.
+    """
+
+    teams: frozenset[str] = frozenset()
+    user: str = ""
+
+
 class People(Struct, frozen=True, kw_only=True):
     """Who is known, as the configuration says it. Where it names no users, whoever has a token is one."""
 
@@ -44,8 +54,10 @@ class People(Struct, frozen=True, kw_only=True):
     teams: dict[str, Team] = field(default_factory=dict)
     """Teams by name."""
 
-    def person(self, user: str, *, role: Role = "admin", team: str = "") -> Person | None:
+    def person(self, user: str, *, role: Role = "admin", team: str = "", named: Collection[str] = ()) -> Person | None:
         """Return who a user is that shows a token for at most a role, and for a team only if one is named.
+
+        `named` are the users that any server is for.
 
         None if there is no such user, or team, or the user is not in that. Where no users are named there is any, and
         where no teams are, any of those, too.
@@ -53,16 +65,15 @@ class People(Struct, frozen=True, kw_only=True):
         known = self.users.get(user)
         if not user or (self.users and known is None):
             return None
-        teams = self.teams_of(user)
+        teams = frozenset(name for name, each in self.teams.items() if user in each.members)
         if team:
             if self.teams and team not in teams:
                 return None
             teams = frozenset((team,))
+        having = {name for name, each in self.teams.items() if each.servers}
+        rights = Rights(teams & having, user if user in named else "")
         allowed = role if known is None else ROLES[min(ROLES.index(role), ROLES.index(known.role))]
-        return Person(user=user, role=allowed, teams=teams, team=team)
-
-    def teams_of(self, user: str) -> frozenset[str]:
-        return frozenset(name for name, team in self.teams.items() if user in team.members)
+        return Person(user=user, role=allowed, rights=rights, team=team)
 
     def faults(self, servers: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """Yield which names of users and servers mean nobody: where, from `identity` inwards, the name, of what."""
@@ -78,7 +89,7 @@ class Person(Struct, frozen=True, kw_only=True):
     user: str
     team: str = ""
     role: Role = "member"
-    teams: frozenset[str] = frozenset()
+    rights: Rights = Rights()
 
     @property
     def principal(self) -> Principal:
@@ -98,13 +109,9 @@ def principal_of(user: str, team: str = "") -> Principal:
 
 
 def servers_of(
-    own: Collection[str],
-    user: str,
-    servers: Collection[str],
-    teams: Mapping[str, Team],
-    users: Mapping[str, Collection[str]],
+    rights: Rights, servers: Collection[str], teams: Mapping[str, Team], users: Mapping[str, Collection[str]]
 ) -> frozenset[str]:
-    """Return which servers somebody has who is in some teams; `users` are those that a server is for, if any."""
+    """Return which servers go with some rights; `users` are those that a server is for, if any."""
     of_teams: dict[str, set[str]] = {}
     for name, team in teams.items():
         for server in team.servers:
@@ -113,6 +120,6 @@ def servers_of(
         server
         for server in servers
         if (server not in of_teams and not users.get(server))
-        or not of_teams.get(server, set()).isdisjoint(own)
-        or user in users.get(server, ())
+        or not of_teams.get(server, set()).isdisjoint(rights.teams)
+        or rights.user in users.get(server, ())
     )

@@ -35,6 +35,7 @@ from supervisor.config import Configuration, ServerConfig, Settings, launch_dige
 from supervisor.config.entries.roots import roots_result
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.units import Confirm
+from supervisor.identity.people import Person, Role
 
 T = TypeVar("T")
 
@@ -134,9 +135,9 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """All servers of a configuration, by name in the order of the file, and what is set for the whole daemon.
 
     `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
-    `users` are those that a server is for, where it names any; `described` is what is configured to be said of servers;
-    `digests` are those of the launches of `servers`, `rules` those of their calls, `tool_rules` those of what is seen
-    of their tools, where there are any.
+    `users` are those that a server is for, where it names any, `named` all of these; `described` is what is configured
+    to be said of servers; `digests` are those of the launches of `servers`, `rules` those of their calls, `tool_rules`
+    those of what is seen of their tools, where there are any.
     """
 
     path: Path = Path()
@@ -150,6 +151,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     described: Mapping[str, str] = {}
     digests: Mapping[str, str] = {}
     users: Mapping[str, tuple[str, ...]] = {}
+    named: frozenset[str] = frozenset()
     rules: Mapping[str, CallRules] = {}
     tool_rules: Mapping[str, ToolRules] = {}
 
@@ -157,6 +159,10 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     def server_names(self) -> frozenset[str]:
         """Every server there is in the file, also those that cannot run."""
         return frozenset(self.entries) | {resting.name for resting in self.resting}
+
+    def person(self, user: str, *, role: Role, team: str) -> Person | None:
+        """Return who shows a token of a user; see `People.person`."""
+        return self.settings.identity.person(user, role=role, team=team, named=self.named)
 
     def rules_of(self, server: str) -> CallRules:
         rules = self.rules.get(server)
@@ -198,6 +204,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
         described={name: config.description for name, config in entries.items() if config.description},
         digests={name: server.digest for name, server in servers.items()},
         users={name: config.users for name, config in entries.items() if config.users},
+        named=frozenset(user for config in entries.values() for user in config.users),
         rules={name: _rules(server.config, configuration.settings) for name, server in servers.items()},
         tool_rules={name: config.tools for name, config in entries.items() if config.tools},
     )

@@ -6,9 +6,10 @@ server changes, beside the loop, and handed out as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 import trio
@@ -61,7 +62,7 @@ class Introduction:
         self._visible = visible
         self._deployment = deployment
         self._purposes = Purposes()
-        self._others: dict[Hashable, Introduction] = {}
+        self._others: WeakSet[Introduction] = WeakSet()
 
     def text(self) -> str:
         return self.made.value.text
@@ -82,16 +83,13 @@ class Introduction:
 
     async def renew(self) -> None:
         """Make the texts anew, and those of all others that are kept up to date with these. A checkpoint."""
-        for each in (self, *self._others.values()):
+        for each in (self, *self._others):
             each.made.set(await beside(partial(each._make, *each._view())))
 
-    def include(self, name: Hashable, other: Introduction) -> None:
-        """Keep the texts of another one up to date, too: from now on it has some."""
+    def include(self, other: Introduction) -> None:
+        """Keep the texts of another one up to date, too, as long as anybody holds it: from now on it has some."""
         other.made.set(other._make(*other._view()))
-        self._others[name] = other
-
-    def leave_out(self, name: Hashable) -> None:
-        self._others.pop(name, None)
+        self._others.add(other)
 
     def _view(self) -> tuple[Catalogue, Mapping[str, ServerStatus]]:
         return self._visible.now(LOCAL), self._visible.statuses(LOCAL)

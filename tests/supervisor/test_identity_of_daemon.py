@@ -218,18 +218,26 @@ ENDS = {
     "revoked": lambda at, id_, path: at.ask("operator", "DELETE", f"/api/access-tokens/{id_}"),
     "no user any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}}}),
     "in no team any more": lambda at, id_, path: edited(at, path, {"users": {"ana": {}, "ben": {}}}),
+    "of a team without servers": lambda at, id_, path: edited(
+        at, path, {**IDENTITY, "teams": {"core": {"members": ["ana", "ben"]}}}
+    ),
+    "no user of a server any more": lambda at, id_, path: edited(at, path, IDENTITY, {**OF_BOTH, "vault": OF_ANA}),
 }
+OF_ANA: dict[str, Any] = {"command": "x", "users": ["ana"]}
+OF_BOTH: dict[str, Any] = {"search": {"command": "x"}, "vault": {"command": "x", "users": ["ana", "ben"]}}
 
 
-async def edited(at: Doorway, path: Path, identity: dict[str, Any]) -> httpx2.Response:
-    """Change who is known, and have that read."""
-    configuration(path, {}, auth="tokens", identity=identity)
+async def edited(
+    at: Doorway, path: Path, identity: dict[str, Any], servers: dict[str, Any] | None = None
+) -> httpx2.Response:
+    """Change who is known, or who has which server, and have that read."""
+    configuration(path, OF_BOTH if servers is None else servers, auth="tokens", identity=identity)
     return await at.ask("operator", "POST", "/api/reload")
 
 
 @pytest.mark.parametrize("why", ENDS)
 async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir, why: str) -> None:
-    async with doorway(tmp_path, data, {}) as at:
+    async with doorway(tmp_path, data, OF_BOTH) as at:
         ids = {user: await at.admit(user) for user in ("ben", "ana")}
         ended = {user: trio.Event() for user in ids}
         port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])

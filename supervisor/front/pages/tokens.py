@@ -62,8 +62,8 @@ class TokenPages:
         for name in filter(None, (new.user or " ", new.team)):
             if fault := name_fault(name):
                 raise InvalidArguments(fault)
-        identity, now = self._view.deployment.value.settings.identity, self._view.clock()
-        if identity.person(new.user, role=new.role, team=new.team) is None:
+        deployment, now = self._view.deployment.value, self._view.clock()
+        if deployment.person(new.user, role=new.role, team=new.team) is None:
             where = f" in the team {new.team!r}" if new.team else ""
             raise InvalidArguments(f'there is no user {new.user!r}{where} in "identity" of the configuration')
         until = None if new.expires_in_s is None else now + new.expires_in_s

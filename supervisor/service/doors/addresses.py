@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Final
 from urllib.parse import parse_qs, quote
 
@@ -10,13 +11,13 @@ import trio
 from actors.errors import UnknownDoor
 from actors.principal import LOCAL
 from supervisor.config.syntax.keys import nearest
-from supervisor.identity.people import Person
+from supervisor.identity.people import Person, Rights
 from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Door
-from supervisor.service.realms import Realm, Realms, Rights
+from supervisor.service.realms import Realm, Realms
 
 MCP_PATH: Final = "/mcp"
 ALL: Final = "all"
@@ -27,6 +28,8 @@ MAX_NAMED: Final = 20
 """Servers, and profiles, that are named where another one was asked for."""
 MAX_NAME_SHOWN: Final = 64
 _MAX_FIELDS: Final = 20
+MAX_REALMS: Final = 1000
+"""So many are kept for those who come again; what is under way keeps its own."""
 
 
 class DoorTable:
@@ -40,7 +43,7 @@ class DoorTable:
         self._version = version
         self._whole = _DoorsOfRealm(gateway, gateway, version)
         self._realms = Realms(gateway.parts.catalogue, gateway.parts.deployment)
-        self._of_realms: dict[Rights, _DoorsOfRealm] = {}
+        self._of_realms: OrderedDict[Rights, _DoorsOfRealm] = OrderedDict()
 
     def find(self, name: str, profile: str = "") -> Door:
         return self._whole.find(name, profile)
@@ -48,17 +51,17 @@ class DoorTable:
     async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
         if not person.user:
             return self._whole.find(name, profile)
-        realm = await self._realms.of(person)
+        realm = await self._realms.of(person.rights)
         doors = self._of_realms.get(realm.rights) or self._open(realm)
+        self._of_realms.move_to_end(realm.rights)
         return doors.find(name, profile)
 
     def _open(self, realm: Realm) -> _DoorsOfRealm:
-        for gone in self._of_realms.keys() - self._realms.open:
-            del self._of_realms[gone]
-            self._gateway.introduction.leave_out(gone)
         gateway = Gateway(self._gateway.parts.of_realm(realm), self._version)
-        self._gateway.introduction.include(realm.rights, gateway.introduction)
+        self._gateway.introduction.include(gateway.introduction)
         doors = self._of_realms[realm.rights] = _DoorsOfRealm(gateway, self._gateway, self._version)
+        if len(self._of_realms) > MAX_REALMS:
+            self._of_realms.popitem(last=False)
         return doors
 
     async def run(self) -> None:
@@ -110,9 +113,8 @@ class _DoorsOfRealm:
     def _open(self, profile: str, parts: ServiceParts) -> _Doors:
         for gone in self._of_profiles.keys() - self._deployment.value.settings.profiles.keys():
             del self._of_profiles[gone]
-            self._main.introduction.leave_out((self, gone))
         gateway = Gateway(parts, self._version)
-        self._main.introduction.include((self, profile), gateway.introduction)
+        self._main.introduction.include(gateway.introduction)
         doors = self._of_profiles[profile] = _Doors(gateway, self._version, f"?{PROFILE}={profile}")
         return doors
 

@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import LOCAL
-from supervisor.identity.people import OPERATOR, ROLES, People, Person, Role, Team, User, principal_of, servers_of
+from supervisor.identity.people import (
+    OPERATOR,
+    ROLES,
+    People,
+    Person,
+    Rights,
+    Role,
+    Team,
+    User,
+    principal_of,
+    servers_of,
+)
 
 KNOWN = People(
     users={"ana": User(role="admin"), "ben": User(role="auditor"), "cem": User()},
@@ -18,20 +29,24 @@ KNOWN = People(
 )
 SERVERS = ["search", "sql", "lake", "notes", "free"]
 OF_USERS = {"notes": ("cem",), "free": ()}
+NAMED = frozenset({"cem"})
 
 
 def known(user: str, **token: str) -> Person | None:
-    return KNOWN.person(user, **token)  # type: ignore[arg-type]  # any texts
+    return KNOWN.person(user, named=NAMED, **token)  # type: ignore[arg-type]  # any texts
 
 
 @pytest.mark.parametrize(
     ("token", "person"),
     [
-        ({"user": "ana"}, Person(user="ana", role="admin", teams=frozenset({"core"}))),
-        ({"user": "ana", "role": "member"}, Person(user="ana", teams=frozenset({"core"}))),
-        ({"user": "ben"}, Person(user="ben", role="auditor", teams=frozenset({"core", "data"}))),
-        ({"user": "ben", "team": "data"}, Person(user="ben", role="auditor", teams=frozenset({"data"}), team="data")),
-        ({"user": "cem", "role": "admin"}, Person(user="cem", teams=frozenset({"core"}))),
+        ({"user": "ana"}, Person(user="ana", role="admin", rights=Rights(frozenset({"core"})))),
+        ({"user": "ana", "role": "member"}, Person(user="ana", rights=Rights(frozenset({"core"})))),
+        ({"user": "ben"}, Person(user="ben", role="auditor", rights=Rights(frozenset({"core", "data"})))),
+        (
+            {"user": "ben", "team": "data"},
+            Person(user="ben", role="auditor", rights=Rights(frozenset({"data"})), team="data"),
+        ),
+        ({"user": "cem", "role": "admin"}, Person(user="cem", rights=Rights(frozenset({"core"}), "cem"))),
         ({"user": "cem", "team": "data"}, None),
         ({"user": "cem", "team": "none"}, None),
         ({"user": "dan"}, None),
@@ -43,9 +58,7 @@ def test_a_token_gives_no_more_than_the_file_gives_its_user(token: dict[str, str
 
 
 def test_where_the_file_names_nobody_the_token_says_who_it_is_for() -> None:
-    assert People().person("eve", role="auditor", team="core") == Person(
-        user="eve", role="auditor", teams=frozenset({"core"}), team="core"
-    )
+    assert People().person("eve", role="auditor", team="core") == Person(user="eve", role="auditor", team="core")
 
 
 def test_nobody_comes_in_as_the_operator_by_having_no_name() -> None:
@@ -62,8 +75,8 @@ def test_nobody_comes_in_as_the_operator_by_having_no_name() -> None:
     ],
 )
 def test_a_server_is_for_those_that_it_or_a_team_names_else_for_everybody(user: str, servers: set[str]) -> None:
-    person = KNOWN.person(user) or Person(user=user)
-    assert servers_of(person.teams, person.user, SERVERS, KNOWN.teams, OF_USERS) == servers
+    person = known(user) or Person(user=user)
+    assert servers_of(person.rights, SERVERS, KNOWN.teams, OF_USERS) == servers
 
 
 def test_the_operator_owns_what_is_local() -> None:

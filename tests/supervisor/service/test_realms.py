@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,10 +16,10 @@ from actors.catalogue.realms import RealmView, narrow
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from supervisor.config import ServerConfig
-from supervisor.identity.people import People, Person, Team
+from supervisor.identity.people import People, Rights, Team
 from supervisor.servers.deployment import Deployment, RestingServer
 from supervisor.service import realms
-from supervisor.service.realms import Realms, Rights, all_rights, rights_of, servers_by
+from supervisor.service.realms import Realms, first_revision, servers_by
 from tests.fakes.deployments import deployment
 from tests.fakes.tool_catalogue import CATALOGUE, FILES, entry
 
@@ -37,10 +38,10 @@ SERVERS = (
 )
 
 
-def person(user: str, team: str = "") -> Person:
-    found = PEOPLE.person(user, team=team)
+def rights(user: str, team: str = "") -> Rights:
+    found = PEOPLE.person(user, team=team, named=("cem",))
     assert found is not None
-    return found
+    return found.rights
 
 
 class Rig:
@@ -54,7 +55,7 @@ class Rig:
         self.deployment.set(replace(now, settings=replace(now.settings, identity=people)))
 
     async def seen(self, user: str, team: str = "") -> list[str]:
-        return sorted((await self.realms.of(person(user, team))).catalogue.value.entries)
+        return sorted((await self.realms.of(rights(user, team))).catalogue.value.entries)
 
 
 @asynccontextmanager
@@ -72,19 +73,19 @@ async def test_each_sees_what_is_everybodys_and_their_own() -> None:
         assert await made.seen("ana", "web") == ["files", "gone"]
         assert await made.seen("ben") == ["files", "shop"]
         assert await made.seen("cem") == await made.seen("dan") == ["files"]
-        assert (await made.realms.of(person("cem"))).servers == {"files", "diary"}
+        assert (await made.realms.of(rights("cem"))).servers == {"files", "diary"}
 
 
 async def test_people_with_the_same_rights_share_a_realm_whatever_teams_without_servers_they_are_in() -> None:
     async with rig() as made:
-        assert await made.realms.of(person("ben")) is await made.realms.of(person("ana", "data"))
-        assert rights_of(person("eve"), made.deployment.value) == Rights()
-        assert rights_of(person("cem"), made.deployment.value) == Rights(user="cem")
+        assert await made.realms.of(rights("ben")) is await made.realms.of(rights("ana", "data"))
+        assert rights("eve") == Rights()
+        assert rights("cem") == Rights(user="cem")
 
 
 async def test_a_realm_is_told_of_its_own_servers_alone_while_nobody_asks() -> None:
     async with rig() as made:
-        realm = await made.realms.of(person("ben"))
+        realm = await made.realms.of(rights("ben"))
         version = realm.catalogue.version
         grown = entry("gone", {"name": "haunt"})
         made.whole.set(replace(made.whole.value, entries={**made.whole.value.entries, "gone": grown}))
@@ -98,24 +99,27 @@ async def test_a_realm_is_told_of_its_own_servers_alone_while_nobody_asks() -> N
 
 async def test_a_realm_changes_with_the_configuration_while_nobody_asks() -> None:
     async with rig() as made:
-        realm = await made.realms.of(person("ben"))
+        realm = await made.realms.of(rights("ben"))
         before = realm.catalogue.value.revision
         web, data = PEOPLE.teams["web"], replace(PEOPLE.teams["data"], servers=("gone",))
         made.configure(replace(PEOPLE, teams={"data": data, "web": replace(web, servers=("shop",))}))
         await realm.catalogue.wait_newer(realm.catalogue.version)
         assert sorted(realm.catalogue.value.entries) == ["files", "gone"]
         assert realm.catalogue.value.revision > before
-        assert await made.realms.of(person("ben")) is realm
+        assert await made.realms.of(rights("ben")) is realm
 
 
-async def test_rights_are_let_go_that_nobody_has_any_more() -> None:
+async def test_a_realm_is_kept_up_while_it_is_held_and_let_go_then() -> None:
     async with rig() as made:
-        for user, team in (("ana", ""), ("ana", "web"), ("ben", ""), ("cem", ""), ("dan", "")):
-            await (await made.realms.of(person(user, team))).join()
-        assert len(made.realms.open) == 5
-        made.configure(People(teams={"data": PEOPLE.teams["data"]}))
+        held = [await made.realms.of(rights(user)) for user in ("ana", "ben", "cem")]
+        assert (await made.realms.of(rights("cem"))).servers == {"files", "diary"}
+        assert len(made.realms) == 3
+        made.deployment.set(replace(made.deployment.value, users={"diary": ("dan",)}))
         await trio.testing.wait_all_tasks_blocked()
-        assert set(made.realms.open) == {Rights(frozenset({"data"})), Rights(user="cem"), Rights()}
+        assert held[2].servers == {"files"}, "who holds it has lost what was lost"
+        held.clear()
+        gc.collect()
+        assert len(made.realms) == 0
 
 
 async def test_a_realm_that_was_made_of_an_older_catalogue_is_followed_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +139,7 @@ async def test_a_realm_that_was_made_of_an_older_catalogue_is_followed_up(monkey
 async def test_only_those_searched_last_keep_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(realms, "MAX_JOINED", 1)
     async with rig() as made:
-        one, other = await made.realms.of(person("ana")), await made.realms.of(person("ben"))
+        one, other = await made.realms.of(rights("ana")), await made.realms.of(rights("ben"))
         await one.join()
         await other.join()
         assert not one.view.joined
@@ -149,10 +153,10 @@ async def test_only_those_searched_last_keep_an_index(monkeypatch: pytest.Monkey
 
 
 async def test_realms_begin_their_revisions_elsewhere() -> None:
-    rights = all_rights(deployment(*SERVERS, identity=PEOPLE).value)
-    assert len({each.first_revision for each in rights}) == len(rights) == 5
+    all_rights = {rights(*each) for each in (("ana",), ("ana", "web"), ("ben",), ("cem",), ("dan",))}
+    assert len({*map(first_revision, all_rights)}) == len(all_rights) == 5
     async with rig() as made:
-        one, other = await made.realms.of(person("ana")), await made.realms.of(person("ben"))
+        one, other = await made.realms.of(rights("ana")), await made.realms.of(rights("ben"))
         assert one.catalogue.value.revisions != other.catalogue.value.revisions
 
 
