@@ -15,8 +15,7 @@ from actors.kit.nursery import background
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.client import CONNECT_TIMEOUT_S, DaemonUnreachable, RequestRefused, base_url, decode
-from supervisor.identity.secrets import endpoint
-from supervisor.operator_pass import NoPass, authorization, pass_for
+from supervisor.operator_pass import NoPass, Stream, authorization, end_of, pass_for
 
 DISCONNECT_TIMEOUT_S = 1.0
 PING_S = 20.0
@@ -25,8 +24,6 @@ MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_QUEUED_MESSAGES = 256
 MAX_WORDS = 300
 """Characters of a refusal that are shown."""
-
-Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class Socket:
@@ -82,7 +79,7 @@ async def _open(url: str, path: str, shown: Mapping[str, str]) -> AsyncIterator[
         with trio.fail_after(CONNECT_TIMEOUT_S):
             stream = await _stream(parts.scheme, parts.hostname or "", port)
         try:
-            end = endpoint(_socket_of(stream).getpeername())
+            end = end_of(stream)
             async with background() as nursery:
                 with trio.fail_after(CONNECT_TIMEOUT_S):
                     socket = await trio_websocket.wrap_client_stream(
@@ -110,10 +107,6 @@ async def _stream(scheme: str, host: str, port: int) -> Stream:
     if scheme == "https":
         return await trio.open_ssl_over_tcp_stream(host, port, https_compatible=True)
     return await trio.open_tcp_stream(host, port)
-
-
-def _socket_of(stream: Stream) -> trio.socket.SocketType:
-    return (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
 
 
 def _translate(error: BaseException, url: str, end: str) -> BaseException:

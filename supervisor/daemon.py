@@ -222,7 +222,8 @@ class Daemon:
         core.start_soon(gateway.parts.parking.run, self.closing)
         counters = ConnectionCounters()
         tokens = TokenTable(store)
-        tokens.take(await store.load_tokens() if store.ready.is_set() else ())
+        if store.ready.is_set():
+            tokens.take(await store.load_tokens())
         view = View(
             tokens=tokens,
             version=VERSION,

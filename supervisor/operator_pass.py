@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import trio
+
 from actors.errors import ConfigError
 from supervisor.identity.key_file import read_key
-from supervisor.identity.secrets import sign_pass
+from supervisor.identity.secrets import endpoint, sign_pass
 
 VARIABLE: Final = "MCPVISOR_TOKEN"
 KEY_FILE: Final = "page.key"
+Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class NoPass(Exception):
@@ -28,6 +31,11 @@ def authorization(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the header that shows the token of the environment; none where there is none."""
     token = environ.get(VARIABLE, "").strip()
     return {"authorization": f"Bearer {token}"} if token else {}
+
+
+def end_of(stream: Stream) -> str:
+    """Return the other `endpoint` of a connection. Raises `OSError` if it has none any more."""
+    return endpoint((stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket.getpeername())
 
 
 def pass_for(end: str, key_file: str) -> dict[str, str]:

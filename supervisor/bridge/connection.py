@@ -32,8 +32,7 @@ from wsproto.utilities import ProtocolError
 from actors.protocol.wire import json
 from supervisor.bridge.address import DoorAddress
 from supervisor.front.edge.fields import MOST_BYTES
-from supervisor.identity.secrets import endpoint
-from supervisor.operator_pass import NoPass, authorization, pass_for
+from supervisor.operator_pass import NoPass, Stream, authorization, end_of, pass_for
 
 CONNECT_S: Final = 5.0
 CLOSE_S: Final = 1.0
@@ -46,12 +45,6 @@ LEAST_LIMIT_BYTES: Final = 1024 * 1024
 """What a daemon takes that does not say."""
 MAX_WORDS: Final = 300
 """Characters of a refusal that are shown."""
-
-Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
-
-
-def socket_of(stream: Stream) -> trio.socket.SocketType:
-    return (stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket
 
 
 class NotReached(Exception):
@@ -79,7 +72,8 @@ class DaemonConnection:
         self._events: Iterator[Event] = frames.events()  # there may be some behind the handshake
         self._sending = trio.Lock()
         self._poll = select.poll()
-        self._poll.register(socket_of(stream).fileno(), getattr(select, "POLLRDHUP", 0))
+        socket = stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
+        self._poll.register(socket.fileno(), getattr(select, "POLLRDHUP", 0))
 
     def is_alive(self) -> bool:
         """Whether the other side has neither closed the connection nor died, as far as the kernel knows."""
@@ -169,7 +163,7 @@ async def _connect(stack: AsyncExitStack, address: DoorAddress) -> DaemonConnect
         stream = await _stream_to(address)
         stack.push_async_callback(trio.aclose_forcefully, stream)
         try:
-            end = endpoint(socket_of(stream).getpeername())
+            end = end_of(stream)
         except OSError as error:
             raise NotReached(str(error)) from None
         try:

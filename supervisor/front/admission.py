@@ -4,6 +4,7 @@ Rules of this file:
 - Whoever shows nothing, or nothing that is valid, gets 401 before it is told of anything: not of doors, methods, media
   types, or whether its body can be read. (RFC 6750 3; claude.ai asks with GET, and takes anything else for an answer.)
 - A challenge is one line, with `Bearer` first: clients search it with patterns.
+- While it is not known which tokens there are, nobody is told that theirs is none: clients would throw it away.
 - A valid credential never waits. One that is not is answered at once a few times, then with 429.
 - What a role does not allow is no business of this: it never costs anybody a login.
 """
@@ -26,8 +27,8 @@ from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.identity.attempts import FailedAttempts
 from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.requester import ANYBODY, Requester
-from supervisor.identity.secrets import id_of, is_key
-from supervisor.identity.tokens import SavedToken, TokenTable
+from supervisor.identity.secrets import digest_of, id_of, is_key
+from supervisor.identity.tokens import SavedToken, TokensNotRead, TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.service.port import failure
 
@@ -36,6 +37,7 @@ _INVALID: Final = b', error="invalid_token", error_description="not known here, 
 PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback"})
 """What is answered to anybody: a daemon that lives says so, and a browser that comes back from a login shows what it
 was sent with."""
+RETRY_S: Final = 1.0
 _MISSING: Final = "show who you are: this daemon takes requests with a token (Authorization: Bearer TOKEN)"
 _WRONG: Final = "the token is not known here, has expired or was revoked; ask whoever runs this daemon for another one"
 
@@ -108,19 +110,21 @@ class Admission:
                 return ANYBODY
             here = is_loopback(request.address)
             return _refusal(NotAuthenticated(_MISSING, details={"key_file": self._key_file} if here else None))
+        if not self._tokens.read and digest_of(credential.token) is not None:
+            return _refusal(TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S))
         wait_s = self.attempts.fail(request.address, trio.current_time())
         if wait_s:
             return _refusal(TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s))
         return _refusal(NotAuthenticated(_WRONG), _INVALID)
 
     def _requester(self, text: str, request: HttpRequest) -> Requester | None:
+        token = self._tokens.find(text, self._clock())
+        if token is not None:
+            person = self._person(token)
+            return None if person is None else Requester(person=person, credential=id_of(token.digest), token=token)
         if is_key(text, self._operator_key, request.own_end, self._clock()):
             return Requester(person=OPERATOR, credential="operator")
-        token = self._tokens.find(text, self._clock())
-        if token is None:
-            return None
-        person = self._person(token)
-        return None if person is None else Requester(person=person, credential=id_of(token.digest), token=token)
+        return None
 
     def _person(self, token: SavedToken) -> Person | None:
         return self._deployment.value.person(token.user, role=token.role, team=token.team)

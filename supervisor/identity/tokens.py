@@ -50,6 +50,10 @@ class NotKept(SupervisorError, kind="unavailable"):
     """The daemon cannot write its database: /api/status says why. Nothing was done."""
 
 
+class TokensNotRead(SupervisorError, code=-31503, http_status=503, kind="unavailable", retryable=True):
+    """The daemon has not read its database yet, so it does not know whose a token is. Nothing was done."""
+
+
 class TokenStore(Protocol):
     """Where tokens outlive the daemon."""
 
@@ -64,15 +68,17 @@ class TokenStore(Protocol):
 
 
 class TokenTable:
-    """All tokens. `revoked` is told the digest of each that was revoked. Moments are unix seconds."""
+    """All tokens, once they are `read`. `revoked` is told the digest of each that was. Moments are unix seconds."""
 
     def __init__(self, store: TokenStore) -> None:
         self._store = store
         self.revoked: Callable[[bytes], None] = lambda digest: None
+        self.read = False
         self._tokens: dict[bytes, SavedToken] = {}
 
     def take(self, saved: Iterable[SavedToken]) -> None:
         """Know what was kept."""
+        self.read = True
         self._tokens |= {token.digest: token for token in saved}
 
     def all(self) -> list[SavedToken]:

@@ -54,6 +54,7 @@ class DoorTable:
         realm = await self._realms.of(person.rights)
         doors = self._of_realms.get(realm.rights) or self._open(realm)
         self._of_realms.move_to_end(realm.rights)
+        await doors.prepare(profile)
         return doors.find(name, profile)
 
     def _open(self, realm: Realm) -> _DoorsOfRealm:
@@ -91,12 +92,22 @@ class _DoorsOfRealm:
         while True:
             version = self._deployment.version
             for profile in self._deployment.value.settings.profiles:
-                doors = self._of_profiles.get(profile)
-                parts = self._gateway.parts.of_profile(profile) if doors is None else doors.parts
-                await parts.visible.prepare(LOCAL)
-                if profile not in self._of_profiles:
-                    self._open(profile, parts)
+                await self._look(profile)
             await self._deployment.wait_newer(version)
+
+    async def prepare(self, profile: str) -> None:
+        """Do that for a profile alone, if there is such a one. A checkpoint the first time."""
+        settings = self._deployment.value.settings
+        profile = profile or settings.profile
+        if profile in settings.profiles and profile not in self._of_profiles:
+            await self._look(profile)
+
+    async def _look(self, profile: str) -> None:
+        doors = self._of_profiles.get(profile)
+        parts = self._gateway.parts.of_profile(profile) if doors is None else doors.parts
+        await parts.visible.prepare(LOCAL)
+        if profile not in self._of_profiles:
+            self._open(profile, parts)
 
     def _of_profile(self, profile: str) -> _Doors:
         profiles = self._deployment.value.settings.profiles

@@ -114,7 +114,9 @@ async def test_a_realm_is_kept_up_while_it_is_held_and_let_go_then() -> None:
         held = [await made.realms.of(rights(user)) for user in ("ana", "ben", "cem")]
         assert (await made.realms.of(rights("cem"))).servers == {"files", "diary"}
         assert len(made.realms) == 3
+        version = held[2].catalogue.version
         made.deployment.set(replace(made.deployment.value, users={"diary": ("dan",)}))
+        await held[2].catalogue.wait_newer(version)
         await trio.testing.wait_all_tasks_blocked()
         assert held[2].servers == {"files"}, "who holds it has lost what was lost"
         held.clear()

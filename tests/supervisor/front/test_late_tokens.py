@@ -1,0 +1,44 @@
+"""Whoever comes before the tokens are read is told to come again, not that theirs is none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+from supervisor.front.admission import Admission, NotAdmitted
+from supervisor.front.edge.fields import Fields
+from supervisor.front.edge.request import HttpRequest
+from supervisor.identity.requester import Requester
+from supervisor.identity.secrets import digest_of, endpoint, new_token, sign_pass
+from supervisor.identity.tokens import SavedToken, TokenTable
+from tests.fakes.deployments import deployment
+from tests.fakes.no_tokens import NoTokens
+
+KEY, NOW, END = b"k" * 32, 100.0, endpoint(("127.0.0.1", 3001))
+
+
+def request(token: str) -> HttpRequest:
+    fields = Fields({b"authorization": f"Bearer {token}".encode()})
+    asked = SimpleNamespace(fields=fields, path="/mcp", address="127.0.0.1", own_end=END)
+    return cast("HttpRequest", asked)
+
+
+async def test_a_token_is_no_wrong_one_before_it_is_known_which_there_are() -> None:
+    tokens, text = TokenTable(NoTokens()), new_token()
+    admission = Admission(tokens, deployment(), KEY, "page.key", lambda: NOW)
+    for _ in range(30):
+        early = admission.admit(request(text))
+        assert isinstance(early, NotAdmitted)
+        assert (early.status, early.lines) == (503, ((b"retry-after", b"1"),))
+    assert admission.attempts.total == 0
+    assert isinstance(admission.admit(request(sign_pass(KEY, END, NOW))), Requester)
+    wrong = admission.admit(request("x"))
+    assert isinstance(wrong, NotAdmitted)
+    assert wrong.status == 401
+    digest = digest_of(text)
+    assert digest is not None
+    tokens.take([SavedToken(digest=digest, user="ana", role="member", used_at=NOW)])
+    assert isinstance(admission.admit(request(text)), Requester)
+    other = admission.admit(request(new_token()))
+    assert isinstance(other, NotAdmitted)
+    assert other.status == 401
