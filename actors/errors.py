@@ -115,6 +115,10 @@ class TooManyAttempts(SupervisorError, code=-31429, http_status=429, kind="overl
     """Too many wrong credentials came from this address; a right one is taken at any time."""
 
 
+class TokensNotRead(SupervisorError, code=-31503, http_status=503, kind="unavailable", retryable=True):
+    """The daemon has not read its database yet, so it does not know whose the token is. Nothing was done."""
+
+
 class CallTooLarge(SupervisorError, code=-31413, http_status=413, kind="too_large"):
     """A request or an answer is larger than a limit allows. The message names the limit."""
 

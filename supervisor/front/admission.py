@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 import trio
 
-from actors.errors import NotAuthenticated, SupervisorError, TooManyAttempts
+from actors.errors import NotAuthenticated, SupervisorError, TokensNotRead, TooManyAttempts
 from actors.kit import Latest
 from supervisor.config.syntax.address import is_loopback
 from supervisor.front.credentials import read_credential
@@ -28,7 +28,7 @@ from supervisor.identity.attempts import FailedAttempts
 from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.requester import ANYBODY, Requester
 from supervisor.identity.secrets import digest_of, id_of, is_key
-from supervisor.identity.tokens import SavedToken, TokensNotRead, TokenTable
+from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.service.port import failure
 

@@ -50,10 +50,6 @@ class NotKept(SupervisorError, kind="unavailable"):
     """The daemon cannot write its database: /api/status says why. Nothing was done."""
 
 
-class TokensNotRead(SupervisorError, code=-31503, http_status=503, kind="unavailable", retryable=True):
-    """The daemon has not read its database yet, so it does not know whose a token is. Nothing was done."""
-
-
 class TokenStore(Protocol):
     """Where tokens outlive the daemon."""
 

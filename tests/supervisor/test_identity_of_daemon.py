@@ -21,7 +21,9 @@ from supervisor.client import RequestRefused
 from supervisor.client import connect as connect_daemon
 from supervisor.client_sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.identity import tokens
 from supervisor.servers.deployment import DeployedServer
+from supervisor.store.write_behind import WriteBehind
 from tests.fakes.http_client import modern
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -187,6 +189,25 @@ async def test_a_token_that_is_revoked_or_expired_lets_nobody_in(tmp_path: Path,
         for who in ("ben", "operator"):
             path = f"/api/access-tokens/{id_}"
             assert (await at.ask(who, "DELETE", path)).status_code == (401 if who == "ben" else 400)
+
+
+async def test_a_token_that_cannot_be_made_says_why(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        monkeypatch.setattr(tokens, "MAX_TOKENS", 1)
+        await at.admit("ben")
+        full = await at.ask("operator", "POST", "/api/access-tokens", json={"user": "ben"})
+        assert (full.status_code, full.json()["error"]["message"][:17]) == (409, "there are 1 token")
+        monkeypatch.setattr(tokens, "MAX_TOKENS", 9)
+        monkeypatch.setattr(WriteBehind, "secure", _false)
+        vain = await at.ask("operator", "POST", "/api/access-tokens", json={"user": "ben"})
+        assert vain.status_code == 503
+        assert "cannot write its database" in vain.json()["error"]["message"]
+
+
+async def _false(store: object) -> bool:
+    return False
 
 
 async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tmp_path: Path, data: DataDir) -> None:

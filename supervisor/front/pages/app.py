@@ -35,6 +35,7 @@ from actors.errors import (
 from actors.kit import is_want, reason_of
 from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
 from supervisor.front.pages.rights import check_right
+from supervisor.identity.tokens import NotKept, TooManyTokens
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (InvalidArguments, 400),
     (ConfigError, 422),
     (MailboxFull, 503),
+    (NotKept, 503),
+    (TooManyTokens, 409),
     (ShuttingDown, 503),
     (CallTimedOut, 504),
     (ServerError, 502),
