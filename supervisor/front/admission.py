@@ -11,6 +11,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,12 +33,15 @@ from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.service.port import failure
 
+log = logging.getLogger(__name__)
+
 CHALLENGE: Final = b'Bearer realm="mcpvisor"'
 _INVALID: Final = b', error="invalid_token", error_description="not known here, expired or revoked"'
 PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback"})
 """What is answered to anybody: a daemon that lives says so, and a browser that comes back from a login shows what it
 was sent with."""
 RETRY_S: Final = 1.0
+TELL_EVERY_S: Final = 60.0
 _MISSING: Final = "show who you are: this daemon takes requests with a token (Authorization: Bearer TOKEN)"
 _WRONG: Final = "the token is not known here, has expired or was revoked; ask whoever runs this daemon for another one"
 
@@ -71,6 +75,7 @@ class Admission:
         self._key_file = key_file
         self._clock = clock
         self.attempts = FailedAttempts()
+        self._tell_from = -math.inf
         self._inside: dict[trio.CancelScope, Requester] = {}
         tokens.revoked = self._end
 
@@ -114,8 +119,16 @@ class Admission:
             return _refusal(TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S))
         wait_s = self.attempts.fail(request.address, trio.current_time())
         if wait_s:
+            self._tell(request.address)
             return _refusal(TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s))
         return _refusal(NotAuthenticated(_WRONG), _INVALID)
+
+    def _tell(self, address: str) -> None:
+        """Log that somebody guesses, now and then: whoever does may come often, and from many addresses."""
+        now = trio.current_time()
+        if now >= self._tell_from:
+            self._tell_from = now + TELL_EVERY_S
+            log.warning("%s shows wrong tokens and is slowed down; %d were wrong so far", address, self.attempts.total)
 
     def _requester(self, text: str, request: HttpRequest) -> Requester | None:
         token = self._tokens.find(text, self._clock())

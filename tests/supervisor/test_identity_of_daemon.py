@@ -23,6 +23,7 @@ from supervisor.client_sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens
 from supervisor.servers.deployment import DeployedServer
+from supervisor.servers.reloading.refusal import HEADER
 from supervisor.store.write_behind import WriteBehind
 from tests.fakes.http_client import modern
 from tests.fakes.mcp_server import FakeServer, tool
@@ -210,6 +211,21 @@ async def _false(store: object) -> bool:
     return False
 
 
+async def test_what_is_wrong_in_the_file_is_told_to_auditors_alone(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        for user in ("ben", "cem"):
+            await at.admit(user, role="auditor")
+        file = tmp_path / "mcp.json"
+        file.write_text(file.read_text().replace('"mcpServers"', '"mcpServers": 1, "canary"', 1))
+        assert (await at.ask("operator", "POST", "/api/reload")).status_code == 422
+        told = {}
+        for who in (None, "ben", "cem", "operator"):
+            answers = [await at.ask(who, "GET", path) for path in ("/readyz", "/api/status", "/api/none")]
+            told[who] = [HEADER in answer.headers for answer in answers]
+        assert told[None] == told["ben"] == [False, False, False]
+        assert told["cem"] == told["operator"] == [False, True, True]
+
+
 async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben")
@@ -225,13 +241,17 @@ async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tm
         assert "there is no user 'ben'" in unknown.json()["error"]["message"]
 
 
-async def test_guessing_is_slow_and_keeps_nobody_out_who_is_right(tmp_path: Path, data: DataDir) -> None:
+async def test_guessing_is_slow_and_keeps_nobody_out_who_is_right(
+    tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
+) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben")
         statuses = [(await at.rpc("x", "ping")).status_code for _ in range(13)]
         assert statuses == [401] * 10 + [429] * 3
         refused = await at.rpc("x", "ping")
         assert int(refused.headers["retry-after"]) > 0
+        told = [each.getMessage() for each in caplog.records if "wrong tokens" in each.getMessage()]
+        assert told == ["127.0.0.1 shows wrong tokens and is slowed down; 11 were wrong so far"]
         assert (await at.rpc("ben", "ping")).status_code == 200
 
 

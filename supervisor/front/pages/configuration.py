@@ -76,7 +76,7 @@ class ConfigurationPages:
 
     async def tell_refused(self, response: Response) -> Response:
         refused = self._view.configurator.source.value.refused
-        if refused and request.path.startswith("/api/"):
+        if refused and request.path.startswith("/api/") and REQUESTER.get().person.may("auditor"):
             response.headers[HEADER] = value_of(refused[0])
         return response
 
