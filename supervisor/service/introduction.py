@@ -87,9 +87,13 @@ class Introduction:
             each.made.set(await beside(partial(each._make, *each._view())))
 
     def include(self, other: Introduction) -> None:
-        """Keep the texts of another one up to date, too, as long as anybody holds it: from now on it has some."""
-        other.made.set(other._make(*other._view()))
+        """Keep the texts of another one up to date, too, as long as anybody holds it."""
         self._others.add(other)
+
+    async def prepare(self) -> None:
+        """Have there be texts, which takes long with many tools. A checkpoint the first time."""
+        if self.made.value is NOTHING:
+            self.made.set(await beside(partial(self._make, *self._view())))
 
     def _view(self) -> tuple[Catalogue, Mapping[str, ServerStatus]]:
         return self._visible.now(LOCAL), self._visible.statuses(LOCAL)

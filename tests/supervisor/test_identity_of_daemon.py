@@ -133,6 +133,9 @@ async def test_people_see_and_call_what_is_theirs(tmp_path: Path, data: DataDir)
         assert await at.tools_of("ana") == await at.tools_of("operator")
         assert await at.tools_of("ben") == ["clock__tell_time", "search__find_page", "search__read_page"]
         assert await at.tools_of("cem") == ["clock__tell_time"]
+        greeting = (await at.rpc("ben", "initialize", protocolVersion="2025-11-25")).json()["result"]
+        assert "search" in greeting["instructions"], "the first of a realm is told what there is"
+        assert "vault" not in greeting["instructions"]
         assert (await at.call("ben", "search-find_page", n=1))["structuredContent"] == {"n": 1}
         for name in ("vault-open_canary", "execute_mcp_tool"):
             refused = await at.call("ben", name, tool_path="vault:open_canary", arguments={})

@@ -49,11 +49,11 @@ class DoorTable:
         return self._whole.find(name, profile)
 
     async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
-        if not person.user:
-            return self._whole.find(name, profile)
-        realm = await self._realms.of(person.rights)
-        doors = self._of_realms.get(realm.rights) or self._open(realm)
-        self._of_realms.move_to_end(realm.rights)
+        doors = self._whole
+        if person.user:
+            realm = await self._realms.of(person.rights)
+            doors = self._of_realms.get(realm.rights) or self._open(realm)
+            self._of_realms.move_to_end(realm.rights)
         await doors.prepare(profile)
         return doors.find(name, profile)
 
@@ -96,18 +96,21 @@ class _DoorsOfRealm:
             await self._deployment.wait_newer(version)
 
     async def prepare(self, profile: str) -> None:
-        """Do that for a profile alone, if there is such a one. A checkpoint the first time."""
+        """Do that for a profile alone, or for clients without one. A checkpoint the first time."""
         settings = self._deployment.value.settings
         profile = profile or settings.profile
-        if profile in settings.profiles and profile not in self._of_profiles:
+        doors = self._of_profiles.get(profile) if profile else self._whole
+        if doors is not None:
+            await doors.introduction.prepare()
+        elif profile in settings.profiles:
             await self._look(profile)
 
     async def _look(self, profile: str) -> None:
         doors = self._of_profiles.get(profile)
         parts = self._gateway.parts.of_profile(profile) if doors is None else doors.parts
         await parts.visible.prepare(LOCAL)
-        if profile not in self._of_profiles:
-            self._open(profile, parts)
+        doors = self._of_profiles.get(profile) or self._open(profile, parts)
+        await doors.introduction.prepare()
 
     def _of_profile(self, profile: str) -> _Doors:
         profiles = self._deployment.value.settings.profiles
@@ -135,6 +138,7 @@ class _Doors:
 
     def __init__(self, gateway: Gateway, version: str, suffix: str) -> None:
         self.parts = gateway.parts
+        self.introduction = gateway.introduction
         self._suffix = suffix
         everything = Everything(gateway.parts, version, gateway.introduction.servers)
         self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}

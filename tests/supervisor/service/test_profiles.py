@@ -22,6 +22,7 @@ from actors.messages import AwaitShown, RefreshServer, RulesChanged
 from actors.principal import LOCAL
 from supervisor.config import Settings
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.people import OPERATOR
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable, profile_of
 from supervisor.service.lookup import visible
@@ -54,7 +55,7 @@ class Rig:
         self, method: str, params: Any = None, door: str = "", profile: str = "work", client: Client = LEGACY
     ) -> Any:
         data = b"" if params is None else json.dumps(params).encode()
-        service = self.doors.find(door, profile).service
+        service = (await self.doors.find_for(OPERATOR, door, profile)).service
         return json.loads((await answer(service, exchange(client, method, data))).body)
 
     async def result(self, method: str, params: Any = None, **where: Any) -> Any:
