@@ -25,7 +25,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
 from supervisor.config.entries.servers import Surroundings, read_server
 from supervisor.config.entries.slugs import derived_slugs
-from supervisor.config.identity import identity_remarks
+from supervisor.config.identity import given_remarks, identity_remarks
 from supervisor.config.profiles import profile_remarks
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
@@ -145,6 +145,7 @@ def parse(
     for below, message, hint in (
         *profile_remarks(settings.profiles, there),
         *identity_remarks(settings.identity, there),
+        *given_remarks(settings.identity, {server.path_name: server for server in servers if not server.disabled}),
     ):
         findings.note(("supervisor", *below), message, hint)
     return Configuration(

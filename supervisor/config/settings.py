@@ -48,7 +48,9 @@ def read_settings(
         findings.problem(("supervisor", *below), message, hint)
     raise_together(findings.problems[known:])
     own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), partial(_of_settings, findings))
-    own[IDENTITY] = read_identity(own.get(IDENTITY, {}), partial(_of_settings, findings))
+    own[IDENTITY] = read_identity(
+        own.get(IDENTITY, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
+    )
     raise_together(findings.problems[known:])
     with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
         split_address(own.get("listen", Settings().listen))

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from actors.principal import LOCAL, Principal
+from supervisor.config.syntax.tiers import Given
 
 Role = Literal["member", "auditor", "admin"]
 """A member uses what is theirs; an auditor also reads what others did and how all servers are doing; an admin may also
@@ -25,6 +26,8 @@ class User(Struct, frozen=True, kw_only=True):
 
     role: Role = "member"
     """What the user may do at most: `member`, `auditor`, or `admin`."""
+    values: dict[str, dict[str, Given]] = field(default_factory=dict)
+    """What the user gives for servers: by server, and by the name of the value. See `docs/reference/values.md`."""
 
 
 class Team(Struct, frozen=True, kw_only=True):
@@ -34,6 +37,9 @@ class Team(Struct, frozen=True, kw_only=True):
     """Users that are in it."""
     servers: tuple[str, ...] = ()
     """Servers that only the members see. One that no team and no user has is everybody's."""
+    values: dict[str, dict[str, Given]] = field(default_factory=dict)
+    """What the team gives for servers, as with a user. `{"value": ..., "locked": true}` in the place of a value: users
+    cannot give another one."""
 
 
 class Rights(Struct, frozen=True):
@@ -44,6 +50,8 @@ class Rights(Struct, frozen=True):
 
     teams: frozenset[str] = frozenset()
     user: str = ""
+    launches: frozenset[tuple[str, str]] = frozenset()
+    """Servers that are started for them otherwise than for all, each with its launch; empty if it cannot be."""
 
 
 class People(Struct, frozen=True, kw_only=True):
@@ -65,7 +73,7 @@ class People(Struct, frozen=True, kw_only=True):
         known = self.users.get(user)
         if not user or (self.users and known is None):
             return None
-        teams = frozenset(name for name, each in self.teams.items() if user in each.members)
+        teams = self.teams_of(user)
         if team:
             if self.teams and team not in teams:
                 return None
@@ -75,12 +83,20 @@ class People(Struct, frozen=True, kw_only=True):
         allowed = role if known is None else ROLES[min(ROLES.index(role), ROLES.index(known.role))]
         return Person(user=user, role=allowed, rights=rights, team=team)
 
+    def teams_of(self, user: str) -> frozenset[str]:
+        return frozenset(name for name, each in self.teams.items() if user in each.members)
+
     def faults(self, servers: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """Yield which names of users and servers mean nobody: where, from `identity` inwards, the name, of what."""
         for name, team in self.teams.items():
             strangers = [each for each in team.members if each not in self.users] if self.users else []
             yield from ((("teams", name, "members"), each, "user") for each in strangers)
             yield from ((("teams", name, "servers"), each, "server") for each in team.servers if each not in servers)
+        for kind, named in (("users", self.users), ("teams", self.teams)):
+            for name, owner in named.items():
+                yield from (
+                    ((kind, name, "values", each), each, "server") for each in owner.values if each not in servers
+                )
 
 
 class Person(Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from actors.catalogue.metadata import Judgement, Safety
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.errors import ConfigError
+from actors.launch import launch_name
 from actors.life.policy import RestartPolicy
 from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
 from actors.protocol.agreement.era import Terms
@@ -29,13 +31,17 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
+from actors.transport.redaction import Confidential
 from actors.transport.stdio.installer import installer_of
-from actors.transport.stdio.process import Launch, ProcessLimits
+from actors.transport.stdio.process import Launch as ProcessLaunch
+from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
+from supervisor.config.effective import Effective, effective
 from supervisor.config.entries.roots import roots_result
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.units import Confirm
-from supervisor.identity.people import Person, Role
+from supervisor.identity.people import Person, Role, servers_of
+from supervisor.servers.given import GivenValues
 
 T = TypeVar("T")
 
@@ -52,7 +58,7 @@ class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     config: ServerConfig
-    launch: Launch
+    launch: ProcessLaunch
     limits: ProcessLimits
     remote: Remote
     remote_limits: HttpLimits
@@ -123,21 +129,34 @@ def _first(by_pattern: Mapping[str, T], tool: str) -> T | None:
 
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off."""
+    """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off.
+
+    `awaits` are the values that somebody has to give for it first: it runs for those who have them.
+    """
 
     name: str
     kind: str = "stdio"
     reason: str = ""
     disabled: bool = False
+    awaits: tuple[str, ...] = ()
 
 
-class Deployment(msgspec.Struct, frozen=True, kw_only=True):
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server is started for somebody, by name; None in the place of a `deployed` one says that it cannot be."""
+
+    name: str
+    effective: Effective
+    deployed: DeployedServer | None = None
+
+
+class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All servers of a configuration, by name in the order of the file, and what is set for the whole daemon.
 
     `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
     `users` are those that a server is for, where it names any, `named` all of these; `described` is what is configured
     to be said of servers; `digests` are those of the launches of `servers`, `rules` those of their calls, `tool_rules`
-    those of what is seen of their tools, where there are any.
+    those of what is seen of their tools, where there are any. `given` are the values of teams and users, `key` is that
+    of launch digests.
     """
 
     path: Path = Path()
@@ -154,15 +173,62 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     named: frozenset[str] = frozenset()
     rules: Mapping[str, CallRules] = {}
     tool_rules: Mapping[str, ToolRules] = {}
+    given: GivenValues = GivenValues()
+    key: bytes = b""
 
     @property
     def server_names(self) -> frozenset[str]:
         """Every server there is in the file, also those that cannot run."""
         return frozenset(self.entries) | {resting.name for resting in self.resting}
 
+    @cached_property
+    def tiered(self) -> frozenset[str]:
+        """The servers that take values of teams and users."""
+        return frozenset(name for name, config in self.entries.items() if config.tiered and not config.disabled)
+
     def person(self, user: str, *, role: Role, team: str) -> Person | None:
-        """Return who shows a token of a user; see `People.person`."""
-        return self.settings.identity.person(user, role=role, team=team, named=self.named)
+        """Return who shows a token of a user, with what is started for that one alone; see `People.person`."""
+        person = self.settings.identity.person(user, role=role, team=team, named=self.named)
+        if person is None or not self.tiered:
+            return person
+        key = user, team
+        if key not in self._own_launches:
+            launches = {server: self.launch_of(server, person).name for server in self._tiered_of(person)}
+            self._own_launches[key] = frozenset((server, own) for server, own in launches.items() if own != server)
+        return replace(person, rights=replace(person.rights, launches=self._own_launches[key]))
+
+    @cached_property
+    def _own_launches(self) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+        """By user and team of those who came in."""
+        return {}
+
+    def _tiered_of(self, person: Person) -> frozenset[str]:
+        return servers_of(person.rights, self.tiered, self.settings.identity.teams, self.users)
+
+    def effective_for(self, server: str, person: Person) -> Effective:
+        """Return what holds for a server that is started for somebody."""
+        people, given = self.settings.identity, self.given
+        teams = (person.team,) if person.team else people.teams_of(person.user)
+        team = given.team_for(people, teams, server)
+        of_team = given.of(people, ("team", team), server) if team else {}
+        return effective(self.entries[server], of_team, given.of(people, ("user", person.user), server))
+
+    def launch_of(self, server: str, person: Person) -> Launch:
+        """Return how a server is started for somebody; its name is the server's where that is how all have it.
+
+        It is empty where somebody has to give a value first.
+        """
+        holds = self.effective_for(server, person)
+        if not holds.can_run:
+            return Launch(name="", effective=holds)
+        usual = self.servers.get(server)
+        if usual is not None and holds.config == usual.config and not holds.is_personal:
+            return Launch(name=server, effective=holds, deployed=usual)
+        owner = person.principal if holds.is_personal else ""
+        deployed = deploy_server(holds.config, key=self.key, owner=owner)
+        name = launch_name(server, deployed.digest)
+        mask = deployed.mask.join(Mask({f"secret {key}": text for key, text in holds.secrets.items()}))
+        return Launch(name=name, effective=holds, deployed=replace(deployed, name=name, mask=mask))
 
     def rules_of(self, server: str) -> CallRules:
         rules = self.rules.get(server)
@@ -186,28 +252,48 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
         return placeholders(deployed.config.env) if deployed is not None else ()
 
 
-def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
+def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = GivenValues()) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
     disabled = [name for name, config in entries.items() if config.disabled]
     broken = [RestingServer(name=each.server, reason=str(each)) for each in configuration.problems if each.server]
-    servers = {name: deploy_server(config, key=key) for name, config in entries.items() if not config.disabled}
+    usual = {name: effective(config, {}, {}) for name, config in entries.items() if not config.disabled}
+    servers = {name: deploy_server(each.config, key=key) for name, each in usual.items() if each.can_run}
+    awaiting = [
+        RestingServer(name=name, kind=entries[name].kind, awaits=tuple(each.missing), reason=awaits_text(each))
+        for name, each in usual.items()
+        if not each.can_run
+    ]
     return Deployment(
         path=configuration.path,
         stamps=configuration.stamps,
         settings=configuration.settings,
         entries=entries,
         servers=servers,
-        resting=(*broken, *(RestingServer(name=name, kind=entries[name].kind, disabled=True) for name in disabled)),
+        resting=(
+            *(broken + awaiting),
+            *(RestingServer(name=name, kind=entries[name].kind, disabled=True) for name in disabled),
+        ),
         problems=configuration.problems,
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},
         digests={name: server.digest for name, server in servers.items()},
         users={name: config.users for name, config in entries.items() if config.users},
         named=frozenset(user for config in entries.values() for user in config.users),
-        rules={name: _rules(server.config, configuration.settings) for name, server in servers.items()},
+        rules={name: _rules(entries[name], configuration.settings) for name in usual},
         tool_rules={name: config.tools for name, config in entries.items() if config.tools},
+        given=given,
+        key=key,
     )
+
+
+def awaits_text(holds: Effective) -> str:
+    """Return what a server waits for, in words for those who are to give it."""
+    if holds.faults:
+        return f"a value that was given for it cannot be passed on: {'; '.join(holds.faults)}"
+    by_tier = {"team": "its team", "user": "each user"}
+    named = [f"{name} of {by_tier[tier]}" for name, tier in holds.missing.items()]
+    return f"values are missing: {', '.join(named)}"
 
 
 def _rules(config: ServerConfig, settings: Settings) -> CallRules:
@@ -238,12 +324,12 @@ def _budgets(own: int | Mapping[str, int] | None, usual: int | None) -> Mapping[
     return by_name if of_all is None or "*" in by_name else {**by_name, "*": of_all}
 
 
-def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
+def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> DeployedServer:
     installer = installer_of(config.command, config.args)
     return DeployedServer(
         name=config.path_name,
         config=config,
-        launch=Launch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or ""),
+        launch=ProcessLaunch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or ""),
         limits=msgspec.convert(config, ProcessLimits, from_attributes=True),
         remote=Remote(url=config.url, headers=dict(config.headers)),
         remote_limits=msgspec.convert(config, HttpLimits, from_attributes=True),
@@ -259,5 +345,5 @@ def deploy_server(config: ServerConfig, *, key: bytes) -> DeployedServer:
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
         mask=config.mask(),
-        digest=launch_digest(config, {}, key=key),
+        digest=launch_digest(config, {}, key=key, owner=owner),
     )

@@ -29,11 +29,12 @@ MAX_KEY_BYTES = 64
 """The most that BLAKE2b takes (RFC 7693)."""
 
 
-def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: bytes) -> str:
+def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: bytes, owner: str = "") -> str:
     """Return 64 hexadecimal digits for the process that `server` would be started as.
 
     `environ` is the environment that the process inherits, already reduced to what is passed on; `server.env` goes
-    over it. `key` has 16 to 64 bytes; `ValueError` otherwise.
+    over it. `owner`: whose secret is in it, so that nobody shares it, not even who gives an equal one. `key` has 16 to
+    64 bytes; `ValueError` otherwise.
     """
     if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
         raise ValueError(f"the key must have {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes")
@@ -46,6 +47,8 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
         later["era"] = (server.era,)
     if server.ask != "clients":
         later["ask"] = server.ask
+    if owner:
+        later["owner"] = owner
     # JSON with sorted keys: no two launches give the same text. Its \u escapes take values that are not UTF-8, too.
     launch = json.dumps(
         {

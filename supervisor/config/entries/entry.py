@@ -13,7 +13,9 @@ from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
+from supervisor.config.entries.values import ValueRule
 from supervisor.config.structs import Settings
+from supervisor.config.syntax.tiers import TieredText
 from supervisor.config.syntax.units import (
     MIB,
     Ask,
@@ -38,6 +40,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     kind: Derived[Kind] = "stdio"
     passed: Derived[tuple[str, ...]] = ()
     """The names in `env` whose values come from the daemon's own environment (`pass_env`)."""
+    tiered: Derived[tuple[TieredText, ...]] = ()
+    """The texts with places for values of teams and users; in the fields they stand with the defaults of these."""
 
     # Local servers
     command: str = ""
@@ -68,6 +72,9 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """What the server is for. People see it, and search finds the server by it."""
     users: tuple[str, ...] = ()
     """Users that the server is for. Empty: those of the teams that have it, or everybody."""
+    values: dict[str, ValueRule] = field(default_factory=dict)
+    """What holds for the values that teams and users give: those of `${team:NAME}` and `${user:NAME}`, by name. See
+    `docs/reference/values.md`."""
     disabled: bool = False
     """Keep the entry, but never start the server."""
 

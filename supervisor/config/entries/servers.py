@@ -25,11 +25,13 @@ from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
+from supervisor.config.entries.values import VALUES, place_faults, read_values, value_remarks
 from supervisor.config.structs import Settings
-from supervisor.config.syntax.expand import expand, expand_home, parse_env_file
+from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
+from supervisor.config.syntax.tiers import TieredText
 from supervisor.config.syntax.units import Kind
 from supervisor.config.syntax.values import Findings, Remark, build, keys_of, type_faults
 
@@ -80,6 +82,7 @@ class _Entry:
         self._around = around
         self._own: dict[str, Any] = {}
         self._spelled: dict[str, str] = {}
+        self._tiered: list[TieredText] = []
         self._kind: Kind = "stdio"
         self._failed = False
 
@@ -97,15 +100,16 @@ class _Entry:
         if self._types():
             as_written = tuple(remarks(self._own))
             self._transport(meant)
-        steps = (self._expand, self._environment, self._limits, self._address, self._logins, self._tools)
-        for step in steps if self._enabled else (self._limits, self._logins, self._tools):
+        steps = (self._expand, self._environment, self._values, self._limits, self._address, self._logins, self._tools)
+        for step in steps if self._enabled else (self._values, self._limits, self._logins, self._tools):
             if not self._failed:
                 step()
         if self._failed:
             return None
         self._remark(as_written)
         members = {key: value for key, value in self._own.items() if value is not None}
-        server: ServerConfig = build(ServerConfig, {**members, "name": self._name, "kind": self._kind})
+        derived = {"name": self._name, "kind": self._kind, "tiered": self._tiered}
+        server: ServerConfig = build(ServerConfig, {**members, **derived})
         return server
 
     @property
@@ -198,10 +202,34 @@ class _Entry:
         finally:
             self._note_origin(below, self._around.findings.origin(self._at(below), lookups.names))
 
+    def _replace_tiered(self, below: KeyPath, text: str) -> str:
+        """Do that for a text that values of teams and users may stand in; return it with the defaults of these."""
+        lookups = Lookups(self._around.environ)
+        try:
+            parts = split(text, lookups)
+        except ConfigError as error:
+            self._problem(below, error.message, error.hint)
+            return text
+        finally:
+            self._note_origin(below, self._around.findings.origin(self._at(below), lookups.names))
+        tiered = TieredText(below, parts)
+        if tiered.references:
+            self._tiered.append(tiered)
+        return " ".join(tiered.fill(lambda reference: reference.default or ""))
+
+    def _values(self) -> None:
+        """Read what is said of values, once it is known where they stand."""
+        own = self._own[VALUES] = read_values(self._own.get(VALUES, {}), self._problem)
+        several = {name: bool(members.get("several")) for name, members in own.items()}
+        for fault in place_faults(self._tiered, several):
+            self._problem(*fault)
+
     def _expand(self) -> None:
         own = self._own
         for key in ("command", "args", "env", "cwd", "url", "headers", "roots"):
-            replace = partial(self._replace, home=key in ("command", "cwd", "roots"), root=key == "roots")
+            replace: Callable[[KeyPath, str], str] = self._replace_tiered
+            if key in ("command", "cwd", "roots"):
+                replace = partial(self._replace, home=True, root=key == "roots")
             match own.get(key):
                 case str(text) if text:
                     own[key] = replace((key,), text)
@@ -290,7 +318,7 @@ class _Entry:
         foreign = (key for key, each in FOREIGN.items() if each.treatment == "noted" and key in self._members)
         notes: list[Remark] = [((key,), FOREIGN[key].effect, "") for key in foreign]
         if self._enabled:
-            notes += [*as_written, *rename_remarks(self._own["tools"])]
+            notes += [*as_written, *rename_remarks(self._own["tools"]), *value_remarks(self._own[VALUES], self._tiered)]
         if self._enabled and self._kind == "stdio":
             notes += self._around.missing(self._own)
         for below, message, hint in notes:

@@ -6,6 +6,7 @@ Rules of this file:
   is itself.
 - An expanded value is not expanded again: what a variable holds is data.
 - An undefined variable is an error with its *name*. No message has a value in it, nor a default.
+- `${team:NAME}` and `${user:NAME}`, with a default or without, are places for values that are not known yet (`split`).
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from collections.abc import Mapping
 
 from actors.errors import ConfigError
 from supervisor.config.syntax.origins import Origin, ValueLayer
+from supervisor.config.syntax.tiers import TIERS, Reference
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)(\}?)")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_TIERED = re.compile(rf"({'|'.join(TIERS)}):([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _EDITOR = re.compile(
     r"(workspaceFolder|input|config|command|cwd|file|relativeFile|lineNumber|selectedText|extension)\b"
 )
@@ -41,15 +44,33 @@ def has_reference(text: str) -> bool:
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
     """Return `text` with every reference replaced. Raises `ConfigError` without a place, which the caller knows."""
+    parts = split(text, environ)
+    if any(isinstance(part, Reference) for part in parts):
+        raise ConfigError(
+            "a value of a team or a user cannot stand here",
+            hint='they can stand in "args", "env", "headers", and behind the host of "url", of a server',
+        )
+    return "".join(str(part) for part in parts)
 
-    def replace(reference: re.Match[str]) -> str:
-        if reference[0] == "$${":
-            return "${"
-        if not reference[2]:
+
+def split(text: str, environ: Mapping[str, str]) -> tuple[str | Reference, ...]:
+    """Return the parts of `text`, everything replaced but values of teams and users. Raises as `expand` does."""
+    parts: list[str | Reference] = []
+    plain, end = "", 0
+    for match in _REFERENCE.finditer(text):
+        plain, end = plain + text[end : match.start()], match.end()
+        if match[0] == "$${":
+            plain += "${"
+            continue
+        if not match[2]:
             raise ConfigError('a "${" is not closed', hint="end the reference with }, or write $${ for a literal ${")
-        return _value_of(reference[1], environ)
-
-    return _REFERENCE.sub(replace, text)
+        if tiered := _TIERED.fullmatch(match[1]):
+            tier = next(each for each in TIERS if each == tiered[1])
+            parts += [plain, Reference(tier, tiered[2], tiered[3])]
+            plain = ""
+        else:
+            plain += _value_of(match[1], environ)
+    return tuple(part for part in (*parts, plain + text[end:]) if part != "")
 
 
 def _value_of(reference: str, environ: Mapping[str, str]) -> str:

@@ -1,0 +1,62 @@
+"""`${team:NAME}` and `${user:NAME}`: texts of an entry with places for values that teams and users give. Pure.
+
+What else stands in such a text is expanded when the file is read; a value is put in as it is, and is not expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from actors.transport.redaction import Confidential
+from supervisor.config.syntax.jsonc import KeyPath
+
+Tier = Literal["team", "user"]
+"""Who gives a value. That of a user goes over that of the team."""
+TIERS: Final[tuple[Tier, ...]] = ("team", "user")
+Value = str | tuple[str, ...]
+"""A text; or several, in the place of one argument."""
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """A place for a value. `default` is what holds where nobody gives one; None: somebody has to."""
+
+    tier: Tier
+    name: str
+    default: str | None = None
+
+
+class TieredText(msgspec.Struct, frozen=True):
+    """A text with such places in it, and where in the entry it stands, by our keys."""
+
+    place: KeyPath
+    parts: tuple[str | Reference, ...]
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Reference))
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is a place for arguments of the program and nothing else."""
+        return self.place[0] == "args" and len(self.parts) == 1
+
+    def fill(self, value_of: Callable[[Reference], Value]) -> tuple[str, ...]:
+        """Return the texts that stand there: one, or as many arguments as were given."""
+        filled = [part if isinstance(part, str) else value_of(part) for part in self.parts]
+        if len(filled) == 1 and isinstance(filled[0], tuple):
+            return filled[0]
+        return ("".join(part if isinstance(part, str) else " ".join(part) for part in filled),)
+
+
+class Given(Confidential, msgspec.Struct, frozen=True, kw_only=True):
+    """A value as a team or a user gives it. `locked`: a user may not give another one."""
+
+    value: Value
+    locked: bool = False
+
+
+GivenByServer = Mapping[str, Mapping[str, Given]]
+"""What one team or user gives: by server, and by the name of the value."""

@@ -1,0 +1,48 @@
+"""Which values hold for whom: what teams and users give for servers, in the configuration or later. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from actors.transport.redaction import Confidential
+from supervisor.config.syntax.tiers import Given, GivenByServer, Tier
+from supervisor.identity.people import People
+
+Owner = tuple[Tier, str]
+"""A team, or a user, by name."""
+
+
+class GivenValues(Confidential, msgspec.Struct, frozen=True, kw_only=True):
+    """Values by who gives them, and by server. What the configuration has goes over what is `stored`."""
+
+    stored: Mapping[Owner, GivenByServer] = {}
+
+    def of(self, people: People, owner: Owner, server: str) -> Mapping[str, Given]:
+        """Return what a team or a user gives for a server."""
+        tier, name = owner
+        named = people.teams.get(name) if tier == "team" else people.users.get(name)
+        in_file = named.values.get(server, {}) if named is not None else {}
+        return {**self.stored.get(owner, {}).get(server, {}), **in_file}
+
+    def team_for(self, people: People, teams: Iterable[str], server: str) -> str:
+        """Return which of somebody's teams gives values for a server; empty if none does.
+
+        It is one alone, so that what holds is what one team meant: the first, in the order of the file, that has the
+        server for itself, or else the first that gives any value.
+        """
+        known = [name for name in people.teams if name in teams] or sorted(teams)
+        having = [name for name in known if name in people.teams and server in people.teams[name].servers]
+        giving = [name for name in known if self.of(people, ("team", name), server)]
+        return next(iter([*having, *giving]), "")
+
+    def with_value(self, owner: Owner, server: str, name: str, given: Given | None) -> GivenValues:
+        """Return the values with one more, or one less for None."""
+        of_owner = self.stored.get(owner, {})
+        of_server = {each: value for each, value in of_owner.get(server, {}).items() if each != name}
+        of_server |= {} if given is None else {name: given}
+        servers = {each: values for each, values in of_owner.items() if each != server}
+        servers |= {server: of_server} if of_server else {}
+        others = {each: values for each, values in self.stored.items() if each != owner}
+        return GivenValues(stored={**others, **({owner: servers} if servers else {})})
