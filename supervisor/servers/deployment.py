@@ -41,7 +41,7 @@ from supervisor.config.entries.roots import roots_result
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.units import Confirm
 from supervisor.identity.people import Person, Role, servers_of
-from supervisor.servers.given import GivenValues
+from supervisor.servers.given import NO_VALUES, GivenValues
 
 T = TypeVar("T")
 
@@ -173,7 +173,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     named: frozenset[str] = frozenset()
     rules: Mapping[str, CallRules] = {}
     tool_rules: Mapping[str, ToolRules] = {}
-    given: GivenValues = GivenValues()
+    given: GivenValues = NO_VALUES
     key: bytes = b""
 
     @property
@@ -252,7 +252,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         return placeholders(deployed.config.env) if deployed is not None else ()
 
 
-def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = GivenValues()) -> Deployment:
+def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_VALUES) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
     disabled = [name for name, config in entries.items() if config.disabled]

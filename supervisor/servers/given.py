@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -46,3 +47,6 @@ class GivenValues(Confidential, msgspec.Struct, frozen=True, kw_only=True):
         servers |= {server: of_server} if of_server else {}
         others = {each: values for each, values in self.stored.items() if each != owner}
         return GivenValues(stored={**others, **({owner: servers} if servers else {})})
+
+
+NO_VALUES: Final = GivenValues()
