@@ -23,9 +23,10 @@ from actors.kit.paths import absolute
 from actors.transport.stdio.command import resolve_command
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
-from supervisor.config.entries.servers import Surroundings, read_server
+from supervisor.config.entries.servers import read_server
 from supervisor.config.entries.slugs import derived_slugs
-from supervisor.config.identity import given_remarks, identity_remarks
+from supervisor.config.given import given_remarks, note_lines
+from supervisor.config.identity import identity_remarks
 from supervisor.config.profiles import profile_remarks
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
@@ -35,6 +36,7 @@ from supervisor.config.syntax.file import Stamp, read_text, stamp
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
 from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
+from supervisor.config.syntax.surroundings import Surroundings
 from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_together
 
 Place = tuple[str, str]
@@ -122,6 +124,7 @@ def parse(
         findings.origins["", ("listen",)] = Origin(source="derived", place="--listen")
     if not is_loopback(settings.address[0]):
         findings.note(("supervisor", "listen"), "the daemon can be reached from other machines")
+    note_lines(settings.identity, findings)
     age = {AGE: origin} if (origin := findings.origins.get(("", (AGE,)))) is not None else {}
     for_all = ValueLayer(settings.env, {name: findings.origins["", ("env", name)] for name in settings.env})
     around = Surroundings(

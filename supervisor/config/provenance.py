@@ -18,6 +18,7 @@ from actors.transport.mask import Mask, by_option, is_secret, looks_secret
 from actors.transport.redaction import HIDDEN, without_secrets
 from actors.transport.stdio.command import build_environment
 from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.given import shown_identity
 from supervisor.config.load import Configuration
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.jsonc import KeyPath, show_path
@@ -74,6 +75,7 @@ def explain_server(
     view = _View(partial(_origin_of, configuration, server.name), server.mask(), environ)
     own: dict[str, Any] = msgspec.structs.asdict(server)
     own |= {key: msgspec.structs.asdict(own[key]) for key in ("oauth", "tools")}
+    own["values"] = msgspec.to_builtins(server.values)
     apart = _OF_LOCAL if server.kind != "stdio" else _OF_REMOTE
     keys = ("kind", *(key for key in keys_of(ServerConfig) if key not in apart))
     values = [value for key in keys for value in view.of(key, own[key])]
@@ -100,7 +102,7 @@ def explain_daemon(
     settings = configuration.settings
     view = _View(partial(_origin_of, configuration, ""), Mask(settings.env), environ)
     own = msgspec.structs.asdict(settings)
-    own["identity"] = msgspec.to_builtins(settings.identity)
+    own["identity"] = shown_identity(settings.identity)
     values = [value for key in keys_of(Settings) for value in view.of(key, own[key])]
     return _set_first([data_dir if each.key == data_dir.key and each.value is None else each for each in values])
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from msgspec import Struct, field
 
 from actors.principal import LOCAL, Principal
-from supervisor.config.syntax.tiers import Given
+from supervisor.identity.given import Given
 
 Role = Literal["member", "auditor", "admin"]
 """A member uses what is theirs; an auditor also reads what others did and how all servers are doing; an admin may also

@@ -38,7 +38,9 @@ from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.effective import Effective, effective
 from supervisor.config.entries.roots import roots_result
+from supervisor.config.identity import IDENTITY
 from supervisor.config.syntax.file import Stamp
+from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.units import Confirm
 from supervisor.identity.people import Person, Role, servers_of
 from supervisor.servers.given import NO_VALUES, GivenValues
@@ -49,7 +51,7 @@ CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
 
 
-class DeployedServer(msgspec.Struct, frozen=True, kw_only=True):
+class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
 
     `launch` and `limits` are those of a server that is a process, `remote` and its limits those of one with an address.
@@ -141,7 +143,7 @@ class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
     awaits: tuple[str, ...] = ()
 
 
-class Launch(msgspec.Struct, frozen=True, kw_only=True):
+class Launch(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """How a server is started for somebody, by name; None in the place of a `deployed` one says that it cannot be."""
 
     name: str
@@ -155,8 +157,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
     `users` are those that a server is for, where it names any, `named` all of these; `described` is what is configured
     to be said of servers; `digests` are those of the launches of `servers`, `rules` those of their calls, `tool_rules`
-    those of what is seen of their tools, where there are any. `given` are the values of teams and users, `key` is that
-    of launch digests.
+    those of what is seen of their tools, where there are any. `given` are the values of teams and users, `lines` has
+    where in the file they stand, `key` is that of launch digests.
     """
 
     path: Path = Path()
@@ -174,6 +176,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     rules: Mapping[str, CallRules] = {}
     tool_rules: Mapping[str, ToolRules] = {}
     given: GivenValues = NO_VALUES
+    lines: Mapping[KeyPath, int] = {}
     key: bytes = b""
 
     @property
@@ -283,8 +286,13 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
         rules={name: _rules(entries[name], configuration.settings) for name in usual},
         tool_rules={name: config.tools for name, config in entries.items() if config.tools},
         given=given,
+        lines={key: origin.line for (server, key), origin in configuration.origins.items() if _is_value(server, key)},
         key=key,
     )
+
+
+def _is_value(server: str, key: KeyPath) -> bool:
+    return not server and len(key) > 1 and key[0] == IDENTITY
 
 
 def awaits_text(holds: Effective) -> str:

@@ -13,7 +13,6 @@ from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
-from supervisor.config.entries.values import ValueRule
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.tiers import TieredText
 from supervisor.config.syntax.units import (
@@ -30,6 +29,7 @@ from supervisor.config.syntax.units import (
     Size,
     TokenBudget,
 )
+from supervisor.config.value_rules import ValueRule
 
 
 class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):

@@ -5,19 +5,18 @@ What else stands in such a text is expanded when the file is read; a value is pu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
 
 import msgspec
 
-from actors.transport.redaction import Confidential
 from supervisor.config.syntax.jsonc import KeyPath
-
-Tier = Literal["team", "user"]
-"""Who gives a value. That of a user goes over that of the team."""
-TIERS: Final[tuple[Tier, ...]] = ("team", "user")
-Value = str | tuple[str, ...]
-"""A text; or several, in the place of one argument."""
+from supervisor.identity.given import TIERS as TIERS
+from supervisor.identity.given import Given as Given
+from supervisor.identity.given import GivenByServer as GivenByServer
+from supervisor.identity.given import Tier as Tier
+from supervisor.identity.given import Value as Value
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -51,12 +50,21 @@ class TieredText(msgspec.Struct, frozen=True):
         return ("".join(part if isinstance(part, str) else " ".join(part) for part in filled),)
 
 
-class Given(Confidential, msgspec.Struct, frozen=True, kw_only=True):
-    """A value as a team or a user gives it. `locked`: a user may not give another one."""
-
-    value: Value
-    locked: bool = False
-
-
-GivenByServer = Mapping[str, Mapping[str, Given]]
-"""What one team or user gives: by server, and by the name of the value."""
+def fill_in(
+    own: Mapping[str, Any], texts: Iterable[TieredText], value_of: Callable[[TieredText, Reference], Value]
+) -> dict[str, Any]:
+    """Return what of an entry, given by our keys, texts stand in, with them in their places."""
+    url, env, headers = own.get("url", ""), {**own.get("env", {})}, {**own.get("headers", {})}
+    arguments: list[tuple[str, ...]] = [(text,) for text in own.get("args", ())]
+    for text in texts:
+        filled = text.fill(partial(value_of, text))
+        match text.place:
+            case ("args", int(at)):
+                arguments[at] = filled
+            case ("env", str(name)):
+                env[name] = filled[0]
+            case ("headers", str(name)):
+                headers[name] = filled[0]
+            case _:
+                url = filled[0]
+    return {"url": url, "env": env, "headers": headers, "args": tuple(text for texts in arguments for text in texts)}

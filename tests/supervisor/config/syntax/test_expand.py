@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.errors import ConfigError
-from supervisor.config.syntax.expand import expand, expand_home, is_env_name, parse_env_file
+from supervisor.config.syntax.expand import expand, expand_home, is_env_name, parse_env_file, split
+from supervisor.config.syntax.tiers import Reference
 
 ENVIRON = {"A": "alpha", "EMPTY": "", "HOME": "/home/me", "NESTED": "${A}"}
 
@@ -117,3 +118,36 @@ def test_another_line_of_an_env_file_is_an_error_with_its_number(line: str) -> N
 )
 def test_names_of_variables_have_no_blanks_and_no_equals_sign(name: str, good: bool) -> None:
     assert is_env_name(name) is good
+
+
+# Values of teams and users --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", ()),
+        ("plain ${A}", ("plain alpha",)),
+        ("${user:X}", (Reference("user", "X"),)),
+        ("${team:X:-}", (Reference("team", "X", ""),)),
+        ("a${user:X:-b:-c}${A}d", ("a", Reference("user", "X", "b:-c"), "alphad")),
+        ("${team:X}${user:X}", (Reference("team", "X"), Reference("user", "X"))),
+        ("$${user:X}${A}$${", ("${user:X}alpha${",)),
+        ("${userHome}", ("/home/me",)),
+    ],
+)
+def test_places_for_values_stay_and_all_else_is_replaced(text: str, parts: tuple[str | Reference, ...]) -> None:
+    assert split(text, ENVIRON) == parts
+
+
+@pytest.mark.parametrize("text", ["${user:}", "${user:a-b}", "${users:X}", "${team: X}", "${user:X", "${USER:X}"])
+def test_what_is_no_place_is_told(text: str) -> None:
+    with pytest.raises(ConfigError):
+        split(text, ENVIRON)
+
+
+def test_a_place_for_a_value_is_refused_where_none_can_stand() -> None:
+    with pytest.raises(ConfigError) as raised:
+        expand("x${user:X:-y}", ENVIRON)
+    assert raised.value.message == "a value of a team or a user cannot stand here"
+    assert '"args", "env", "headers"' in raised.value.hint

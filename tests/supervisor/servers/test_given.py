@@ -1,0 +1,167 @@
+"""Which values hold for whom, and for whom a server is started with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.errors import ConfigError
+from supervisor.config import parse
+from supervisor.identity.given import Given
+from supervisor.identity.people import People, Person, Team, User
+from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.given import NO_VALUES, GivenValues, Owner
+from tests.fakes.deployments import KEY
+
+ANA: Owner = ("user", "ana")
+CORE: Owner = ("team", "core")
+DATA: Owner = ("team", "data")
+SERVERS: dict[str, Any] = {
+    "github": {"command": "c", "env": {"TOKEN": "${user:TOKEN}", "HOST": "${team:HOST:-a.example}"}},
+    "search": {"command": "c", "env": {"KEY": "${team:KEY}"}},
+    "clock": {"command": "c", "args": ["${user:ZONE:-utc}"]},
+    "plain": {"command": "c"},
+    "off": {"command": "c", "disabled": True},
+}
+IDENTITY: dict[str, Any] = {
+    "users": {"ana": {}, "ben": {}, "cem": {}, "dan": {}},
+    "teams": {"core": {"members": ["ana", "ben"]}, "data": {"members": ["cem"]}},
+}
+
+
+def read(*given: tuple[Any, str, str, str], identity: dict[str, Any] = IDENTITY) -> Deployment:
+    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": identity}})
+    stored = GivenValues()
+    for owner, server, name, value in given:
+        stored = stored.with_value(owner, server, name, Given(value=value))
+    return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY, given=stored)
+
+
+def person(deployment: Deployment, user: str, team: str = "") -> Person:
+    found = deployment.person(user, role="member", team=team)
+    assert found is not None
+    return found
+
+
+def launch(deployment: Deployment, server: str, user: str, team: str = "") -> str:
+    return deployment.launch_of(server, person(deployment, user, team)).name
+
+
+def test_values_are_added_and_taken_away_without_changing_what_was() -> None:
+    one, two = Given(value="1"), Given(value="2")
+    values = NO_VALUES.with_value(ANA, "s", "A", one).with_value(ANA, "s", "B", two).with_value(CORE, "s", "A", two)
+    assert values.stored == {ANA: {"s": {"A": one, "B": two}}, CORE: {"s": {"A": two}}}
+    assert values.with_value(ANA, "s", "A", two).of(People(), ANA, "s") == {"A": two, "B": two}
+    fewer = values.with_value(ANA, "s", "A", None).with_value(ANA, "s", "B", None).with_value(ANA, "t", "A", None)
+    assert fewer.stored == {CORE: {"s": {"A": two}}}
+    assert NO_VALUES.stored == {}
+    assert "1" not in repr(values)
+
+
+def test_the_file_goes_over_what_is_stored() -> None:
+    people = People(users={"ana": User(values={"s": {"A": Given(value="file")}})}, teams={"core": Team()})
+    values = NO_VALUES.with_value(ANA, "s", "A", Given(value="stored")).with_value(ANA, "s", "B", Given(value="b"))
+    assert values.of(people, ANA, "s") == {"A": Given(value="file"), "B": Given(value="b")}
+    assert values.of(people, ANA, "t") == {}
+    assert values.of(people, CORE, "s") == {}
+    assert values.of(people, ("user", "nobody"), "s") == {}
+
+
+def test_one_team_alone_gives_values_for_a_server() -> None:
+    people = People(teams={"core": Team(), "data": Team(servers=("s",)), "more": Team(servers=("s",))})
+    values = NO_VALUES.with_value(CORE, "s", "A", Given(value="1")).with_value(CORE, "t", "A", Given(value="1"))
+    assert values.team_for(people, ("data", "core"), "s") == "data", "which has it for itself"
+    assert values.team_for(people, ("more", "data"), "s") == "data", "the first of the file"
+    assert values.team_for(people, ("data", "core"), "t") == "core", "which gives any"
+    assert values.team_for(people, ("data",), "t") == ""
+    assert values.team_for(People(), ("core",), "t") == "core"
+
+
+def test_what_lacks_a_value_rests_and_says_what_it_waits_for() -> None:
+    deployment = read()
+    assert list(deployment.servers) == ["clock", "plain"]
+    assert deployment.tiered == {"github", "search", "clock"}
+    resting = {each.name: each for each in deployment.resting}
+    assert (resting["github"].awaits, resting["search"].awaits, resting["off"].awaits) == (("TOKEN",), ("KEY",), ())
+    assert "TOKEN" in resting["github"].reason
+    assert launch(deployment, "github", "ana") == ""
+    assert deployment.launch_of("github", person(deployment, "ana")).deployed is None
+
+
+def test_what_nobody_gives_a_value_for_is_started_for_all_alike() -> None:
+    deployment = read()
+    assert {launch(deployment, "clock", user) for user in ("ana", "ben", "cem")} == {"clock"}
+    assert launch(deployment, "plain", "ana") == "plain"
+    given = read((ANA, "clock", "ZONE", "utc"))
+    assert launch(given, "clock", "ana") == "clock", "it is what all have"
+
+
+def test_equal_values_share_a_launch_and_others_do_not() -> None:
+    deployment = read(
+        (ANA, "clock", "ZONE", "cet"),
+        (("user", "ben"), "clock", "ZONE", "cet"),
+        (("user", "cem"), "clock", "ZONE", "x"),
+    )
+    names = {user: launch(deployment, "clock", user) for user in IDENTITY["users"]}
+    assert names["ana"] == names["ben"]
+    assert len({*names.values()}) == 3
+    assert all(name.startswith("clock") and "cet" not in name for name in names.values())
+    started = deployment.launch_of("clock", person(deployment, "ana")).deployed
+    assert started is not None
+    assert (started.name, started.launch.args) == (names["ana"], ("cet",))
+
+
+def test_the_secret_of_a_user_is_shared_with_nobody() -> None:
+    given = [(("user", user), "github", "TOKEN", "hunter22") for user in ("ana", "ben")]
+    deployment = read(*given)
+    ana, ben = launch(deployment, "github", "ana"), launch(deployment, "github", "ben")
+    assert ana != ben
+    assert launch(read(*given), "github", "ana") == ana
+    started = deployment.launch_of("github", person(deployment, "ana")).deployed
+    assert started is not None
+    assert started.launch.env == {"TOKEN": "hunter22", "HOST": "a.example"}
+    assert started.mask("it was hunter22") == "it was ***"
+
+
+def test_the_secret_of_a_team_is_shared_by_the_team() -> None:
+    deployment = read((CORE, "search", "KEY", "hunter22"), (DATA, "search", "KEY", "hunter23"))
+    assert launch(deployment, "search", "ana") == launch(deployment, "search", "ben")
+    assert launch(deployment, "search", "ana") != launch(deployment, "search", "cem")
+    assert launch(deployment, "search", "dan") == ""
+    started = deployment.launch_of("search", person(deployment, "ana")).deployed
+    assert started is not None
+    assert started.mask("it was hunter22") == "it was ***"
+
+
+def test_a_token_for_one_team_has_the_values_of_that() -> None:
+    identity = IDENTITY | {"teams": {"core": {"members": ["ana"]}, "data": {"members": ["ana"]}}}
+    deployment = read((CORE, "search", "KEY", "k1"), (DATA, "search", "KEY", "k2"), identity=identity)
+    of = {
+        team: deployment.launch_of("search", person(deployment, "ana", team)).effective for team in ("", "core", "data")
+    }
+    assert {team: holds.config.env["KEY"] for team, holds in of.items()} == {"": "k1", "core": "k1", "data": "k2"}
+
+
+def test_where_the_values_of_a_file_stand_is_known() -> None:
+    written = {"users": {"ana": {"values": {"github": {"TOKEN": "x"}}}}}
+    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": written}}, indent=1)
+    deployment = deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
+    (line,) = deployment.lines.values()
+    assert text.splitlines()[line - 1].strip() == '"TOKEN": "x"'
+    assert list(deployment.lines) == [("identity", "users", "ana", "values", "github", "TOKEN")]
+
+
+def test_a_value_is_in_nothing_that_is_shown_of_a_deployment() -> None:
+    deployment = read((ANA, "github", "TOKEN", "hunter22"))
+    holds = deployment.launch_of("github", person(deployment, "ana"))
+    assert "hunter22" not in repr(deployment)
+    assert "hunter22" not in repr(holds.deployed)
+    assert "hunter22" not in repr(holds)
+
+
+def test_a_place_in_what_is_no_server_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot stand here"):
+        parse('{"mcpServers": {}, "supervisor": {"data_dir": "${user:X}"}}', Path("/x"), {})
