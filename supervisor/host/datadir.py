@@ -31,7 +31,7 @@ from supervisor.store.file import examine
 
 NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
-KeyName = Literal["launch", "session", "oauth", "page", "request-state"]
+KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values"]
 """The keys of a daemon, each a file."""
 
 DATABASE = "store.sqlite3"

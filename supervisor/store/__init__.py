@@ -1,6 +1,14 @@
 """The daemon's memory across restarts: catalogue, era verdicts, ended sessions, usage; SQLite behind a writer."""
 
-from supervisor.store.records import ALL_UNTIL, ERA_TTL_S, ReplacedDefinition, SavedGrant, StoreStatus, ToolUsage
+from supervisor.store.records import (
+    ALL_UNTIL,
+    ERA_TTL_S,
+    ReplacedDefinition,
+    SavedGrant,
+    SavedValue,
+    StoreStatus,
+    ToolUsage,
+)
 from supervisor.store.tables import Store, open_store
 
 __all__ = [
@@ -8,6 +16,7 @@ __all__ = [
     "ERA_TTL_S",
     "ReplacedDefinition",
     "SavedGrant",
+    "SavedValue",
     "Store",
     "StoreStatus",
     "ToolUsage",

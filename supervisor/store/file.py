@@ -17,7 +17,7 @@ from pathlib import Path
 from actors.errors import ConfigError
 from actors.principal import LOCAL
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -41,6 +41,9 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"
     " team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL,"
     " used_at REAL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS given_values (tier TEXT NOT NULL, owner TEXT NOT NULL, server TEXT NOT NULL,"
+    " name TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
+    " PRIMARY KEY (tier, owner, server, name)) WITHOUT ROWID",
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {

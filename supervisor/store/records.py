@@ -13,6 +13,7 @@ import msgspec
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.transport.redaction import Confidential
+from supervisor.identity.given import Tier
 
 DAY_S = 86_400.0
 
@@ -48,6 +49,16 @@ class SavedGrant(Confidential, msgspec.Struct, frozen=True, kw_only=True, array_
     server: str
     issuer: str
     resource: str
+    sealed: bytes
+
+
+class SavedValue(Confidential, msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A value that a team or a user gave for a server, sealed; what stands beside `sealed` is sealed with it."""
+
+    tier: Tier
+    owner: str
+    server: str
+    name: str
     sealed: bytes
 
 

@@ -14,6 +14,7 @@ from actors.kit import Conditions
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.identity.given import Tier
 from supervisor.identity.tokens import SavedToken
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.records import (
@@ -24,6 +25,7 @@ from supervisor.store.records import (
     MAX_VECTORS,
     ReplacedDefinition,
     SavedGrant,
+    SavedValue,
     ToolUsage,
 )
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S, WriteBehind
@@ -124,6 +126,17 @@ class Store(WriteBehind):
 
     async def load_tokens(self) -> list[SavedToken]:
         return await self._load(SavedToken, f"SELECT {', '.join(SavedToken.__struct_fields__)} FROM tokens")
+
+    def save_value(self, value: SavedValue) -> None:
+        statement = ("INSERT OR REPLACE INTO given_values VALUES (?, ?, ?, ?, ?, ?)", (*astuple(value), self._clock()))
+        self._put(("value", value.tier, value.owner, value.server, value.name), statement)
+
+    def forget_value(self, tier: Tier, owner: str, server: str, name: str) -> None:
+        forget = "DELETE FROM given_values WHERE tier = ? AND owner = ? AND server = ? AND name = ?"
+        self._put(("value", tier, owner, server, name), (forget, (tier, owner, server, name)))
+
+    async def load_values(self) -> list[SavedValue]:
+        return await self._load(SavedValue, f"SELECT {', '.join(SavedValue.__struct_fields__)} FROM given_values")
 
     def save_era(self, digest: str, era: Era) -> None:
         """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""

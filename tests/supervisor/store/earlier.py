@@ -1,8 +1,8 @@
 """Data directories as each earlier version left them: what a daemon of its last commit wrote, as text.
 
 Each daemon had the servers of `SERVERS`, which are started here as they were there. It called `notes:add_note` three
-times, and `off` was switched off. Moments are set to `WRITTEN_AT`; an ended session, a vector, a login and a replaced
-definition were added by hand, the login sealed by the code of its version.
+times, and `off` was switched off. Moments are set to `WRITTEN_AT`; an ended session, a vector, a login, a value and a
+replaced definition were added by hand, what is sealed by the code of its version.
 """
 
 from __future__ import annotations

@@ -8,13 +8,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
+from supervisor.identity.given import Given
 from supervisor.oauth.vault import Vault
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
+from supervisor.store.sealing import Sealing
 from tests.supervisor.store.earlier import (
     DIGEST,
     FIRST,
@@ -85,6 +87,9 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         assert tokens == ({"tickets": "an-access-token"} if schema >= 5 else {})
         own = [(token.user, token.role, token.label) for token in await store.load_tokens()]
         assert own == ([("ana", "admin", "laptop")] if schema >= 8 else [])
+        sealing = Sealing((data / "values.key").read_bytes())
+        values = [sealing.open(row.sealed, astuple(row)[:-1], Given) for row in await store.load_values()]
+        assert values == ([Given(value="a-value", locked=True)] if schema >= 9 else [])
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 
