@@ -42,6 +42,7 @@ SETTINGS = {
     "logins": ("oauth",),
     "daemon": ("supervisor", "environment"),
     "identity": ("identity", "user", "team"),
+    "values": ("value",),
 }
 """The pages that have the keys of the configuration, and the generated parts on each."""
 

@@ -49,6 +49,7 @@ GROUPS: Final = {
     },
     "people": {
         "token": "supervisor.commands.token",
+        "config": "supervisor.commands.config",
     },
     "tools": {
         "tools": "supervisor.commands.tools",

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -149,6 +149,15 @@ class DaemonClient:
         path = f"/api/access-tokens/{quote(id_, safe='')}"
         return self._object(await self._ask("DELETE", path, PAGE_TIMEOUT_S), "revoked")
 
+    async def give_value(self, place: Sequence[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the value of a tier, an owner, a server and a name."""
+        content, headers = encode(dict(wanted)), {"content-type": "application/json"}
+        answer = await self._ask("PUT", _value_path(place), PAGE_TIMEOUT_S, content=content, headers=headers)
+        return self._object(answer, "given")
+
+    async def forget_value(self, place: Sequence[str]) -> dict[str, Any]:
+        return self._object(await self._ask("DELETE", _value_path(place), PAGE_TIMEOUT_S), "forgotten")
+
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
@@ -219,6 +228,10 @@ class DaemonClient:
                 self.refused = fault_of(response.headers.get(HEADER, ""))
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
+
+
+def _value_path(place: Sequence[str]) -> str:
+    return "/".join(["/api/values", *(quote(part, safe="") for part in place)])
 
 
 def _key_file(content: bytes) -> str:

@@ -55,6 +55,7 @@ from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
+from supervisor.values.table import ValueTable
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,9 @@ class Daemon:
         self._started = trio.current_time()
         async with open_store(self._data.database, conditions=self.conditions) as store:
             deployment = Latest(deploy(self._configuration, key=self._data.key("launch")))
+            self._values = ValueTable(deployment, store, self._data.key("values"))
+            if store.ready.is_set():
+                await self._values.take(await store.load_values())
             deployed, settings = deployment.value, deployment.value.settings
             usage = Usage(store)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
@@ -226,6 +230,7 @@ class Daemon:
             tokens.take(await store.load_tokens())
         view = View(
             tokens=tokens,
+            values=self._values,
             version=VERSION,
             started=self._started,
             clock=self._clock,

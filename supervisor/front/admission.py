@@ -42,6 +42,8 @@ PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback"})
 was sent with."""
 RETRY_S: Final = 1.0
 TELL_EVERY_S: Final = 60.0
+ANSWER_S: Final = 1.0
+"""What is under way for somebody whose rights have changed ends after this time."""
 _MISSING: Final = "show who you are: this daemon takes requests with a token (Authorization: Bearer TOKEN)"
 _WRONG: Final = "the token is not known here, has expired or was revoked; ask whoever runs this daemon for another one"
 
@@ -98,7 +100,8 @@ class Admission:
             for scope, requester in [*self._inside.items()]:
                 token = requester.token
                 if token is not None and self._person(token) != requester.person:
-                    scope.cancel()
+                    # Not at once: it may be the very request that made the change, which has to be answered.
+                    scope.deadline = min(scope.deadline, trio.current_time() + ANSWER_S)
 
     def _end(self, digest: bytes) -> None:
         for scope, requester in [*self._inside.items()]:

@@ -31,6 +31,7 @@ from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tokens import add_token_routes
 from supervisor.front.pages.tools import add_tool_routes
+from supervisor.front.pages.values import add_value_routes
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.host.datadir import DataDir
@@ -46,6 +47,7 @@ ROUTES: Final = {
     "Logins": add_login_routes,
     "Questions": add_question_routes,
     "Tokens": add_token_routes,
+    "Values of teams and users": add_value_routes,
 }
 """What has pages, by their subjects in the documentation."""
 PAGE_BODY_BYTES = 256 * 1024
@@ -114,6 +116,7 @@ class Front:
                 await store.ready.wait()
                 http.sessions.take_ended(await store.load_ended_sessions(clock()))
                 view.tokens.take(await store.load_tokens())
+                await view.values.take(await store.load_values())
 
         tasks = [http.run, learn_late, *([admission.run] if admission is not None else [])]
         return cls(settings, sockets, handler, drain, state, tasks)

@@ -27,6 +27,7 @@ from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL, ForeignKey
 from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, Seconds, Size
 from supervisor.config.syntax.values import Key, expectation, keys_of
+from supervisor.config.value_rules import ValueRule
 from supervisor.identity.people import People, Team, User
 from supervisor.servers.reloading.difference import LIVE
 
@@ -129,6 +130,7 @@ def blocks() -> dict[str, str]:
         "identity": _settings(People),
         "user": _settings(User),
         "team": _settings(Team),
+        "value": _settings(ValueRule),
         "profiles": _settings(ViewProfile),
         "inherited": paragraph(", ".join(f"`{name}`" for name in INHERITED) + "."),
         "environment": "\n".join(_variables()),
@@ -167,6 +169,7 @@ def schema() -> dict[str, Any]:
     settings, server = _members(Settings), _members(ServerConfig)
     settings["properties"]["profiles"] |= {"additionalProperties": _members(ViewProfile)}
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
+    server["properties"]["values"] |= {"additionalProperties": _members(ValueRule)}
     rules = server["properties"]["tools"]
     as_list = {"type": "array", "items": {"type": "string"}}
     server["properties"]["tools"] = {"anyOf": [_members(ToolRules), as_list], "description": rules["description"]}

@@ -19,6 +19,7 @@ from supervisor.config.syntax.file import read_text
 from supervisor.config.syntax.jsonc import read_document
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL
 from supervisor.config.syntax.values import keys_of
+from supervisor.config.value_rules import ValueRule
 from supervisor.reference.configuration import descriptions, headings, schema, with_links
 from supervisor.servers.reloading.difference import LIVE
 
@@ -29,10 +30,10 @@ EXAMPLES = ["container.json", "mcp.json", "vscode-mcp.json"]
 
 
 def test_every_field_of_the_structs_is_a_documented_key() -> None:
-    derived = {"name", "kind", "passed"}
+    derived = {"name", "kind", "passed", "tiered"}
     assert set(keys_of(Settings)) == set(Settings.__struct_fields__)
     assert set(keys_of(ServerConfig)) == set(ServerConfig.__struct_fields__) - derived
-    for struct in (Settings, ServerConfig, OAuthConfig, ToolRules, ViewProfile):
+    for struct in (Settings, ServerConfig, OAuthConfig, ToolRules, ViewProfile, ValueRule):
         texts = descriptions(struct)
         for key in keys_of(struct).values():
             assert texts[key.name].endswith("."), key.name
@@ -72,7 +73,7 @@ def test_no_key_is_both_ours_and_another_programs() -> None:
 
 def test_the_json_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
     examples = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
-    assert len(examples) == 8
+    assert len(examples) == 10
     for example in examples:
         file = tmp_path / "mcp.json"
         file.write_text(example)

@@ -67,6 +67,9 @@ ELSEWHERE = {
     "TooHeavy": "an answer that is too large, or no MCP",
     "TooManyQuestions": "to a server",
     "TooManyTokens": "of pages, which say so by a status",
+    "TooManyValues": "of pages, which say so by a status",
+    "UnknownValue": "of pages, which say so by a status",
+    "ValueNotTaken": "of pages, which say so by a status",
 }
 """Errors that no client meets as such, and as what."""
 

@@ -14,6 +14,7 @@ from supervisor.identity.tokens import TokenTable
 from supervisor.service.asking.elicitations import Elicitations
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.no_tokens import NoTokens
+from tests.fakes.no_values import no_values
 from tests.fakes.tool_catalogue import CATALOGUE, USED
 
 
@@ -35,6 +36,7 @@ def view_of(**more: Any) -> View:
         "editor": Configured(),
         "elicitations": Elicitations(Feed(1), lambda: 1.0),
         "tokens": TokenTable(NoTokens()),
+        "values": no_values(),
         "totals": lambda principal: USED,
     }
     return View(**{**members, **more})

@@ -37,6 +37,7 @@ from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.store import ReplacedDefinition
+from supervisor.values.table import ValueTable
 
 ROWS_AT_ONCE = 16
 """A row takes some 50 us."""
@@ -72,6 +73,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes = b""
     token_file: str = ""
     tokens: TokenTable
+    values: ValueTable
     accounts: Callable[[], Accounts | None] = lambda: None
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None

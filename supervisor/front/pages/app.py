@@ -36,6 +36,8 @@ from actors.kit import is_want, reason_of
 from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
 from supervisor.front.pages.rights import check_right
 from supervisor.identity.tokens import NotKept, TooManyTokens
+from supervisor.values.checks import UnknownValue, ValueNotTaken
+from supervisor.values.table import TooManyValues
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +55,15 @@ STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (NoKey, 401),
     (UnknownServer, 404),
     (UnknownTool, 404),
+    (UnknownValue, 404),
+    (ValueNotTaken, 409),
     (ServerDisabled, 409),
     (InvalidArguments, 400),
     (ConfigError, 422),
     (MailboxFull, 503),
     (NotKept, 503),
     (TooManyTokens, 409),
+    (TooManyValues, 409),
     (ShuttingDown, 503),
     (CallTimedOut, 504),
     (ServerError, 502),

@@ -122,17 +122,22 @@ class ConfigurationPages:
         return await _when_done(lambda: self._view.editor.remove(server))
 
     def _check_token(self) -> None:
-        check_from_here(request.scope)
-        if REQUESTER.get().is_proven:
-            return
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        shown = given.strip() if scheme.lower() == SCHEME else ""
-        if not is_key(shown, self._view.key, endpoint(request.scope.get("server") or ("", 0)), self._view.clock()):
-            raise NoKey(
-                "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
-                "digits: Authorization: Bearer KEY; the command is mcpvisor add",
-                details={"key_file": self._view.token_file},
-            )
+        check_key(self._view)
+
+
+def check_key(view: View) -> None:
+    """Raise `FromElsewhere`, `NoKey` for whoever has shown neither who they are nor that they may read our files."""
+    check_from_here(request.scope)
+    if REQUESTER.get().is_proven:
+        return
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    shown = given.strip() if scheme.lower() == SCHEME else ""
+    if not is_key(shown, view.key, endpoint(request.scope.get("server") or ("", 0)), view.clock()):
+        raise NoKey(
+            "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
+            "digits: Authorization: Bearer KEY; the command is mcpvisor add",
+            details={"key_file": view.token_file},
+        )
 
 
 async def _body(decoder: msgspec.json.Decoder[Any]) -> Any:

@@ -24,7 +24,14 @@ AUDITORS: Final = (
     *("GET /api/status", "GET /api/status/debug", "GET /api/tools", "GET /api/tools/history", "GET /api/tokens"),
     *("GET /api/servers/<server>", "GET /api/servers/<server>/logs", "GET /api/configuration", "GET /api/events"),
 )
-NEEDED: Final[Mapping[str, Role | None]] = {**dict.fromkeys(ANYBODY, None), **dict.fromkeys(AUDITORS, "auditor")}
+_VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
+MEMBERS: Final = ("GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}")
+"""What a member may do for what is their own: the page itself looks whose it is."""
+NEEDED: Final[Mapping[str, Role | None]] = {
+    **dict.fromkeys(ANYBODY, None),
+    **dict.fromkeys(MEMBERS, "member"),
+    **dict.fromkeys(AUDITORS, "auditor"),
+}
 """The least role for a route, as `METHOD /rule`; None: no credential is needed."""
 
 

@@ -34,6 +34,7 @@ from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.fakes.no_tokens import NoTokens
+from tests.fakes.no_values import no_values
 
 NOW, STARTED = 1000.0, 900.0
 
@@ -68,6 +69,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "editor": Configured(),
         "elicitations": Elicitations(Feed(3), lambda: NOW),
         "tokens": TokenTable(NoTokens()),
+        "values": no_values(),
         **more,
     }
     return View(**fields)

@@ -132,7 +132,10 @@ READ_IN: dict[str, set[str]] = {
     "result_token_budget": {"servers/deployment"},
     "max_kept_result_bytes": {"service/results/keeper"},
     "result_kept_s": {"service/results/keeper"},
-    "identity": {"config/load", "config/provenance", "servers/deployment", "service/realms"},
+    "identity": {
+        *("config/load", "config/provenance", "servers/deployment", "service/realms", "commands/explain"),
+        *("values/checks", "values/rows", "values/explained"),
+    },
 }
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
 level of the log at the start, `reload` afterwards; a search gets the settings of its moment as an argument."""

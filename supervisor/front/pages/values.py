@@ -1,0 +1,143 @@
+"""Values of teams and users as pages: shown, given, taken back (`/api/values`).
+
+- Whoever comes in sees and gives what is their own; an admin sees and gives that of all. What is another's is answered
+  as a page that does not exist.
+- No answer has a value that is secret, and none to a change has any.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, get_args
+
+import msgspec
+import trio
+from quart import Response, abort, request
+from quart_trio import QuartTrio
+
+from actors.errors import InvalidArguments
+from actors.protocol.wire import json
+from supervisor.config.syntax.keys import name_fault
+from supervisor.front.pages.api import View
+from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.configuration import check_key
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.identity.given import Given, Tier, Value
+from supervisor.identity.people import Person
+from supervisor.values.checks import ValuePlace, check_owner, check_server
+from supervisor.values.rows import ShownValues, ValueRow, awaits_team, rows_of_server, team_of, tiered_servers
+
+_PATH: Final = "/api/values/<tier>/<owner>/<server>/<name>"
+
+
+class ValuesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whose values, for an admin; of which server, for all without one."""
+
+    user: str = ""
+    team: str = ""
+    server: str = ""
+
+
+class NewValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value, a text or a list of arguments; `locked`: users may not give another one."""
+
+    value: Value
+    locked: bool = False
+
+
+_NEW: Final = msgspec.json.Decoder(NewValue)
+
+
+def add_value_routes(view: View, app: QuartTrio) -> None:
+    pages = ValuePages(view)
+    app.add_url_rule("/api/values", "values", with_query(ValuesQuery, pages.table))
+    app.add_url_rule(_PATH, "give_value", pages.give, methods=["PUT"])
+    app.add_url_rule(_PATH, "forget_value", pages.forget, methods=["DELETE"])
+
+
+class ValuePages:
+    """Answers for the values of whoever asks, and for an admin for those of all."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    async def table(self, wanted: ValuesQuery) -> Response:
+        """Show the values that your servers take: who gives each, which one holds, what is missing. Secrets are `***`.
+
+        An admin says whose by `user` or `team`; `team` with a `user` is the one of the user's teams that counts.
+        """
+        deployment, asker = self._view.deployment.value, REQUESTER.get().person
+        user = self._user_of(asker, wanted)
+        if wanted.server:
+            check_server(deployment, asker, wanted.server)
+        rows: list[ValueRow] = []
+        awaiting: list[str] = []
+        for server in tiered_servers(deployment, user):
+            await trio.lowlevel.checkpoint()
+            if wanted.server in ("", server):
+                team = wanted.team if user is None else team_of(deployment, user, server)
+                rows += rows_of_server(deployment, server, user=user, team=team)
+                if user is not None and awaits_team(deployment.entries[server], deployment.effective_for(server, user)):
+                    awaiting.append(server)
+        shown = ShownValues(
+            user=user.user if user is not None else "", team=wanted.team, values=rows, awaiting_team=awaiting
+        )
+        return json_response(msgspec.to_builtins(shown))
+
+    def _user_of(self, asker: Person, wanted: ValuesQuery) -> Person | None:
+        """Return whose values are to be shown; None for those of the team."""
+        deployment = self._view.deployment.value
+        if not (wanted.user or wanted.team):
+            if not asker.user:
+                raise InvalidArguments(
+                    "say whose values, as the operator has none: user=NAME or team=NAME (--user or --team)",
+                    details={"parameter": "user"},
+                )
+            return asker
+        if not asker.may("admin") and (wanted.team or wanted.user != asker.user):
+            abort(404)
+        if not wanted.user:
+            check_owner(deployment, "team", wanted.team)
+            return None
+        if wanted.user == asker.user and not wanted.team:
+            return asker
+        person = deployment.person(wanted.user, role="admin", team=wanted.team)
+        if person is None:
+            where = f" in the team {wanted.team[:100]!r}" if wanted.team else ""
+            raise InvalidArguments(f'there is no user {wanted.user[:100]!r}{where} in "identity" of the configuration')
+        return person
+
+    async def give(self, tier: str, owner: str, server: str, name: str) -> Response:
+        """Give a value: `{"value": "...", "locked": false}`, or a list where it stands for several arguments.
+
+        `tier` is `user` or `team`, `owner` whose it is: yourself, or for an admin anybody.
+        """
+        place = self._place(tier, owner, server, name)
+        try:
+            new: NewValue = json.read(_NEW, await request.get_data())
+        except json.UnreadableJson:  # whose text has names of the body, and there may be anything
+            raise InvalidArguments(
+                'the body cannot be used: it has "value", a text or a list of texts, and "locked", true or false'
+            ) from None
+        await self._view.values.give(REQUESTER.get().person, place, Given(value=new.value, locked=new.locked))
+        return json_response({"given": {**_members_of(place), "locked": new.locked}})
+
+    async def forget(self, tier: str, owner: str, server: str, name: str) -> Response:
+        """Take a value back that was given so."""
+        place = self._place(tier, owner, server, name)
+        await self._view.values.forget(REQUESTER.get().person, place)
+        return json_response({"forgotten": _members_of(place)})
+
+    def _place(self, tier: str, owner: str, server: str, name: str) -> ValuePlace:
+        """Return what is to be changed, if whoever asks may."""
+        asker = REQUESTER.get().person
+        if tier not in get_args(Tier) or not (asker.may("admin") or (tier == "user" and owner == asker.user)):
+            abort(404)
+        check_key(self._view)
+        for each in (owner, server):
+            if fault := name_fault(each):
+                raise InvalidArguments(fault)
+        return ValuePlace("team" if tier == "team" else "user", owner, server, name)
+
+
+def _members_of(place: ValuePlace) -> dict[str, Any]:
+    return {"tier": place.tier, "owner": place.owner, "server": place.server, "name": place.name}

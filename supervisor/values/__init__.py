@@ -1,0 +1,1 @@
+"""Values that teams and users give to a running daemon: checked, sealed, kept, shown."""

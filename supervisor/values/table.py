@@ -1,0 +1,157 @@
+"""The values that teams and users give to a running daemon. What is kept of one is sealed.
+
+- A value is on the disk before anybody is told that it was taken.
+- There is one place where they are: `given` of the deployment, whose followers see to the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import json
+from msgspec.structs import astuple, replace
+
+from actors.errors import SupervisorError
+from actors.kit import Latest
+from supervisor.host.loop.workbench import beside
+from supervisor.identity.given import Given, Tier
+from supervisor.identity.people import Person
+from supervisor.identity.tokens import NotKept
+from supervisor.servers.deployment import Deployment
+from supervisor.servers.given import GivenValues, Owner
+from supervisor.store import SavedValue
+from supervisor.values.checks import UnknownValue, ValuePlace, check_not_in_file, check_server, check_value
+
+if TYPE_CHECKING:  # cryptography is megabytes, which are needed for what is kept alone
+    from supervisor.store.sealing import Sealing
+
+log = logging.getLogger(__name__)
+
+MAX_OF_OWNER: Final = 500
+"""Values that one team or user gives."""
+MAX_OWNER_BYTES: Final = 1_048_576
+MAX_VALUES: Final = 20_000
+MAX_BYTES: Final = 33_554_432
+"""Of all that are kept."""
+
+
+class TooManyValues(SupervisorError, kind="busy"):
+    """There are as many values as are kept, of all or of one team or user: take some back that nobody needs."""
+
+
+class ValueStore(Protocol):
+    """Where values outlive the daemon."""
+
+    def save_value(self, value: SavedValue) -> None:
+        """Keep it, in the place of one that was there."""
+
+    def forget_value(self, tier: Tier, owner: str, server: str, name: str) -> None:
+        """Keep it no longer."""
+
+    async def secure(self) -> bool:
+        """Wait until all of that is on the disk, and say whether it is."""
+
+
+class ValueTable:
+    """All values that were given, once they are `read`. `key` has 32 bytes, and seals them."""
+
+    def __init__(self, deployment: Latest[Deployment], store: ValueStore, key: bytes) -> None:
+        self.read = False
+        self._deployment = deployment
+        self._store = store
+        self._key = key
+        self._sizes: dict[ValuePlace, int] = {}
+
+    @cached_property
+    def _cipher(self) -> Sealing:
+        from supervisor.store.sealing import Sealing
+
+        return Sealing(self._key)
+
+    async def take(self, saved: Iterable[SavedValue]) -> None:
+        """Know what was kept. What does not open counts as not given."""
+        rows = list(saved)
+        opened = await beside(partial(self._open, rows)) if rows else {}
+        if closed := len(rows) - len(opened):
+            log.warning("%d values that were given cannot be read, as with another values.key: give them again", closed)
+        stored: dict[Owner, dict[str, dict[str, Given]]] = {}
+        for place, (given, size) in opened.items():
+            stored.setdefault((place.tier, place.owner), {}).setdefault(place.server, {})[place.name] = given
+            self._sizes[place] = size
+        self.read = True
+        if stored:
+            self._deployment.set(replace(self._deployment.value, given=GivenValues(stored=stored)))
+
+    def _open(self, rows: Iterable[SavedValue]) -> dict[ValuePlace, tuple[Given, int]]:
+        """Return what was sealed, and its size."""
+        opened = {}
+        for row in rows:
+            place = ValuePlace(row.tier, row.owner, row.server, row.name)
+            if (given := self._cipher.open(row.sealed, astuple(place), Given)) is not None:
+                opened[place] = given, len(row.sealed)
+        return opened
+
+    def find(self, place: ValuePlace) -> Given | None:
+        of_owner = self._deployment.value.given.stored.get((place.tier, place.owner), {})
+        return of_owner.get(place.server, {}).get(place.name)
+
+    async def give(self, asker: Person, place: ValuePlace, given: Given) -> None:
+        """Take a value in the place of any that was given before, and have it hold at once.
+
+        Raises as `check_value` does, and `TooManyValues`, `NotKept`; nothing has changed then.
+        """
+        check_value(self._deployment.value, asker, place, given)
+        sealed = self._seal(place, given)
+        self._check_room(place, len(sealed.sealed))
+        await self._put(place, given, sealed)
+
+    async def forget(self, asker: Person, place: ValuePlace) -> None:
+        """Let a value hold no longer, also one that no server takes any more.
+
+        Raises `UnknownServer`, `UnknownValue`, `ValueNotTaken`, `NotKept`; nothing has changed then.
+        """
+        if self.find(place) is None:
+            check_server(self._deployment.value, asker, place.server)
+            check_not_in_file(self._deployment.value, place)
+            raise UnknownValue(f"nobody gave {place.name[:100]!r} of {place.server} for the {place.tier} {place.owner}")
+        await self._put(place, None, None)
+
+    async def _put(self, place: ValuePlace, given: Given | None, sealed: SavedValue | None) -> None:
+        if not self.read:
+            raise NotKept("the daemon has not read its database yet, see /api/status; try again")
+        before = self.find(place)
+        self._hold(place, given, sealed)
+        if await self._store.secure():
+            return
+        if self.find(place) is given:  # nobody gave another one meanwhile
+            self._hold(place, before, self._seal(place, before) if before is not None else None)
+        raise NotKept("nothing has changed: the daemon cannot write its database, see /api/status")
+
+    def _hold(self, place: ValuePlace, given: Given | None, sealed: SavedValue | None) -> None:
+        self._sizes.pop(place, None)
+        if sealed is None:
+            self._store.forget_value(place.tier, place.owner, place.server, place.name)
+        else:
+            self._sizes[place] = len(sealed.sealed)
+            self._store.save_value(sealed)
+        deployment = self._deployment.value
+        held = deployment.given.with_value((place.tier, place.owner), place.server, place.name, given)
+        self._deployment.set(replace(deployment, given=held))
+
+    def _seal(self, place: ValuePlace, given: Given) -> SavedValue:
+        sealed = self._cipher.seal(json.encode(given), astuple(place))
+        return SavedValue(tier=place.tier, owner=place.owner, server=place.server, name=place.name, sealed=sealed)
+
+    def _check_room(self, place: ValuePlace, size: int) -> None:
+        others = {each: bytes_ for each, bytes_ in self._sizes.items() if each != place}
+        own = [bytes_ for each, bytes_ in others.items() if (each.tier, each.owner) == (place.tier, place.owner)]
+        if len(own) >= MAX_OF_OWNER or sum(own) + size > MAX_OWNER_BYTES:
+            raise TooManyValues(
+                f"the {place.tier} {place.owner} gives as much as is kept: {MAX_OF_OWNER} values, {MAX_OWNER_BYTES} "
+                "bytes; take back what is not needed by mcpvisor config unset"
+            )
+        if len(others) >= MAX_VALUES or sum(others.values()) + size > MAX_BYTES:
+            raise TooManyValues(f"as much is given as is kept: {MAX_VALUES} values, {MAX_BYTES} bytes in all")

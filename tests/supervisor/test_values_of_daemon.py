@@ -1,0 +1,309 @@
+"""Values of a daemon by its pages: each person's own, an admin's for all, kept across restarts, and seen nowhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+import pytest
+
+from supervisor.client_sockets import open_socket
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from supervisor.store.write_behind import WriteBehind
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+
+IN_FILE_USER: Final = "canary-file-user-7fa1"
+IN_FILE_TEAM: Final = "canary-file-team-8eb2"
+GIVEN_USER: Final = "canary-given-user-9dc3"
+GIVEN_TEAM: Final = "canary-given-team-acd4"
+IN_ENTRY: Final = "canary-entry-bbe5"
+CANARIES: Final = (IN_FILE_USER, IN_FILE_TEAM, GIVEN_USER, GIVEN_TEAM, IN_ENTRY)
+"""A secret of every tier; those of an entry stand in env, a header, the address and an argument."""
+
+SERVERS: dict[str, Any] = {
+    "github": {
+        "command": "x",
+        "args": ["--password", IN_ENTRY, "${user:EXTRA:-none}"],
+        "env": {
+            "TOKEN": "${user:TOKEN}",
+            "KEY": "${team:KEY}",
+            "PIN": "${user:PIN:-}",
+            "SECRET": IN_ENTRY,
+            "LOG": "${user:LOG:-info}",
+            "HIDDEN": "${user:HIDDEN:-}",
+        },
+        "values": {"HIDDEN": {"hidden": True}, "LOG": {"options": ["info", "debug"]}},
+    },
+    "maps": {
+        "url": f"https://maps.example/mcp?token={IN_ENTRY}&key=${{user:MAPS_KEY:-}}",
+        "headers": {"X-Secret": IN_ENTRY, "Authorization": "Bearer ${user:MAPS_TOKEN}"},
+    },
+    "diary": {"command": "x", "users": ["ana"], "env": {"PIN": "${user:PIN}"}},
+    "clock": {"command": "x"},
+}
+IDENTITY: dict[str, Any] = {
+    "users": {"ana": {"role": "admin"}, "ben": {"values": {"github": {"PIN": IN_FILE_USER}}}, "cem": {}},
+    "teams": {
+        "core": {"members": ["ana", "ben"], "values": {"github": {"KEY": {"value": IN_FILE_TEAM, "locked": True}}}}
+    },
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDir]:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    return MemoryTransport(FakeServer(tools=[tool(f"use_{server.config.path_name}")]).serve)
+
+
+@asynccontextmanager
+async def doorway(directory: Path, data: DataDir, **more: Any) -> AsyncIterator[Doorway]:
+    settings = {"auth": "tokens", "identity": IDENTITY, "show_debug": True, "log_level": "debug", **more}
+    config = configuration(directory, SERVERS, **settings)
+    async with running(config, data, connect=connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await until_ready(at)
+        yield at
+
+
+async def put(at: Doorway, who: str | None, place: str, value: Any, **more: Any) -> httpx2.Response:
+    return await at.ask(who, "PUT", f"/api/values/{place}", json={"value": value, **more})
+
+
+async def rows(at: Doorway, who: str, **query: str) -> dict[str, dict[str, Any]]:
+    answer = await at.ask(who, "GET", "/api/values", params=query)
+    assert answer.status_code == 200, answer.text
+    return {f"{row['server']}.{row['name']}": row for row in answer.json()["values"]}
+
+
+async def test_each_person_gives_and_sees_what_is_their_own(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        for user in ("ana", "ben"):
+            await at.admit(user, role="admin")
+        assert [*(await rows(at, "ben"))] == [
+            *("github.EXTRA", "github.TOKEN", "github.KEY", "github.PIN", "github.LOG", "maps.MAPS_KEY"),
+            "maps.MAPS_TOKEN",
+        ]
+        given = await put(at, "ben", "user/ben/github/TOKEN", GIVEN_USER)
+        assert (given.status_code, given.json()) == (
+            200,
+            {"given": {"tier": "user", "owner": "ben", "server": "github", "name": "TOKEN", "locked": False}},
+        )
+        shown = await rows(at, "ben", server="github")
+        assert (shown["github.TOKEN"]["value"], shown["github.TOKEN"]["kept"]) == ("***", "daemon")
+        assert (shown["github.PIN"]["value"], shown["github.PIN"]["kept"]) == ("***", "file")
+        assert shown["github.KEY"]["owner"] == "core"
+        assert (await put(at, "ben", "user/ben/github/LOG", "debug")).status_code == 200
+        assert (await rows(at, "ben", server="github"))["github.LOG"]["value"] == "debug"
+        assert (await rows(at, "ana"))["github.TOKEN"]["missing"]
+        assert (await rows(at, "ana", user="ben"))["github.TOKEN"]["by"] == "user"
+        assert "diary.PIN" in await rows(at, "ana")
+        taken = await at.ask("ben", "DELETE", "/api/values/user/ben/github/TOKEN")
+        assert taken.json() == {"forgotten": {"tier": "user", "owner": "ben", "server": "github", "name": "TOKEN"}}
+        assert (await rows(at, "ben"))["github.TOKEN"]["missing"]
+
+
+async def test_what_is_anothers_is_as_if_it_were_not_there(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        await at.admit("ben", role="admin")
+        said = set()
+        for place in (
+            *("user/ana/github/TOKEN", "user/zed/github/TOKEN", "team/core/github/KEY", "team/zed/github/KEY"),
+            *("none/ben/github/TOKEN", "user/ana/diary/PIN", "user/ana/nowhere/PIN"),
+        ):
+            for method in ("PUT", "DELETE"):
+                answer = await at.ask("ben", method, f"/api/values/{place}", json={"value": "x"})
+                said.add((answer.status_code, answer.content))
+        queries = ({"user": "ana"}, {"user": "zed"}, {"team": "core"}, {"team": "zed"}, {"user": "ben", "team": "core"})
+        for query in queries:
+            answer = await at.ask("ben", "GET", "/api/values", params=query)
+            said.add((answer.status_code, answer.content))
+        assert len(said) == 1
+        ((status, page),) = said
+        assert (status, page) == (404, (await at.ask("ben", "GET", "/api/no-such-page")).content)
+        foreign = await put(at, "ben", "user/ben/diary/PIN", "x")
+        none = await put(at, "ben", "user/ben/dairy/PIN", "x")
+        assert (foreign.status_code, foreign.text) == (none.status_code, none.text.replace("dairy", "diary"))
+        hidden = await put(at, "ben", "user/ben/github/HIDDEN", "x")
+        unknown = await put(at, "ben", "user/ben/github/HIDDEM", "x")
+        assert (hidden.status_code, hidden.text) == (unknown.status_code, unknown.text.replace("HIDDEM", "HIDDEN"))
+        assert (await at.ask("ben", "GET", "/api/values", params={"server": "diary"})).status_code == 404
+
+
+async def test_an_admin_gives_for_all_and_the_operator_says_for_whom(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        nobody = await at.ask("operator", "GET", "/api/values")
+        assert nobody.status_code == 400
+        assert "say whose values, as the operator has none" in nobody.json()["error"]["message"]
+        for query, said in (
+            ({"user": "zed"}, "no user 'zed'"),
+            ({"team": "zed"}, "no team 'zed'"),
+            ({"user": "cem", "team": "core"}, "no user 'cem' in the team 'core'"),
+        ):
+            assert said in (await at.ask("operator", "GET", "/api/values", params=query)).json()["error"]["message"]
+        locked = await put(at, "operator", "team/core/github/LOG", "info", locked=True)
+        assert locked.json()["given"]["locked"] is True
+        refused = await put(at, "operator", "user/ben/github/LOG", "debug")
+        assert (refused.status_code, refused.json()["error"]["data"]["type"]) == (409, "refused")
+        assert "has locked it" in refused.json()["error"]["message"]
+        in_file = await put(at, "operator", "team/core/github/KEY", "x")
+        assert "the configuration file has KEY, line 1: " in in_file.json()["error"]["message"]
+        shown = await rows(at, "operator", user="ben", team="core")
+        assert shown["github.LOG"]["locked"]
+        assert "github.HIDDEN" not in shown
+        assert (await rows(at, "operator", team="core"))["github.HIDDEN"]["hidden"]
+        assert (await put(at, "operator", "user/a:b/github/LOG", "x")).status_code == 400
+
+
+async def test_a_server_that_waits_for_what_is_hidden_is_named(tmp_path: Path, data: DataDir) -> None:
+    own = {"command": "x", "env": {"KEY": "${team:KEY}"}, "values": {"KEY": {"hidden": True}}}
+    config = configuration(tmp_path, {"search": own}, auth="tokens", identity=IDENTITY)
+    async with running(config, data, connect=connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await at.admit("cem")
+        answer = (await at.ask("cem", "GET", "/api/values")).json()
+        assert (answer["values"], answer["awaiting_team"], answer["user"]) == ([], ["search"], "cem")
+
+
+async def test_where_nobody_shows_who_they_are_the_key_is_needed(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, auth="none") as at:
+        assert (await put(at, None, "team/core/github/LOG", "info")).status_code == 401
+        assert (await put(at, "operator", "team/core/github/LOG", "info")).status_code == 200
+        assert (await rows(at, "operator", team="core"))["github.LOG"]["value"] == "info"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"x", b"{}", b'{"value": 1}', b'{"value": null}', b'{"value": "a", "secret": true}', b'{"value": [1]}'],
+)
+async def test_a_body_that_is_none_is_refused(tmp_path: Path, data: DataDir, body: bytes) -> None:
+    async with doorway(tmp_path, data) as at:
+        answer = await at.ask("operator", "PUT", "/api/values/user/ben/github/TOKEN", content=body)
+        assert answer.status_code == 400
+        assert "the body cannot be used" in answer.json()["error"]["message"]
+
+
+async def test_values_outlive_the_daemon(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        assert (await put(at, "operator", "user/ben/github/TOKEN", GIVEN_USER)).status_code == 200
+    async with doorway(tmp_path, data) as at:
+        assert (await rows(at, "operator", user="ben"))["github.TOKEN"]["kept"] == "daemon"
+    (data.root / "values.key").unlink()
+    async with doorway(tmp_path, data) as at:
+        assert (await rows(at, "operator", user="ben"))["github.TOKEN"]["missing"]
+
+
+async def test_values_of_a_store_that_opens_late_are_read_then(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with doorway(tmp_path, data) as at:
+        assert (await put(at, "operator", "user/ben/github/TOKEN", GIVEN_USER)).status_code == 200
+    ready = WriteBehind.ready.fget  # type: ignore[attr-defined]  # a property
+    late = {"late": True}
+
+    class Later:
+        """The event of a store that cannot be used until somebody has asked for a page."""
+
+        def __init__(self, event: Any) -> None:
+            self._event = event
+
+        def is_set(self) -> bool:
+            return not late["late"] and bool(self._event.is_set())
+
+        async def wait(self) -> None:
+            await self._event.wait()
+            late["late"] = False
+
+    monkeypatch.setattr(WriteBehind, "ready", property(lambda store: Later(ready(store))))
+    async with doorway(tmp_path, data) as at:
+        while (await rows(at, "operator", user="ben"))["github.TOKEN"]["missing"]:
+            pass
+        assert not late["late"]
+
+
+async def test_a_value_that_cannot_be_kept_is_not_taken(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(store: WriteBehind) -> bool:
+        del store
+        return False
+
+    async with doorway(tmp_path, data) as at:
+        monkeypatch.setattr(WriteBehind, "secure", failing)
+        answer = await put(at, "operator", "user/ben/github/TOKEN", GIVEN_USER)
+        assert (answer.status_code, answer.json()["error"]["data"]["type"]) == (503, "unavailable")
+        assert (await rows(at, "operator", user="ben"))["github.TOKEN"]["missing"]
+
+
+async def pages_of(at: Doorway, who: str) -> list[str]:
+    """What somebody is answered by pages that show anything, and by those that are asked wrongly."""
+    paths = (
+        *("/api/status", "/api/status/debug", "/api/configuration", "/api/tools", "/api/tokens", "/readyz"),
+        *("/api/values", "/api/values?user=ben", "/api/values?team=core", "/api/access-tokens", "/api/questions"),
+        *("/api/servers/github", "/api/servers/github/logs", "/api/servers/maps", "/api/tools/history?tool=github:x"),
+    )
+    said = [(await at.ask(who, "GET", path)).text for path in paths]
+    for place, value in (
+        ("user/ben/github/TOKEN", [GIVEN_USER]),
+        ("user/ben/github/TOKN", GIVEN_USER),
+        ("user/ben/github/LOG", GIVEN_USER),
+        ("user/ben/github/EXTRA", f"--{GIVEN_USER}"),
+        ("user/ben/github/PIN", GIVEN_USER),
+        ("user/ben/maps/MAPS_TOKEN", f"{GIVEN_USER}\n"),
+        ("user/ben/maps/MAPS_TOKEN", f"{GIVEN_USER}é"),
+        ("team/core/github/KEY", GIVEN_TEAM),
+        ("team/core/github/TOKEN", GIVEN_TEAM),
+    ):
+        said.append((await put(at, who, place, value)).text)
+    said.append((await at.ask(who, "PUT", "/api/values/user/ben/github/TOKEN", content=GIVEN_USER)).text)
+    said.append((await at.ask(who, "PUT", "/api/values/user/ben/github/TOKEN", content=f'{{"{GIVEN_USER}": 1}}')).text)
+    said.append((await at.ask(who, "POST", "/api/reload?plan=true")).text)
+    doors = ("/mcp", "/mcp/all", "/mcp/servers/github")
+    said += [(await at.rpc(who, "tools/list", door)).text for door in doors]
+    said.append(json.dumps(await at.call(who, "discover_mcp_tools", query="*")))
+    said.append(json.dumps(await at.call(who, "execute_mcp_tool", tool_path="github:use_github", arguments={})))
+    said.append(json.dumps(await at.call(who, "execute_mcp_tool", tool_path="maps:use_maps", arguments={})))
+    return said
+
+
+async def test_no_secret_of_any_tier_is_seen_anywhere(
+    tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a child or a remote server gets is no part of this: only there they may be."""
+    said: list[str] = []
+    with caplog.at_level(logging.DEBUG):
+        async with doorway(tmp_path, data) as at:
+            for user in ("ana", "ben"):
+                await at.admit(user, role="admin")
+            url = str(at.client.base_url)
+            async with open_socket(url, "/api/events?after=0") as events:
+                assert (await put(at, "ben", "user/ben/github/TOKEN", GIVEN_USER)).status_code == 200
+                assert (await put(at, "ben", "user/ben/maps/MAPS_TOKEN", GIVEN_USER)).status_code == 200
+                assert (await put(at, "ben", "user/ben/maps/MAPS_KEY", GIVEN_USER)).status_code == 200
+                assert (await put(at, "operator", "team/core/github/TOKEN", GIVEN_TEAM)).status_code == 200
+                for who in ("ana", "ben", "operator"):
+                    said += await pages_of(at, who)
+                assert (await at.ask("operator", "POST", "/api/servers/clock/sleep")).status_code == 200
+                while "clock" not in said[-1]:
+                    said.append(json.dumps(await events.receive()))
+            assert len(said) > 80
+            assert sum('"***"' in text for text in said) >= 3
+    said += [record.getMessage() for record in caplog.records]
+    said += [str(record.exc_info) for record in caplog.records]
+    files = [file for file in data.root.rglob("*") if file.is_file()]
+    assert any(file.name.startswith("store.sqlite3") for file in files)
+    said += [file.read_bytes().decode("latin-1") for file in files]
+    for canary in CANARIES:
+        assert [text for text in said if canary in text] == []
