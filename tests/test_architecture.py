@@ -33,6 +33,7 @@ LAYERS = (
     "actors.codes",
     "actors.errors",
     "actors.principal",
+    "actors.launch",
     "actors.kit",
     "actors.life",
     "actors.protocol",

@@ -21,6 +21,7 @@ from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, persist
+from actors.launch import is_own, server_of
 from actors.life.states import State
 from actors.messages import (
     AwaitShown,
@@ -43,6 +44,9 @@ from actors.search.documents.index import Index
 
 SAVE_AGAIN_S = 3600.0
 """By how much the time of the last reading may be wrong in the store."""
+
+MAX_VARIANTS = 16
+"""So many entries of launches of a server are looked at for an equal one."""
 
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
@@ -148,7 +152,8 @@ class Registry(Actor[Message]):
         available = False if status.disabled else _AVAILABLE.get(status.state)
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
-            self._entries[status.server] = replace(entry, available=available)
+            following = replace(entry, available=available)
+            self._entries[status.server] = self._alike(following) if is_own(status.server) else following
             self._mark(status.server)
 
     def _emit_state(self, message: ServerChanged) -> None:
@@ -172,15 +177,26 @@ class Registry(Actor[Message]):
             if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new
                 self._save(server, own)
             return
-        self._entries[server] = Entry.make(server, kind, own, available=available, rules=self._rules(server))
+        named = server_of(server)
+        entry = Entry.make(named, kind, own, available=available, rules=self._rules(named))
+        self._entries[server] = self._alike(entry.after(before)) if is_own(server) else entry
         self._save(server, own)
         self._mark(server)
 
+    def _alike(self, entry: Entry) -> Entry:
+        """Return an equal entry that there is already of another launch: what is made of it is there once then."""
+        variants = {id(each): each for launch, each in self._entries.items() if server_of(launch) == entry.server}
+        for each in [*variants.values()][-MAX_VARIANTS:]:
+            if each.available == entry.available and each.rules == entry.rules and unchanged(each.own, entry.own):
+                return each
+        return entry
+
     def _on_rules(self, server: str) -> None:
-        entry, rules = self._entries.get(server), self._rules(server)
-        if entry is not None and entry.rules != rules:
-            self._entries[server] = entry.with_rules(rules)
-            self._mark(server)
+        rules = self._rules(server)
+        changed = [name for name, each in self._entries.items() if server_of(name) == server and each.rules != rules]
+        for launch in changed:
+            self._entries[launch] = self._entries[launch].with_rules(rules)
+            self._mark(launch)
 
     def _save(self, server: str, offer: Offer) -> None:
         if offer.tools or not offer.partial:
@@ -188,6 +204,10 @@ class Registry(Actor[Message]):
             self._memory.save_offer(server, offer)
 
     def _mark(self, server: str) -> None:
+        if is_own(server):  # it is in no index but those of whom it is started for
+            own = {launch: entry for launch, entry in self._entries.items() if is_own(launch)}
+            self.catalogue.set(replace(self.catalogue.value, own=own))
+            return
         self._dirty.add(server)
         self._publication.tell(server)
         self._work.set()

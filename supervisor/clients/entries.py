@@ -18,8 +18,8 @@ import msgspec
 from supervisor.clients.client import ClientProgram
 from supervisor.clients.variables import translate_references
 from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.entries.servers import KINDS
 from supervisor.config.syntax.keys import FOREIGN, is_comment
+from supervisor.config.syntax.units import KINDS
 from supervisor.config.syntax.values import keys_of
 
 SPELLINGS: Final = {

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.limits import launch_faults
-from supervisor.config.entries.values import ValueRule
 from supervisor.config.syntax.jsonc import KeyPath, show_path
-from supervisor.config.syntax.tiers import Given, Reference, Tier, Value
+from supervisor.config.syntax.tiers import TIERS, Reference
+from supervisor.config.value_rules import ValueRule
+from supervisor.identity.given import Given, Tier, Value
 
 ANY_VALUE = ValueRule()
 
@@ -127,5 +128,18 @@ class _Filling:
 
 def _faults(config: ServerConfig, own: Mapping[str, Any]) -> list[str]:
     command = {"command": config.command} if config.command else {}
-    found = launch_faults({**command, "cwd": config.cwd, **own})
-    return [f"{show_path(below)} {message}" if below else message for below, message, _ in found]
+    faults = launch_faults({**command, "cwd": config.cwd, **own})
+    return [f"{show_path(below)} {message}" if below else message for below, message, _ in faults]
+
+
+def why_not(holds: Effective, server: str) -> str:
+    """Return what a server waits for, and how it is given."""
+    if holds.faults:
+        why = f"a value that was given for it cannot be passed on: {'; '.join(holds.faults)}"
+        return f"{why}; give another one: mcpvisor config set {server} NAME"
+    of_team, own = ([name for name, tier in holds.missing.items() if tier == each] for each in TIERS)
+    said = [f"each user gives {', '.join(own)} (mcpvisor config set {server} {own[0]})"] if own else []
+    if of_team:
+        order = f"mcpvisor config set {server} {of_team[0]} --team TEAM"
+        said.append(f"an admin gives {', '.join(of_team)} for a team ({order})")
+    return f"values are missing: {'; '.join(said)}"

@@ -23,12 +23,13 @@ from actors.kit.paths import absolute
 from actors.transport.stdio.command import resolve_command
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of
-from supervisor.config.entries.servers import Surroundings, read_server
+from supervisor.config.entries.servers import read_server
 from supervisor.config.entries.slugs import derived_slugs
 from supervisor.config.identity import given_remarks, identity_remarks
 from supervisor.config.profiles import profile_remarks
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
+from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.environment import defaults, inherit
 from supervisor.config.syntax.file import Stamp, read_text, stamp

@@ -13,7 +13,6 @@ from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
-from supervisor.config.entries.values import ValueRule
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.tiers import TieredText
 from supervisor.config.syntax.units import (
@@ -30,6 +29,7 @@ from supervisor.config.syntax.units import (
     Size,
     TokenBudget,
 )
+from supervisor.config.value_rules import ValueRule
 
 
 class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
@@ -200,6 +200,12 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     @property
     def is_refreshed_asleep(self) -> bool:
         return self.kind != "stdio" if self.refresh_asleep is None else self.refresh_asleep
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether we may log in there: it is reached by HTTP, and the configuration has no credential for it."""
+        given = any(name.lower() == "authorization" for name in self.headers)
+        return self.kind in ("http", "sse") and self.oauth.enabled and not given
 
     def deadline_s(self, settings: Settings) -> float:
         """Return the deadline of a call."""

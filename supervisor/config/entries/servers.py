@@ -10,12 +10,9 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import PurePath
 from typing import Any
-
-import msgspec
 
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
@@ -25,46 +22,16 @@ from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
-from supervisor.config.entries.values import VALUES, place_faults, read_values, value_remarks
 from supervisor.config.structs import Settings
+from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
 from supervisor.config.syntax.tiers import TieredText
-from supervisor.config.syntax.units import Kind
-from supervisor.config.syntax.values import Findings, Remark, build, keys_of, type_faults
-
-KINDS: Mapping[str, Kind] = {
-    "stdio": "stdio",
-    "local": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamable_http": "http",
-    "streamableHttp": "http",
-    "sse": "sse",
-    "ws": "websocket",
-    "websocket": "websocket",
-}
-"""The words for transports in the wild."""
-
-
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What entries are read against. `directory` is that of the configuration file.
-
-    `shared` are the variables of all local servers, `defaults` keys of entries that do not set them. `missing` looks
-    for what an entry starts, given its keys, expanded, and remarks on what is not there. `listen` is the address of
-    the daemon itself.
-    """
-
-    findings: Findings
-    environ: Mapping[str, str]
-    directory: PurePath
-    read_file: Callable[[PurePath], str]
-    shared: ValueLayer
-    defaults: ValueLayer
-    missing: Callable[[Mapping[str, Any]], Iterable[Remark]]
-    listen: str
+from supervisor.config.syntax.units import KINDS, Kind
+from supervisor.config.syntax.values import Remark, build, keys_of, type_faults
+from supervisor.config.value_rules import VALUES, place_faults, read_values, value_remarks
 
 
 def read_server(name: str, members: object, where: KeyPath, around: Surroundings) -> ServerConfig | None:

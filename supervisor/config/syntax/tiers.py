@@ -5,19 +5,15 @@ What else stands in such a text is expanded when the file is read; a value is pu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
-from actors.transport.redaction import Confidential
 from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.identity.given import Tier, Value
 
-Tier = Literal["team", "user"]
-"""Who gives a value. That of a user goes over that of the team."""
 TIERS: Final[tuple[Tier, ...]] = ("team", "user")
-Value = str | tuple[str, ...]
-"""A text; or several, in the place of one argument."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -49,14 +45,3 @@ class TieredText(msgspec.Struct, frozen=True):
         if len(filled) == 1 and isinstance(filled[0], tuple):
             return filled[0]
         return ("".join(part if isinstance(part, str) else " ".join(part) for part in filled),)
-
-
-class Given(Confidential, msgspec.Struct, frozen=True, kw_only=True):
-    """A value as a team or a user gives it. `locked`: a user may not give another one."""
-
-    value: Value
-    locked: bool = False
-
-
-GivenByServer = Mapping[str, Mapping[str, Given]]
-"""What one team or user gives: by server, and by the name of the value."""

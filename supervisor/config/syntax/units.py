@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta
@@ -27,6 +28,19 @@ Derived = Annotated[T, Meta(extra={"derived": True})]
 
 Kind = Literal["stdio", "http", "sse", "websocket"]
 """How a server is reached. `http` is MCP's Streamable HTTP, `sse` the older HTTP+SSE."""
+
+KINDS: Mapping[str, Kind] = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "http": "http",
+    "streamable-http": "http",
+    "streamable_http": "http",
+    "streamableHttp": "http",
+    "sse": "sse",
+    "ws": "websocket",
+    "websocket": "websocket",
+}
+"""The words for transports in the wild."""
 
 Restart = Literal["transient", "permanent", "temporary"]
 """OTP's words: restart only after a failure, always, never."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import parse_qs, quote
 
@@ -38,7 +39,11 @@ class DoorTable:
     `run` has to run as long as it does.
     """
 
-    def __init__(self, gateway: Gateway, version: str) -> None:
+    def __init__(
+        self, gateway: Gateway, version: str, prepare: Callable[[Person], Awaitable[None]] | None = None
+    ) -> None:
+        """`prepare` has what is started for a person be there."""
+        self._prepare = prepare
         self._gateway = gateway
         self._version = version
         self._whole = _DoorsOfRealm(gateway, gateway, version)
@@ -51,6 +56,8 @@ class DoorTable:
     async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
         doors = self._whole
         if person.user:
+            if self._prepare is not None:
+                await self._prepare(person)
             realm = await self._realms.of(person.rights)
             doors = self._of_realms.get(realm.rights) or self._open(realm)
             self._of_realms.move_to_end(realm.rights)

@@ -10,8 +10,9 @@ from msgspec import Meta, Struct
 
 from actors.transport.mask import is_secret
 from supervisor.config.syntax.keys import is_comment, nearest
-from supervisor.config.syntax.tiers import TieredText, Value
+from supervisor.config.syntax.tiers import TieredText
 from supervisor.config.syntax.values import Problem, Remark, read_members
+from supervisor.identity.given import Value
 
 VALUES: Final = "values"
 MAX_VALUE_CHARS: Final = 65_536
