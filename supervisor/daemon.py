@@ -239,7 +239,9 @@ class Daemon:
         tokens = TokenTable(store)
         if store.ready.is_set():
             tokens.take(await store.load_tokens())
+        settings, doors = deployment.value.settings, DoorTable(gateway, VERSION, self._launches.prepare)
         view = View(
+            seen_by=doors.seen_by,
             tokens=tokens,
             version=VERSION,
             started=self._started,
@@ -267,7 +269,6 @@ class Daemon:
             users_of=self._launches.people_of,
             elicitations=elicitations,
         )
-        settings, doors = deployment.value.settings, DoorTable(gateway, VERSION, self._launches.prepare)
         core.start_soon(doors.run)
         core.start_soon(end_when_idle, counters, settings.idle_exit_s, self.closing)
         state = EdgeState(counters, Budget(settings.buffered_bytes), self.conditions)

@@ -102,6 +102,7 @@ class Performer:
             tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,
+            away=life.away_s is not None,
         )
 
     def wake(self, *, urgent: bool) -> None:

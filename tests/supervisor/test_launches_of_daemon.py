@@ -235,3 +235,23 @@ async def test_an_operator_orders_one_launch_by_its_name(tmp_path: Path, data: D
         refused = await at.ask("operator", "POST", f"/api/servers/{launch}/disable")
         assert refused.status_code == 400
         assert "disable that" in refused.text
+
+
+async def test_each_sees_how_their_own_servers_are_doing(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        await until_seen(at, "ana", "forge__use_forge")
+        await until_seen(at, "dan", "clock__use_clock")
+        mine = (await at.ask("ana", "GET", "/api/me")).json()
+        assert (mine["user"], mine["role"], mine["team"]) == ("ana", "member", "")
+        assert {row["server"]: row["status"] for row in mine["servers"]} == dict.fromkeys(SERVERS, "online")
+        assert mine["tokens"]["exposed_tokens"] > 0
+        theirs = {row["server"]: row for row in (await at.ask("dan", "GET", "/api/me")).json()["servers"]}
+        assert (theirs["forge"]["status"], theirs["forge"]["missing"]) == ("awaiting_user_config", ["TOKEN"])
+        assert "mcpvisor config set forge TOKEN" in theirs["forge"]["reason"]
+        assert "ana" not in json.dumps(theirs).replace("canary", "")
+        operator = (await at.ask("operator", "GET", "/api/me")).json()
+        assert [row["server"] for row in operator["servers"]] == ["clock", "forge", "look"]
+        listed = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        rows = {row["server"]: row["status"] for row in listed}
+        assert (rows["forge"], rows["clock"]) == ("awaiting_user_config", "online")

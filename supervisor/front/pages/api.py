@@ -30,6 +30,7 @@ from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
@@ -37,6 +38,7 @@ from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.lookup.visible import Visible
 from supervisor.store import ReplacedDefinition
 
 ROWS_AT_ONCE = 16
@@ -49,7 +51,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. `token` is what a
     program has to know that changes the configuration, and `token_file` where that is; without one nobody can.
     `definitions` gives what a server\'s tool was defined as before, the oldest first. `users_of` gives who has a launch
-    that not all share.
+    that not all share, `seen_by` what somebody sees.
     """
 
     version: str
@@ -74,6 +76,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes = b""
     token_file: str = ""
     tokens: TokenTable
+    seen_by: Callable[[Person], Awaitable[Visible]]
     accounts: Callable[[], Accounts | None] = lambda: None
     users_of: Callable[[str], list[str]] = lambda launch: []
     elicitations: Elicitations

@@ -24,7 +24,12 @@ AUDITORS: Final = (
     *("GET /api/status", "GET /api/status/debug", "GET /api/tools", "GET /api/tools/history", "GET /api/tokens"),
     *("GET /api/servers/<server>", "GET /api/servers/<server>/logs", "GET /api/configuration", "GET /api/events"),
 )
-NEEDED: Final[Mapping[str, Role | None]] = {**dict.fromkeys(ANYBODY, None), **dict.fromkeys(AUDITORS, "auditor")}
+MEMBERS: Final = ("GET /api/me",)
+NEEDED: Final[Mapping[str, Role | None]] = {
+    **dict.fromkeys(ANYBODY, None),
+    **dict.fromkeys(MEMBERS, "member"),
+    **dict.fromkeys(AUDITORS, "auditor"),
+}
 """The least role for a route, as `METHOD /rule`; None: no credential is needed."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from supervisor.front.pages import rights
 from supervisor.front.pages.app import create_app
-from supervisor.front.pages.rights import ANYBODY, AUDITORS, may_ask
+from supervisor.front.pages.rights import ANYBODY, AUDITORS, MEMBERS, may_ask
 from supervisor.front.pages.sockets import PATHS
 from supervisor.front.wiring import ROUTES
 from supervisor.identity.people import ROLES, Person, Role
@@ -44,15 +44,15 @@ def routes() -> set[str]:
 
 
 def test_every_route_has_its_row() -> None:
-    assert routes() - {*ANYBODY, *AUDITORS} == ADMINS
-    assert {*ANYBODY, *AUDITORS} <= routes()
+    assert routes() - {*ANYBODY, *MEMBERS, *AUDITORS} == ADMINS
+    assert {*ANYBODY, *MEMBERS, *AUDITORS} <= routes()
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("route", sorted(routes()))
 def test_a_route_is_for_its_roles_alone(route: str, role: Role) -> None:
     method, rule = route.split()
-    needed = 0 if route in ANYBODY else 1 if route in AUDITORS else 2
+    needed = 0 if route in {*ANYBODY, *MEMBERS} else 1 if route in AUDITORS else 2
     assert may_ask(Requester(person=Person(user="x", role=role)), method, rule) == (ROLES.index(role) >= needed)
 
 

@@ -34,6 +34,7 @@ from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.fakes.no_tokens import NoTokens
+from tests.fakes.tool_view import everybody_sees
 
 NOW, STARTED = 1000.0, 900.0
 
@@ -70,7 +71,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "tokens": TokenTable(NoTokens()),
         **more,
     }
-    return View(**fields)
+    return View(**{"seen_by": everybody_sees(fields["catalogue"], fields["statuses"]), **fields})
 
 
 @asynccontextmanager
