@@ -39,14 +39,12 @@ from actors.registry.happening import Happening
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
 from actors.registry.publication import Publication
+from actors.registry.sharing import share
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
 
 SAVE_AGAIN_S = 3600.0
 """By how much the time of the last reading may be wrong in the store."""
-
-MAX_VARIANTS = 16
-"""So many entries of launches of a server are looked at for an equal one."""
 
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
@@ -153,7 +151,7 @@ class Registry(Actor[Message]):
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
             following = replace(entry, available=available)
-            self._entries[status.server] = self._alike(following) if is_own(status.server) else following
+            self._entries[status.server] = share(following, self._entries) if is_own(status.server) else following
             self._mark(status.server)
 
     def _emit_state(self, message: ServerChanged) -> None:
@@ -179,17 +177,9 @@ class Registry(Actor[Message]):
             return
         named = server_of(server)
         entry = Entry.make(named, kind, own, available=available, rules=self._rules(named))
-        self._entries[server] = self._alike(entry.after(before)) if is_own(server) else entry
+        self._entries[server] = share(entry.after(before), self._entries) if is_own(server) else entry
         self._save(server, own)
         self._mark(server)
-
-    def _alike(self, entry: Entry) -> Entry:
-        """Return an equal entry that there is already of another launch: what is made of it is there once then."""
-        variants = {id(each): each for launch, each in self._entries.items() if server_of(launch) == entry.server}
-        for each in [*variants.values()][-MAX_VARIANTS:]:
-            if each.available == entry.available and each.rules == entry.rules and unchanged(each.own, entry.own):
-                return each
-        return entry
 
     def _on_rules(self, server: str) -> None:
         rules = self._rules(server)
@@ -207,6 +197,9 @@ class Registry(Actor[Message]):
         if is_own(server):  # it is in no index but those of whom it is started for
             own = {launch: entry for launch, entry in self._entries.items() if is_own(launch)}
             self.catalogue.set(replace(self.catalogue.value, own=own))
+            if server in own and not is_counted(own[server].offer):
+                self._uncounted[server] = own[server].offer
+                self._counting.set()
             return
         self._dirty.add(server)
         self._publication.tell(server)
@@ -242,7 +235,11 @@ class Registry(Actor[Message]):
         entry = self._entries.get(message.server)
         if entry is None or not _same(entry.offer, message.offer):
             return
-        counted = self._entries[message.server] = entry.with_counts(message.counts, exact=message.exact)
+        counted = entry.with_counts(message.counts, exact=message.exact)
+        alike = [launch for launch, each in self._entries.items() if each is entry]
+        self._entries.update(dict.fromkeys(alike, counted))
+        for launch in filter(is_own, alike):
+            self._mark(launch)
         self._save(message.server, counted.own)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and _same(shown.offer, message.offer):

@@ -237,8 +237,10 @@ class _Entry:
     def _limits(self) -> None:
         """Check what would be refused at every start, and whether the daemon would be a server of itself."""
         itself = faults_of_itself(self._own, self._around.listen) if self._enabled else ()
+        waiting = {text.place for text in self._tiered if any(each.default is None for each in text.references)}
         for fault in (*launch_faults(self._own), *itself):
-            self._problem(*fault)
+            if fault[0] not in waiting:  # what is not whole yet is checked when it is
+                self._problem(*fault)
 
     def _address(self) -> None:
         if self._kind != "stdio" and not is_address(self._own["url"], self._kind):
