@@ -103,7 +103,11 @@ class Realm:
 class Realms:
     """`run` keeps those that anybody holds up with the `whole`, and with who has what."""
 
-    def __init__(self, whole: Latest[Catalogue], deployment: Latest[Deployment]) -> None:
+    def __init__(
+        self, whole: Latest[Catalogue], deployment: Latest[Deployment], on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_change` is called when a realm sees something else."""
+        self._on_change = on_change
         self._whole = whole
         self._deployment = deployment
         self._held: WeakValueDictionary[Rights, Realm] = WeakValueDictionary()
@@ -152,6 +156,7 @@ class Realms:
             if realm.servers != servers or concerns(realm.view, self._whole.value):
                 view = await self._narrow(servers, realm.view, realm.rights)
                 realm.become(view if realm.rights in self._joined else drop(view))
+                self._on_change()
             else:  # so that nothing keeps an older catalogue alive
                 realm.view = replace(realm.view, whole=self._whole.value)
 

@@ -101,7 +101,10 @@ class Caller:
         request = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {**params, "_meta": meta}}
         headers = modern_headers("tools/call", params["name"])
         answer = await self._at.ask(self.user, "POST", "/mcp/all", json=request, headers=headers)
-        body: dict[str, Any] = answer.json()
+        assert answer.status_code == 200 or answer.json(), answer.text
+        events = answer.headers["content-type"].startswith("text/event-stream")  # where it took a while
+        lines = [line[len("data: ") :] for line in answer.text.splitlines() if line.startswith("data: ")]
+        body: dict[str, Any] = json.loads(lines[-1] if events else answer.text)
         assert body["id"] in (number, None)
         return body
 

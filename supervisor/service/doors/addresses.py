@@ -48,7 +48,8 @@ class DoorTable:
         self._gateway = gateway
         self._version = version
         self._whole = _DoorsOfRealm(gateway, gateway, version)
-        self._realms = Realms(gateway.parts.catalogue, gateway.parts.deployment)
+        changed = gateway.introduction.others_changed
+        self._realms = Realms(gateway.parts.catalogue, gateway.parts.deployment, lambda: changed.set(changed.value + 1))
         self._of_realms: OrderedDict[Rights, _DoorsOfRealm] = OrderedDict()
 
     def find(self, name: str, profile: str = "") -> Door:
