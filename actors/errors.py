@@ -214,6 +214,10 @@ class ServerDisabled(ServerError, kind="disabled"):
     """The server is switched off, in the configuration or by its operator. No call starts it."""
 
 
+class ValuesMissing(ServerError, kind="needs_configuration"):
+    """The server is started with values of its users or their team, and some are missing. `data.missing` names them."""
+
+
 # The operator's fault -------------------------------------------------------------------------------------------------
 
 

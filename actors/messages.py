@@ -189,7 +189,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     `asked_since` is since when some wait for their turn until a client of another one answers. `legacy_session`:
     a session of the legacy era is open beside the modern conversation. `tasks`: those of clients that are not over, as
     far as is known. `retry_at` is when a call may find it up again, sooner than `next_start` where a call may try it;
-    None where it is up or coming, and where calls do not help.
+    None where it is up or coming, and where calls do not help. `awaits` are values that somebody has to give before it
+    can be started. `away`: it is remote, and cannot be reached now.
     """
 
     server: str
@@ -222,6 +223,8 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     disabled: bool = False
     requires_reauth: bool = False
     reason: str = ""
+    awaits: tuple[str, ...] = ()
+    away: bool = False
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):

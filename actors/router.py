@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from actors import server
-from actors.errors import ActorStopped, MailboxFull, ShuttingDown, TooManyCalls
+from actors.errors import ActorStopped, MailboxFull, ShuttingDown, SupervisorError, TooManyCalls
 from actors.kit import Actor, Address, Ask, Reply
 from actors.kit.directory import Directory
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
+from actors.principal import Principal
 
 
 class BeginShutdown(Ask[None], frozen=True):
@@ -24,6 +26,8 @@ class CallSettled(msgspec.Struct, frozen=True):
 
 ForServer = CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
 Message = ForServer | BeginShutdown | CallSettled
+LaunchOf = Callable[[str, Principal], str]
+"""Returns the launch that a server's name means to somebody. Raises `SupervisorError` where none can be started."""
 
 
 class InFlight:
@@ -51,9 +55,15 @@ class InFlight:
 class Router(Actor[Message]):
     """One per daemon. At most `max_in_flight` calls are in flight over all servers."""
 
-    def __init__(self, directory: Directory[server.ServerMessage], max_in_flight: int) -> None:
+    def __init__(
+        self,
+        directory: Directory[server.ServerMessage],
+        max_in_flight: int,
+        launch_of: LaunchOf = lambda server, principal: server,
+    ) -> None:
         super().__init__(max_in_flight + 64)
         self._directory = directory
+        self._launch_of = launch_of
         self._max_in_flight = max_in_flight
         self.in_flight = InFlight(self.address)
         self._closing: list[Reply[Any]] = []
@@ -76,9 +86,14 @@ class Router(Actor[Message]):
         if self.in_flight.awaited:
             reply.fail(ShuttingDown())
             return
-        address = self._directory.find(message.server)
+        try:
+            launch = self._launch_of(message.server, message.principal)
+        except SupervisorError as error:
+            reply.fail(error)
+            return
+        address = self._directory.find(launch)
         if address is None:
-            reply.fail(self._directory.why_not(message.server))
+            reply.fail(self._directory.why_not(launch))
             return
         if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
             if self.in_flight.calls >= self._max_in_flight:

@@ -48,6 +48,7 @@ GROUPS: Final = {
         **dict.fromkeys(("login", "logout"), "supervisor.commands.logins"),
     },
     "people": {
+        "me": "supervisor.commands.me",
         "token": "supervisor.commands.token",
         "config": "supervisor.commands.config",
     },

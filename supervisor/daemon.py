@@ -44,7 +44,8 @@ from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation, switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
-from supervisor.servers.reach import reached_of, starts_of, transport_of
+from supervisor.servers.launches.running import Launches
+from supervisor.servers.reach import discover, reached_of, starts_of, transport_of
 from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.reloading.reload import Read, Reload
 from supervisor.servers.safety import expose
@@ -104,7 +105,10 @@ class Daemon:
                 await self._values.take(await store.load_values())
             deployed, settings = deployment.value, deployment.value.settings
             usage = Usage(store)
-            memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
+            own_digests: Callable[[], dict[str, str]] = dict
+            memory = StoreMemory(
+                store, lambda: {**deployment.value.digests, **own_digests()}, lambda: deployment.value.server_names
+            )
             offers, eras = await memory.load(self._clock())
             await usage.load()
             off = await switched_off(store, deployed)
@@ -139,7 +143,14 @@ class Daemon:
                 self._accounts = self._late_accounts(deployment, store, servers)
                 prepare = partial(self._accounts.open, core)
                 await prepare(deployed)
-                router = Router(servers.directory, settings.max_in_flight)
+                self._launches = launches = Launches(
+                    deployment,
+                    servers,
+                    registry,
+                    lambda server: memory.recall(server.name, server.digest, self._clock()),
+                )
+                own_digests = launches.digests
+                router = Router(servers.directory, settings.max_in_flight, launches.names.of)
                 await core.start(router.run)
                 core.start_soon(Capacity(servers.directory, servers.statuses, self.conditions, deployment).run)
                 self._reload = reload = Reload(
@@ -158,14 +169,17 @@ class Daemon:
                 urls = await core.start(partial(self._serve, front, ended))
                 async with trio.open_nursery() as supervised:
                     await supervised.start(servers.run)
+                    for name in off:
+                        servers.switch(name, on=False)
                     for name, server in deployed.servers.items():
                         await servers.add(server, offers.get(name), eras.get(name), disabled=name in off)
                     for resting in deployed.resting:
                         await servers.absences.report(resting)
+                    supervised.start_soon(launches.run)
                     self.urls.set(urls)
                     task_status.started(urls)
                     supervised.start_soon(
-                        servers.discover, [name for name in kinds if name not in offers and name not in off]
+                        discover, servers.directory, [name for name in kinds if name not in offers and name not in off]
                     )
                     supervised.start_soon(reload.run, self.closing)
                     await self.closing.wait()
@@ -220,6 +234,7 @@ class Daemon:
             subscribers=servers.subscribers,
             key=self._data.key("request-state"),
             elicitations=elicitations,
+            launches=self._launches.names,
         )
         gateway = Gateway(parts, VERSION)
         core.start_soon(gateway.run)
@@ -228,7 +243,9 @@ class Daemon:
         tokens = TokenTable(store)
         if store.ready.is_set():
             tokens.take(await store.load_tokens())
+        settings, doors = deployment.value.settings, DoorTable(gateway, VERSION, self._launches.prepare)
         view = View(
+            seen_by=doors.seen_by,
             tokens=tokens,
             values=self._values,
             version=VERSION,
@@ -254,9 +271,9 @@ class Daemon:
             control=Operation(deployment, servers, router.address, registry, store),
             journals=servers.journals.find,
             accounts=self._accounts.now,
+            users_of=self._launches.people_of,
             elicitations=elicitations,
         )
-        settings, doors = deployment.value.settings, DoorTable(gateway, VERSION)
         core.start_soon(doors.run)
         core.start_soon(end_when_idle, counters, settings.idle_exit_s, self.closing)
         state = EdgeState(counters, Budget(settings.buffered_bytes), self.conditions)

@@ -31,6 +31,7 @@ class Exposure:
 
     def __init__(self) -> None:
         self._shown: dict[str, _Shown] = {}
+        self._own: dict[str, _Shown] = {}
         self._changes: Counter[str] = Counter()
 
     def begin_with(self, catalogue: Catalogue) -> None:
@@ -41,11 +42,27 @@ class Exposure:
         """Return what is shown of a catalogue: itself, if that is all, and always was."""
         self._shown = {name: self._of(entry, highest.get(name, ALL)) for name, entry in catalogue.entries.items()}
         entries = {name: self._with_changes(shown.entry) for name, shown in self._shown.items()}
+        catalogue = self._with_own(catalogue, highest)
         if not self._changes and not any(entry.hidden for entry in entries.values()):
             return catalogue
         more = self._changes.total()
         revisions = replace(catalogue.revisions, tools=catalogue.revisions.tools + more)
         return _ready(replace(catalogue, revision=catalogue.revision + more, revisions=revisions, entries=entries))
+
+    def _with_own(self, catalogue: Catalogue, highest: Highest) -> Catalogue:
+        """Do the same for launches that not all share; whoever sees one counts its changes by itself."""
+        if not catalogue.own:
+            return catalogue
+        alike: dict[int, _Shown] = {id(shown.of): shown for shown in self._own.values()}
+        now: dict[str, _Shown] = {}
+        for launch, entry in catalogue.own.items():
+            level, shown = highest.get(entry.server, ALL), alike.get(id(entry))
+            if shown is None or shown.of is not entry or shown.highest != level:
+                hidden = _above(entry, level)
+                shown = alike[id(entry)] = _Shown(entry, level, _without(entry, hidden) if hidden else entry)
+            now[launch] = shown
+        self._own = now
+        return replace(catalogue, own={launch: shown.entry for launch, shown in now.items()})
 
     def _of(self, entry: Entry, highest: Safety) -> _Shown:
         before = self._shown.get(entry.server)

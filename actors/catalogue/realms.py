@@ -11,13 +11,20 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue.diff import Revisions
+from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import KINDS, Catalogue, Entry, compare_entries
 from actors.search.documents.index import Index
+from actors.search.documents.segment import Segment
+
+Launches = Mapping[str, str]
+"""The servers that are started for some people otherwise than for all, each with its launch; empty if it cannot be."""
+NO_LAUNCHES: Final[Launches] = {}
 
 
 class RealmView(msgspec.Struct, frozen=True):
@@ -27,34 +34,53 @@ class RealmView(msgspec.Struct, frozen=True):
     whole: Catalogue
     seen: Catalogue
     joined: bool = False
+    launches: Launches = {}
 
 
-def narrow(whole: Catalogue, servers: frozenset[str], before: RealmView | None = None, first: int = 0) -> RealmView:
+def narrow(
+    whole: Catalogue,
+    servers: frozenset[str],
+    before: RealmView | None = None,
+    first: int = 0,
+    launches: Launches = NO_LAUNCHES,
+) -> RealmView:
     """Return what is seen of a catalogue; `before` is what was seen last, maybe of other servers.
 
     Without one the revisions begin with `first`. An index that was joined is kept up with it, which may take long.
     """
     known = before.seen.entries if before is not None else {}
-    entries = {name: entry for name, entry in whole.entries.items() if name in servers}
-    old = before.whole.entries if before is not None else {}
+    entries = entries_of(whole, servers, launches)
+    old = entries_of(before.whole, before.servers, before.launches) if before is not None else {}
     fresh = {name: entry for name, entry in entries.items() if name not in known or old.get(name) is not entry}
     seen = replace(
         whole,
         entries={name: fresh.get(name) or known[name] for name in entries},
+        own={},
         index=Index.empty(),
         indexed=False,
         names=whole.names.only(servers),
     )
     beginning = Catalogue(revision=first, revisions=Revisions(*(first for _ in KINDS)), index=Index.empty())
     seen = _count(seen, fresh, before.seen if before is not None else beginning)
-    view = RealmView(servers, whole, seen)
+    view = RealmView(servers, whole, seen, launches=launches)
     return join(view, before) if before is not None and before.joined else view
+
+
+def entries_of(whole: Catalogue, servers: frozenset[str], launches: Launches) -> dict[str, Entry]:
+    """Return the entries of these servers, of the launches that are theirs."""
+    entries = ((name, entry_of(whole, name, launches)) for name in sorted(servers))
+    return {name: entry for name, entry in entries if entry is not None}
+
+
+def entry_of(whole: Catalogue, server: str, launches: Launches) -> Entry | None:
+    launch = launches.get(server)
+    return whole.entries.get(server) if launch is None else whole.own.get(launch)
 
 
 def join(view: RealmView, before: RealmView | None = None) -> RealmView:
     """Return the realm with its index; one that was joined before is only changed where its servers have changed."""
-    whole, servers = view.whole, view.servers
-    segments = {segment.server: segment for segment in whole.index.segments if segment.server in servers}
+    whole = view.whole
+    segments = _segments(whole, view)
     index = before.seen.index if before is not None and before.joined and _comparable(before.whole, whole) else None
     if index is None:
         index = whole.index.rebuild(segments.values())
@@ -65,20 +91,22 @@ def join(view: RealmView, before: RealmView | None = None) -> RealmView:
         for server, segment in segments.items():
             if have.get(server) is not segment:
                 index = index.replace(segment)
-    return RealmView(servers, whole, replace(view.seen, index=index, indexed=whole.indexed), joined=True)
+    return replace(view, seen=replace(view.seen, index=index, indexed=whole.indexed), joined=True)
 
 
 def drop(view: RealmView) -> RealmView:
     """Return the realm without its index."""
-    return RealmView(view.servers, view.whole, replace(view.seen, index=Index.empty(), indexed=False))
+    return replace(view, seen=replace(view.seen, index=Index.empty(), indexed=False), joined=False)
 
 
 def concerns(view: RealmView, now: Catalogue) -> bool:
     """Say whether a catalogue that follows differs in what a realm sees."""
-    before, servers = view.whole, view.servers
-    if before.indexed != now.indexed or any(before.entries.get(one) is not now.entries.get(one) for one in servers):
+    before, servers, launches = view.whole, view.servers, view.launches
+    if before.indexed != now.indexed:
         return True
-    if view.joined and (not _comparable(before, now) or _segments(before, servers) != _segments(now, servers)):
+    if any(entry_of(before, one, launches) is not entry_of(now, one, launches) for one in servers):
+        return True
+    if view.joined and (not _comparable(before, now) or _identities(before, view) != _identities(now, view)):
         return True
     return before.names is not now.names and not view.seen.names.agrees(now.names.only(servers))
 
@@ -89,8 +117,25 @@ def _comparable(before: Catalogue, now: Catalogue) -> bool:
     return old.embedder is new.embedder and old.world.lines is new.world.lines
 
 
-def _segments(catalogue: Catalogue, servers: frozenset[str]) -> list[int]:
-    return [id(segment) for segment in catalogue.index.segments if segment.server in servers]
+def _segments(whole: Catalogue, view: RealmView) -> dict[str, Segment]:
+    """Return what the search knows of the servers of a realm: of an own launch that offers what all see, the same."""
+    usual = {segment.server: segment for segment in whole.index.segments if segment.server in view.servers}
+    for server, launch in view.launches.items():
+        own, shared, segment = whole.own.get(launch), whole.entries.get(server), usual.pop(server, None)
+        if own is not None:
+            same = segment is not None and shared is not None and _says_the_same(own.offer, shared.offer)
+            usual[server] = segment if segment is not None and same else own.segment
+    return usual
+
+
+def _says_the_same(one: Offer, other: Offer) -> bool:
+    """Say whether two offers are made of the same objects, for which it need not be looked into them."""
+    kinds = ("tools", "resources", "templates", "prompts", "instructions")
+    return all(getattr(one, kind) is getattr(other, kind) for kind in kinds)
+
+
+def _identities(catalogue: Catalogue, view: RealmView) -> list[int]:
+    return [id(s) for s in catalogue.index.segments if s.server in view.servers and s.server not in view.launches]
 
 
 def _count(seen: Catalogue, fresh: Mapping[str, Entry], old: Catalogue) -> Catalogue:

@@ -21,9 +21,10 @@ from actors.principal import Principal
 from actors.search.document import TOOLS, Document, Kind
 from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools
+from actors.search.documents.segment import Segment, analyse
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search.
 
     `offer` is what clients see of the server's `own` by the `rules`. `renamed`: names that tools of it had before, or
@@ -88,6 +89,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
             narrowed=True,
         )
 
+    @cached_property
+    def segment(self) -> Segment:
+        """What a search is to know of it; a while for many tools, and kept as long as the entry."""
+        return analyse(self.server, documents(self.server, self.offer))
+
     @property
     def is_altered(self) -> bool:
         """Whether its tools are seen as the server itself would not list them."""
@@ -135,7 +141,9 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     `revision` grows with each change a client can see, `revisions` with those of one list. `indexed`: the index
     covers all entries (false only from the start on until what is known of earlier runs is in it). `names` are those of
-    all configured servers, also of those that have no entry: they were never discovered, or cannot be started.
+    all configured servers, also of those that have no entry: they were never discovered, or cannot be started. `own`
+    are the entries of launches that not all share, by launch, with the name of their server: nobody sees them but whom
+    they are started for, and the index knows nothing of them.
     """
 
     revision: int = 0
@@ -144,6 +152,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     index: Index
     indexed: bool = False
     names: ServerNames = ServerNames({})
+    own: Mapping[str, Entry] = {}
 
     def __post_init__(self) -> None:
         """Whatever has an entry can be called by its name."""

@@ -21,6 +21,7 @@ from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, persist
+from actors.launch import is_own, server_of
 from actors.life.states import State
 from actors.messages import (
     AwaitShown,
@@ -38,6 +39,7 @@ from actors.registry.happening import Happening
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
 from actors.registry.publication import Publication
+from actors.registry.sharing import share
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
 
@@ -148,7 +150,8 @@ class Registry(Actor[Message]):
         available = False if status.disabled else _AVAILABLE.get(status.state)
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
-            self._entries[status.server] = replace(entry, available=available)
+            following = replace(entry, available=available)
+            self._entries[status.server] = share(following, self._entries) if is_own(status.server) else following
             self._mark(status.server)
 
     def _emit_state(self, message: ServerChanged) -> None:
@@ -172,15 +175,18 @@ class Registry(Actor[Message]):
             if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new
                 self._save(server, own)
             return
-        self._entries[server] = Entry.make(server, kind, own, available=available, rules=self._rules(server))
+        named = server_of(server)
+        entry = Entry.make(named, kind, own, available=available, rules=self._rules(named))
+        self._entries[server] = share(entry.after(before), self._entries) if is_own(server) else entry
         self._save(server, own)
         self._mark(server)
 
     def _on_rules(self, server: str) -> None:
-        entry, rules = self._entries.get(server), self._rules(server)
-        if entry is not None and entry.rules != rules:
-            self._entries[server] = entry.with_rules(rules)
-            self._mark(server)
+        rules = self._rules(server)
+        changed = [name for name, each in self._entries.items() if server_of(name) == server and each.rules != rules]
+        for launch in changed:
+            self._entries[launch] = self._entries[launch].with_rules(rules)
+            self._mark(launch)
 
     def _save(self, server: str, offer: Offer) -> None:
         if offer.tools or not offer.partial:
@@ -188,6 +194,13 @@ class Registry(Actor[Message]):
             self._memory.save_offer(server, offer)
 
     def _mark(self, server: str) -> None:
+        if is_own(server):  # it is in no index but those of whom it is started for
+            own = {launch: entry for launch, entry in self._entries.items() if is_own(launch)}
+            self.catalogue.set(replace(self.catalogue.value, own=own))
+            if server in own and not is_counted(own[server].offer):
+                self._uncounted[server] = own[server].offer
+                self._counting.set()
+            return
         self._dirty.add(server)
         self._publication.tell(server)
         self._work.set()
@@ -222,7 +235,11 @@ class Registry(Actor[Message]):
         entry = self._entries.get(message.server)
         if entry is None or not _same(entry.offer, message.offer):
             return
-        counted = self._entries[message.server] = entry.with_counts(message.counts, exact=message.exact)
+        counted = entry.with_counts(message.counts, exact=message.exact)
+        alike = [launch for launch, each in self._entries.items() if each is entry]
+        self._entries.update(dict.fromkeys(alike, counted))
+        for launch in filter(is_own, alike):
+            self._mark(launch)
         self._save(message.server, counted.own)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and _same(shown.offer, message.offer):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.kit import Actor, Address, Reply
 from actors.kit.reporter import Reporter
+from actors.launch import server_of
 from actors.life import events as ev
 from actors.life.states import Life, State, Timer
 from actors.messages import (
@@ -61,7 +62,7 @@ class ServerActor(Actor[ServerMessage]):
     def __init__(self, server: Profile, shared: Shared, reporter: Reporter) -> None:
         settings = server.settings
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
-        self.name = server.name
+        self.name = server_of(server.name)
         self._restarts = server.restarts
         self._reporter = reporter
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)

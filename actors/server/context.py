@@ -32,8 +32,9 @@ from actors.transport.base import Transport
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """One configured server. `known` is what the catalogue already has of it, `era` what it spoke before.
+    """One launch of a server, by its name; texts have that of the server.
 
+    `known` is what the catalogue already has of it, `era` what it spoke before.
     `hide` takes secrets out of what the server says of itself. `journal` is what is kept of it for its operator.
     `predecessor` is set once nothing is left of the process that was there before this configuration: two of them could
     want the same file or port, so no process starts before that. None if there was none.

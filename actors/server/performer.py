@@ -10,6 +10,7 @@ import trio
 from actors.kit import Address, StartSoon
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
+from actors.launch import server_of
 from actors.life import effects as ef
 from actors.life import events as ev
 from actors.life.states import State, Timer
@@ -37,7 +38,7 @@ class Performer:
     def __init__(
         self, server: Profile, shared: Shared, reporter: Reporter, post: Address[ServerMessage], start_soon: StartSoon
     ) -> None:
-        name, settings, known = server.name, server.settings, server.known
+        name, settings, known = server_of(server.name), server.settings, server.known
         lists = Lists(name, settings, known, lambda: server.transport.kind == "http")
         timers: Timers[Timer] = Timers(lambda timer, number: post.tell(TimerFired(timer, number)), start_soon)
         orders = Orders(name)
@@ -52,7 +53,7 @@ class Performer:
             course=Course(self._perform, orders),
             calls=calls,
             orders=orders,
-            record=Record(name, reporter, server.journal, server.hide, server.era, known),
+            record=Record(server.name, reporter, server.journal, server.hide, server.era, known),
             recovery=Recovery(name, server.restarts, timers, calls, orders, handover),
             handover=handover,
             mirrors_of=lists.mirrors_of,
@@ -101,6 +102,7 @@ class Performer:
             tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,
+            away=life.away_s is not None,
         )
 
     def wake(self, *, urgent: bool) -> None:

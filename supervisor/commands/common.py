@@ -71,6 +71,9 @@ def timeout_option(default_s: float, least_s: float, help_text: str) -> Callable
 
 STATE_STYLES = {
     "ready": "green",
+    "online": "green",
+    "permanently_failed": "bold red",
+    "error": "bold red",
     "dormant": "cyan",
     "failed": "bold red",
     "respawning": "red",

@@ -86,7 +86,9 @@ def list_configuration(source: Row, now: float) -> Iterator[Text]:
 
 
 def state_of(row: Row) -> str:
-    return "disabled" if row.get("disabled") else str(row["state"])
+    if row.get("disabled"):
+        return "disabled"
+    return "awaiting" if row.get("awaits") else str(row["state"])
 
 
 def sort_by_need(servers: list[Row]) -> list[Row]:
@@ -153,6 +155,10 @@ def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]]
 def _details(row: Row, now: float) -> Iterator[Text]:
     if row.get("requires_reauth"):
         yield plain("requires_reauth")
+    if row.get("awaits"):
+        yield plain(row["reason"])
+    if row.get("users"):
+        yield plain(f"for {', '.join(row['users'])}")
     if row.get("activity"):
         yield plain(row["activity"])
     if (asked := row.get("asked_since")) is not None:

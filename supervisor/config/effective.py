@@ -22,7 +22,7 @@ from actors.transport.redaction import Confidential
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.limits import is_address, launch_faults
 from supervisor.config.syntax.jsonc import KeyPath, show_path
-from supervisor.config.syntax.tiers import Given, Reference, Tier, TieredText, Value, fill_in
+from supervisor.config.syntax.tiers import TIERS, Given, Reference, Tier, TieredText, Value, fill_in
 from supervisor.config.value_rules import ValueRule
 
 ANY_VALUE: Final = ValueRule()
@@ -108,6 +108,19 @@ def choose(rule: ValueRule, of_team: Given | None, of_user: Given | None) -> tup
 def effective(config: ServerConfig, team: Mapping[str, Given], user: Mapping[str, Given]) -> Effective:
     """Return what holds with what a team and a user give, by the names of values."""
     return _Filling(config, team, user).result() if config.tiered else Effective(config=config)
+
+
+def why_not(holds: Effective, server: str) -> str:
+    """Return what a server waits for, and how it is given."""
+    if holds.faults:
+        why = f"a value that was given for it cannot be passed on: {'; '.join(holds.faults)}"
+        return f"{why}; give another one: mcpvisor config set {server} NAME"
+    of_team, own = ([name for name, tier in holds.missing.items() if tier == each] for each in TIERS)
+    said = [f"each user gives {', '.join(own)} (mcpvisor config set {server} {own[0]})"] if own else []
+    if of_team:
+        order = f"mcpvisor config set {server} {of_team[0]} --team TEAM"
+        said.append(f"an admin gives {', '.join(of_team)} for a team ({order})")
+    return f"values are missing: {'; '.join(said)}"
 
 
 def fault_of(config: ServerConfig, tier: Tier, name: str, value: Value) -> str:

@@ -30,13 +30,13 @@ from supervisor.config.identity import identity_remarks
 from supervisor.config.profiles import profile_remarks
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
+from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.environment import defaults, inherit
 from supervisor.config.syntax.file import Stamp, read_text, stamp
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
 from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
-from supervisor.config.syntax.surroundings import Surroundings
 from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_together
 
 Place = tuple[str, str]

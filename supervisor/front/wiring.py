@@ -26,6 +26,7 @@ from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.configuration import add_configuration_routes
 from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
+from supervisor.front.pages.me import add_own_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
@@ -41,6 +42,7 @@ from supervisor.store import Store
 
 ROUTES: Final = {
     "Health and status": add_routes,
+    "What is yours": add_own_routes,
     "Tools": add_tool_routes,
     "Servers": add_server_routes,
     "Configuration": add_configuration_routes,

@@ -42,6 +42,18 @@ class Team(Struct, frozen=True, kw_only=True):
     cannot give another one."""
 
 
+class OwnLaunch(Struct, frozen=True):
+    """How a server is started that is not started for all alike: the launch by name.
+
+    Without one it is not started: values are `missing`, or cannot be used, and `why` says so.
+    """
+
+    server: str
+    name: str = ""
+    missing: tuple[str, ...] = ()
+    why: str = ""
+
+
 class Rights(Struct, frozen=True):
     """What decides which servers somebody has: teams that have any, and the user if any server is for that one.
 
@@ -50,8 +62,8 @@ class Rights(Struct, frozen=True):
 
     teams: frozenset[str] = frozenset()
     user: str = ""
-    launches: frozenset[tuple[str, str]] = frozenset()
-    """Servers that are started for them otherwise than for all, each with its launch; empty if it cannot be."""
+    launches: frozenset[OwnLaunch] = frozenset()
+    """Servers that are started for them otherwise than for all."""
 
 
 class People(Struct, frozen=True, kw_only=True):

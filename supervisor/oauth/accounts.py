@@ -59,7 +59,7 @@ class OAuthAccounts:
 
     def authorizer(self, server: DeployedServer) -> Account | None:
         """Return who has the tokens for a server; None where the configuration says who we are to it."""
-        if not server.logs_in:
+        if not server.config.logs_in:
             return None
         account = self._accounts.get(server.name)
         if account is None or account.server != server.remote or account.config != server.config.oauth:
@@ -91,7 +91,7 @@ class OAuthAccounts:
 
     def _of(self, server: str) -> Account:
         deployed = self._deployment.value.servers.get(server)
-        account = self.authorizer(deployed) if deployed is not None else None
+        account = self.authorizer(deployed) if deployed is not None else self._accounts.get(server)  # of a launch
         if account is None:
             raise LoginFailed(f"{server}: {_why_not(deployed)}", server=server)
         return account

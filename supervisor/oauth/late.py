@@ -46,9 +46,10 @@ class LateAccounts:
 
     async def open(self, nursery: trio.Nursery, wanted: Deployment) -> None:
         """Be able to reach the servers of a deployment, and to log in there, if that was not needed before."""
-        if any(wanted.is_remote(name) for name in wanted.servers):
+        enabled = [config for config in wanted.entries.values() if not config.disabled]
+        if any(config.kind != "stdio" for config in enabled):
             await beside(partial(preload, remote=True))
-        if self._accounts is None and any(server.logs_in for server in wanted.servers.values()):
+        if self._accounts is None and any(config.logs_in for config in enabled):
             from supervisor.oauth.accounts import OAuthAccounts
 
             accounts = OAuthAccounts(*self._make)

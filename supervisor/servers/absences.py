@@ -12,6 +12,7 @@ from actors.messages import ServerChanged, ServerStatus
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import ServerMessage
 from actors.transport.mask import Mask
+from supervisor.metatools.servers.availability import values_missing
 from supervisor.servers.deployment import RestingServer
 from supervisor.servers.journals import Journals
 
@@ -27,10 +28,15 @@ class Absences:
         self._registry = registry
         self._directory = directory
         self._journals = journals
+        self.awaiting: set[str] = set()
+        """Servers that run for those alone who have given values."""
 
     async def report(self, resting: RestingServer) -> None:
+        (self.awaiting.add if resting.awaits else self.awaiting.discard)(resting.name)
         if resting.disabled:
             await self.report_disabled(resting.name, resting.kind)
+        elif resting.awaits:
+            await self.report_awaiting(resting)
         else:
             await self.report_failed(resting.name, resting.reason, resting.kind, aloud=False)
 
@@ -48,9 +54,17 @@ class Absences:
         self._journals.make(name, Mask({})).note(why)
         await self._show(name, kind, why, disabled=True)
 
-    async def _show(self, name: str, kind: str, reason: str, *, disabled: bool) -> None:
+    async def report_awaiting(self, resting: RestingServer) -> None:
+        """Show a server that runs for those alone who have given values for it, or whose team has."""
+        name, missing, why = resting.name, resting.awaits, resting.reason
+        self._directory.explain(name, lambda: values_missing(name, missing, why))
+        self._journals.make(name, Mask({})).note(why)
+        await self._show(name, resting.kind, why, disabled=False, awaits=missing)
+
+    async def _show(self, name: str, kind: str, reason: str, *, disabled: bool, awaits: tuple[str, ...] = ()) -> None:
         """Report how a server is doing that has no actor to say so."""
-        state, previous = (State.STOPPED, State.STOPPED) if disabled else (State.FAILED, State.DORMANT)
+        rests = disabled or awaits
+        state, previous = (State.STOPPED, State.STOPPED) if rests else (State.FAILED, State.DORMANT)
         status = ServerStatus(
             server=name,
             state=state,
@@ -58,7 +72,8 @@ class Absences:
             since=trio.current_time(),
             transport=kind,
             disabled=disabled,
-            last_error=None if disabled else reason,
+            last_error=None if disabled or awaits else reason,
             reason=reason,
+            awaits=awaits,
         )
         await self._registry.tell(ServerChanged(status=status, previous=previous, reason=reason))

@@ -15,6 +15,7 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Conditions, Latest
 from actors.kit.directory import Directory
+from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerStatus, SleepServer
 from actors.principal import LOCAL
@@ -62,8 +63,8 @@ class Capacity:
         return {status.server: status for status in live if _is_idle(status) and not self._kept(status.server)}
 
     def _kept(self, name: str) -> bool:
-        server = self._deployment.value.servers.get(name)
-        return server is not None and not server.settings.idle_timeout_s
+        config = self._deployment.value.entries.get(server_of(name))
+        return config is not None and not config.idle_timeout_s
 
     async def _put_to_sleep(self, before: Mapping[str, ServerStatus], count: int) -> None:
         """Put so many idle servers to sleep, those first that are ready longest, if they had no call since `before`."""

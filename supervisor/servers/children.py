@@ -11,13 +11,14 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
-from actors.errors import ActorStopped, ShuttingDown, SupervisorError
+from actors.errors import ActorStopped, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
+from actors.launch import server_of
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
-from actors.messages import Departure, ReadServer, RestartServer, ServerChanged, ServerRemoved, StopServer, WakeServer
+from actors.messages import Departure, ReadServer, RestartServer, ServerChanged, ServerRemoved, StopServer
 from actors.principal import LOCAL
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
@@ -73,6 +74,7 @@ class Servers:
         self._conditions = conditions
         self._recall = recall
         self._children: dict[str, Child] = {}
+        self._off: set[str] = set()  # servers, by name
         self._newest: dict[str, Child] = {}  # also those that leave
         self._running: dict[Child, None] = {}
         self.journals = Journals(clock)
@@ -97,6 +99,8 @@ class Servers:
 
         One of this name that is there leaves: its calls in flight have `drain_s` seconds, and the others are passed on.
         """
+        if disabled:
+            self.switch(server_of(server.name), on=False)
         before = self._newest.get(server.name)
         child = Child(server, on=not disabled, predecessor=before, drain_s=drain_s)
         self._children[server.name] = self._newest[server.name] = child
@@ -119,6 +123,7 @@ class Servers:
         """A server that does not run is not configured any more: nothing is left of it but calls that may end."""
         self.directory.explain(name, None)
         self.journals.drop(name)
+        self._off.discard(name)
         await self._registry.tell(ServerRemoved(server=name))
 
     async def _run_child(
@@ -145,7 +150,7 @@ class Servers:
         name, kind = child.name, child.server.config.kind
         self.journals.make(name, child.server.mask)
         if not child.on:
-            await self.absences.report_disabled(name, kind, BY_OPERATOR + name)
+            await self.absences.report_disabled(name, kind, BY_OPERATOR + server_of(name))
             task_status.started()
             task_status = trio.TASK_STATUS_IGNORED
         while True:
@@ -154,7 +159,7 @@ class Servers:
             task_status = trio.TASK_STATUS_IGNORED
             if child.on or child.leaving:
                 return
-            await self.absences.report_disabled(name, kind, BY_OPERATOR + name)
+            await self.absences.report_disabled(name, kind, BY_OPERATOR + server_of(name))
             child.settled.set()
             known = self._recall(name) or known
 
@@ -205,15 +210,39 @@ class Servers:
             task_status.started()
 
     def is_off(self, name: str) -> bool:
-        """Say whether a server is switched off by its operator; False, too, for one that is not there."""
-        child = self._children.get(name)
-        return child is not None and not child.on
+        """Say whether a server is switched off by its operator, with all its launches."""
+        return server_of(name) in self._off
+
+    def has(self, name: str) -> bool:
+        return name in self._children
+
+    def switch(self, name: str, *, on: bool) -> None:
+        """Note whether a server is switched on, of which nothing needs to run yet."""
+        (self._off.discard if on else self._off.add)(name)
+
+    def _launches_of(self, name: str) -> list[str]:
+        """Return the children of a server, one for each launch; of one that waits for values there may be none.
+
+        Raises what `Directory.why_not` says of one that cannot run.
+        """
+        launches = [each for each in self._children if server_of(each) == name]
+        if not launches and name not in self.absences.awaiting:
+            raise self.directory.why_not(name)
+        return launches
 
     def disabled(self, name: str) -> bool:
-        return not self._child(name).on
+        """Say whether a server is switched off. Raises what `Directory.why_not` says of one that cannot run."""
+        self._launches_of(name)
+        return self.is_off(name)
 
     async def disable(self, name: str) -> None:
         """Stop a server and keep it stopped. Raises what `Directory.why_not` says of one that cannot run."""
+        launches = self._launches_of(name)
+        self.switch(name, on=False)
+        for launch in launches:
+            await self._disable(launch)
+
+    async def _disable(self, name: str) -> None:
         child = await self._wait_settled(name)
         if child.on:
             if child.address is not None:  # else its actor crashed, and is not run again
@@ -224,6 +253,12 @@ class Servers:
 
     async def enable(self, name: str) -> None:
         """Let a server run again. Raises what `Directory.why_not` says of one that cannot run."""
+        launches = self._launches_of(name)
+        self.switch(name, on=True)
+        for launch in launches:
+            await self._enable(launch)
+
+    async def _enable(self, name: str) -> None:
         child = await self._wait_settled(name)
         if not child.on:
             child.turn(on=True)
@@ -232,16 +267,12 @@ class Servers:
     async def _wait_settled(self, name: str) -> Child:
         """Return a child once it is neither on its way up nor down; of one that leaves meanwhile its successor."""
         while True:
-            child = self._child(name)
+            child = self._children.get(name)
+            if child is None:
+                raise self.directory.why_not(name)
             await child.settled.wait()
             if child.settled.is_set() and self._children.get(name) is child:
                 return child
-
-    def _child(self, name: str) -> Child:
-        child = self._children.get(name)
-        if child is None:
-            raise self.directory.why_not(name)
-        return child
 
     async def logged_in(self, name: str) -> None:
         """Try a server again at which its operator has logged in; one that is ready goes on."""
@@ -254,33 +285,6 @@ class Servers:
                 await address.ask(RestartServer(server=name, principal=LOCAL))
         except SupervisorError as error:
             log.debug("%s did not come up after its login: %s", name, error.message)  # its own lines say why
-
-    async def discover(self, names: list[str]) -> None:
-        """Wake servers whose tools are not known; those that fail are left to their policy.
-
-        They start in the order given, as there is room: each has its place in the line before the next one is asked.
-        Nobody waits for the handshake of another one.
-        """
-        async with trio.open_nursery() as nursery:
-            for name in names:
-                if (address := self.directory.find(name)) is not None:
-                    await nursery.start(self._discover, name, address)
-
-    async def _discover(
-        self, name: str, address: Address[ServerMessage], *, task_status: trio.TaskStatus[None]
-    ) -> None:
-        """Wake a server, and see how it comes up. Started once it has taken the order."""
-        try:
-            woken = address.request(WakeServer(server=name, urgent=False, principal=LOCAL))
-            await address.ask(ReadServer())
-            task_status.started()
-            task_status = trio.TASK_STATUS_IGNORED
-            await woken.wait()
-        except ShuttingDown:
-            pass
-        except SupervisorError as error:
-            log.debug("%s was not discovered: %s", name, error.message)  # its own lines say why
-        task_status.started()
 
     async def stop(self) -> None:
         async with trio.open_nursery() as nursery:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import trio
 from msgspec.structs import replace
 
-from actors.errors import ServerDisabled, UnknownServer
+from actors.errors import InvalidArguments, ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
+from actors.launch import is_own, server_of
 from actors.life.states import State
 from actors.messages import AwaitShown, Refreshed, RefreshServer, RestartServer, SleepServer, WakeServer
 from actors.principal import Principal
@@ -45,7 +46,7 @@ class Operation:
     def check(self, server: str) -> None:
         """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
         deployment = self._deployment.value
-        if server in deployment.server_names:
+        if server in deployment.server_names or self._servers.has(server):
             return
         slugs = [name for name, config in deployment.entries.items() if config.name == server]
         nearest = slugs or nearest_names(server, deployment.server_names)
@@ -60,6 +61,9 @@ class Operation:
     async def _carried_out(self, server: str, order: Order, principal: Principal) -> Done:
         self.check(server)
         config = self._deployment.value.entries.get(server)
+        if is_own(server) and order in ("disable", "enable"):
+            text = f"{server} is one launch of {server_of(server)}: {order} that, which is about all of them"
+            raise InvalidArguments(text)
         if config is not None and config.disabled:
             return self._configured_off(config, order)
         match order:
@@ -116,7 +120,9 @@ class Operation:
         off = self._servers.disabled(server)
         self._store.switch_server(server, disabled=False)
         await self._servers.enable(server)
-        if self._registry.offer(server) is None:  # it was off when the daemon started, or never came up
+        if self._registry.offer(server) is None and self._servers.has(
+            server
+        ):  # it was off when the daemon started, or never came up
             refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
             return Done(message=f"{server} is switched on: {sentence_of(refreshed)}", found=refreshed)
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")

@@ -10,15 +10,12 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.metadata import Judgement, Safety
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.errors import ConfigError
@@ -26,7 +23,6 @@ from actors.launch import launch_name
 from actors.life.policy import RestartPolicy
 from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
 from actors.protocol.agreement.era import Terms
-from actors.protocol.asking.questions import Fallback
 from actors.protocol.wire.jsonrpc import encode
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
@@ -36,16 +32,14 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.process import Launch as ProcessLaunch
 from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
-from supervisor.config.effective import Effective, effective
+from supervisor.config.call_rules import CallRules, rules_for
+from supervisor.config.effective import Effective, effective, why_not
 from supervisor.config.entries.roots import roots_result
 from supervisor.config.identity import IDENTITY
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.units import Confirm
-from supervisor.identity.people import Person, Role, servers_of
-from supervisor.servers.given import NO_VALUES, GivenValues
-
-T = TypeVar("T")
+from supervisor.identity.people import OwnLaunch, Person, Role, servers_of
+from supervisor.identity.values import NO_VALUES, GivenValues
 
 CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
 """What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
@@ -69,66 +63,6 @@ class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     mask: Mask
     digest: str
 
-    @property
-    def logs_in(self) -> bool:
-        """Whether we may log in there: it is reached by HTTP, and the configuration has no credential for it."""
-        given = any(name.lower() == "authorization" for name in self.remote.headers)
-        return self.config.kind in ("http", "sse") and self.config.oauth.enabled and not given
-
-
-class CallRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for the calls of one server; where a default is, it holds for those of a server that there is not.
-
-    `timeout_s`: how long one may take, waiting for the server included; `max_s`: all questions to its client included.
-    `task_max_s`: for how long a task of a client is known, from its beginning. `question_timeout_s`: how long a client
-    may take to answer what the server asks, which else gets `question_fallback`; it may ask so many questions per call,
-    and so many per minute during all calls. `asks`: it may ask anything at all, `asks_everyone`: also through the
-    results of meta-tools, where a client cannot be asked. `confirm`: patterns of the tools that need a yes to run, and
-    `confirm_from` the safety level that needs one, but for those of `confirm_except`; `confirm_within_s`: times for it
-    by such patterns. `expose`: the highest level that clients see. `result_budgets`: the tokens that results may have.
-    All patterns are of the server's own names.
-    """
-
-    timeout_s: float
-    max_s: float
-    task_max_s: float = 0.0
-    question_timeout_s: float = 0.0
-    question_fallback: Fallback = "cancel"
-    questions_per_call: int = 0
-    questions_per_min: int = 0
-    asks: bool = False
-    asks_everyone: bool = False
-    confirm: tuple[str, ...] = ()
-    confirm_except: tuple[str, ...] = ()
-    confirm_from: Confirm = "none"
-    confirm_within_s: Mapping[str, float] = {}
-    expose: Safety = "dangerous"
-    result_budgets: Mapping[str, int] = {}
-
-    def confirms(self, tool: str, judged: Judgement) -> bool:
-        """Say whether a tool runs only after a yes, by its name or by what is known of its safety."""
-        by_level = self.confirm_from != "none" and (judged.requires_confirmation or judged.reaches(self.confirm_from))
-        if not by_level and not any(fnmatchcase(tool, each) for each in self.confirm):
-            return False
-        return not any(fnmatchcase(tool, each) for each in self.confirm_except)
-
-    def exposes(self, judged: Judgement) -> bool:
-        return self.expose == judged.safety or not judged.reaches(self.expose)
-
-    def confirmed_within_s(self, tool: str) -> float:
-        """Return how long the user may take to say yes to a tool."""
-        seconds = _first(self.confirm_within_s, tool)
-        return self.question_timeout_s if seconds is None else seconds
-
-    def result_budget(self, tool: str) -> int | None:
-        """Return how many tokens the result of a tool may have; None: any number."""
-        return _first(self.result_budgets, tool) if self.result_budgets else None
-
-
-def _first(by_pattern: Mapping[str, T], tool: str) -> T | None:
-    """Return what the first pattern that fits a tool stands for."""
-    return next((value for pattern, value in by_pattern.items() if fnmatchcase(tool, pattern)), None)
-
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
     """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off.
@@ -143,12 +77,24 @@ class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
     awaits: tuple[str, ...] = ()
 
 
-class Launch(Confidential, msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is started for somebody, by name; None in the place of a `deployed` one says that it cannot be."""
+class DeployedLaunch(Confidential, msgspec.Struct, frozen=True, kw_only=True):
+    """How a server is started for somebody; without a name and what is `deployed` it cannot be."""
 
-    name: str
+    server: str
+    name: str = ""
     effective: Effective
     deployed: DeployedServer | None = None
+
+    @property
+    def why(self) -> str:
+        """Why it cannot be started, where it cannot."""
+        return why_not(self.effective, self.server)
+
+    @property
+    def own(self) -> OwnLaunch:
+        if self.deployed is not None:
+            return OwnLaunch(self.server, self.name)
+        return OwnLaunch(self.server, missing=tuple(self.effective.missing), why=self.why)
 
 
 class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -196,16 +142,17 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
             return person
         key = user, team
         if key not in self._own_launches:
-            launches = {server: self.launch_of(server, person).name for server in self._tiered_of(person)}
-            self._own_launches[key] = frozenset((server, own) for server, own in launches.items() if own != server)
+            launches = [self.launch_of(server, person) for server in self.tiered_for(person)]
+            self._own_launches[key] = frozenset(each.own for each in launches if each.name != each.server)
         return replace(person, rights=replace(person.rights, launches=self._own_launches[key]))
 
     @cached_property
-    def _own_launches(self) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
+    def _own_launches(self) -> dict[tuple[str, str], frozenset[OwnLaunch]]:
         """By user and team of those who came in."""
         return {}
 
-    def _tiered_of(self, person: Person) -> frozenset[str]:
+    def tiered_for(self, person: Person) -> frozenset[str]:
+        """Return which servers of somebody take values."""
         return servers_of(person.rights, self.tiered, self.settings.identity.teams, self.users)
 
     def effective_for(self, server: str, person: Person) -> Effective:
@@ -216,22 +163,24 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         of_team = given.of(people, ("team", team), server) if team else {}
         return effective(self.entries[server], of_team, given.of(people, ("user", person.user), server))
 
-    def launch_of(self, server: str, person: Person) -> Launch:
+    def launch_of(self, server: str, person: Person) -> DeployedLaunch:
         """Return how a server is started for somebody; its name is the server's where that is how all have it.
 
         It is empty where somebody has to give a value first.
         """
         holds = self.effective_for(server, person)
         if not holds.can_run:
-            return Launch(name="", effective=holds)
+            return DeployedLaunch(server=server, effective=holds)
         usual = self.servers.get(server)
         if usual is not None and holds.config == usual.config and not holds.is_personal:
-            return Launch(name=server, effective=holds, deployed=usual)
-        owner = person.principal if holds.is_personal else ""
+            return DeployedLaunch(server=server, name=server, effective=holds, deployed=usual)
+        owner = person.user if holds.is_personal else ""
         deployed = deploy_server(holds.config, key=self.key, owner=owner)
         name = launch_name(server, deployed.digest)
         mask = deployed.mask.join(Mask({f"secret {key}": text for key, text in holds.secrets.items()}))
-        return Launch(name=name, effective=holds, deployed=replace(deployed, name=name, mask=mask))
+        return DeployedLaunch(
+            server=server, name=name, effective=holds, deployed=replace(deployed, name=name, mask=mask)
+        )
 
     def rules_of(self, server: str) -> CallRules:
         rules = self.rules.get(server)
@@ -242,8 +191,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         return self.tool_rules.get(server, NO_RULES)
 
     def is_remote(self, server: str) -> bool:
-        deployed = self.servers.get(server)
-        return deployed is not None and deployed.config.kind != "stdio"
+        config = self.entries.get(server)
+        return config is not None and config.kind != "stdio"
 
     def mask(self, server: str) -> Callable[[str], str]:
         deployed = self.servers.get(server)
@@ -263,7 +212,7 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
     usual = {name: effective(config, {}, {}) for name, config in entries.items() if not config.disabled}
     servers = {name: deploy_server(each.config, key=key) for name, each in usual.items() if each.can_run}
     awaiting = [
-        RestingServer(name=name, kind=entries[name].kind, awaits=tuple(each.missing), reason=awaits_text(each))
+        RestingServer(name=name, kind=entries[name].kind, awaits=tuple(each.missing), reason=why_not(each, name))
         for name, each in usual.items()
         if not each.can_run
     ]
@@ -283,7 +232,7 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
         digests={name: server.digest for name, server in servers.items()},
         users={name: config.users for name, config in entries.items() if config.users},
         named=frozenset(user for config in entries.values() for user in config.users),
-        rules={name: _rules(entries[name], configuration.settings) for name in usual},
+        rules={name: rules_for(entries[name], configuration.settings) for name in usual},
         tool_rules={name: config.tools for name, config in entries.items() if config.tools},
         given=given,
         lines={key: origin.line for (server, key), origin in configuration.origins.items() if _is_value(server, key)},
@@ -293,43 +242,6 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
 
 def _is_value(server: str, key: KeyPath) -> bool:
     return not server and len(key) > 1 and key[0] == IDENTITY
-
-
-def awaits_text(holds: Effective) -> str:
-    """Return what a server waits for, in words for those who are to give it."""
-    if holds.faults:
-        return f"a value that was given for it cannot be passed on: {'; '.join(holds.faults)}"
-    by_tier = {"team": "its team", "user": "each user"}
-    named = [f"{name} of {by_tier[tier]}" for name, tier in holds.missing.items()]
-    return f"values are missing: {', '.join(named)}"
-
-
-def _rules(config: ServerConfig, settings: Settings) -> CallRules:
-    timeout_s = config.deadline_s(settings)
-    return CallRules(
-        timeout_s=timeout_s,
-        max_s=max(timeout_s, config.call_max_s),
-        task_max_s=config.task_max_s,
-        question_timeout_s=config.question_timeout_s,
-        question_fallback=config.question_fallback,
-        questions_per_call=config.max_questions_per_call,
-        questions_per_min=config.max_questions_per_min,
-        asks=config.ask != "none",
-        asks_everyone=config.ask == "everyone",
-        confirm=() if isinstance(config.confirm, str) else config.confirm,
-        confirm_except=config.confirm_except,
-        confirm_from=config.confirm if isinstance(config.confirm, str) else settings.confirm,
-        confirm_within_s=config.confirm_within_s,
-        expose=config.expose or settings.expose,
-        result_budgets=_budgets(config.result_token_budget, settings.result_token_budget),
-    )
-
-
-def _budgets(own: int | Mapping[str, int] | None, usual: int | None) -> Mapping[str, int]:
-    """Return the budgets by patterns of tools: those of the entry, and of all others that of the daemon."""
-    of_all = own if isinstance(own, int) else usual
-    by_name = {} if own is None or isinstance(own, int) else own
-    return by_name if of_all is None or "*" in by_name else {**by_name, "*": of_all}
 
 
 def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> DeployedServer:

@@ -1,10 +1,19 @@
-"""How the servers of a deployment are reached, and how many of them may be begun at once."""
+"""How the servers of a deployment are reached, how many of them may be begun at once, and how they are first."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from actors.kit import Starts
+import trio
+
+from actors.errors import ShuttingDown, SupervisorError
+from actors.kit import Address, Starts
+from actors.kit.directory import Directory
+from actors.messages import ReadServer, WakeServer
+from actors.principal import LOCAL
+from actors.server import ServerMessage
 from actors.transport.base import Transport
 from actors.transport.stdio.containment import Containment
 from actors.transport.stdio.process import ProcessTransport
@@ -13,6 +22,8 @@ from supervisor.servers.deployment import DeployedServer
 
 if TYPE_CHECKING:  # the HTTP client is imported where there are remote servers
     from actors.transport.http.authorization import Authorizer
+
+log = logging.getLogger(__name__)
 
 
 def starts_of(settings: Settings) -> Starts:
@@ -41,3 +52,30 @@ def transport_of(containment: Containment, authorizer: Authorizer | None, server
 
         return WebSocketTransport(server.remote, server.remote_limits)
     return ProcessTransport(server.launch, server.limits, containment=containment)
+
+
+async def discover(directory: Directory[ServerMessage], names: Iterable[str]) -> None:
+    """Wake servers whose tools are not known; those that fail are left to their policy.
+
+    They start in the order given, as there is room: each has its place in the line before the next one is asked. Nobody
+    waits for the handshake of another one.
+    """
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            if (address := directory.find(name)) is not None:
+                await nursery.start(_discover, name, address)
+
+
+async def _discover(name: str, address: Address[ServerMessage], *, task_status: trio.TaskStatus[None]) -> None:
+    """Wake a server, and see how it comes up. Started once it has taken the order."""
+    try:
+        woken = address.request(WakeServer(server=name, urgent=False, principal=LOCAL))
+        await address.ask(ReadServer())
+        task_status.started()
+        task_status = trio.TASK_STATUS_IGNORED
+        await woken.wait()
+    except ShuttingDown:
+        pass
+    except SupervisorError as error:
+        log.debug("%s was not discovered: %s", name, error.message)  # its own lines say why
+    task_status.started()

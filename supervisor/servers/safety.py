@@ -15,6 +15,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
 from actors.kit import Conditions, Latest, persist
+from actors.launch import is_own, server_of
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 
@@ -33,13 +34,16 @@ class SafetyRules:
         self._own: dict[str, tuple[Entry, dict[str, Tool]]] = {}
 
     def confirms(self, server: str, tool: str) -> bool:
-        """Say whether a tool, by its server's own name for it, runs only after the user has said yes."""
-        rules = self._deployment.value.rules_of(server)
+        """Say whether a tool, by its server's own name for it, runs only after the user has said yes.
+
+        The server is named by its launch, here and below: two of them may know other tools.
+        """
+        rules = self._deployment.value.rules_of(server_of(server))
         return rules.confirms(tool, UNKNOWN if rules.confirm_from == "none" else self._judgement(server, tool))
 
     def exposes(self, server: str, tool: str) -> bool:
         """Say whether clients may call a tool, by its server's own name for it."""
-        rules = self._deployment.value.rules_of(server)
+        rules = self._deployment.value.rules_of(server_of(server))
         return rules.expose == "dangerous" or rules.exposes(self._judgement(server, tool))
 
     def _judgement(self, server: str, tool: str) -> Judgement:
@@ -55,7 +59,8 @@ class SafetyRules:
 
     def _tool(self, server: str, tool: str) -> Tool | None:
         """Return a tool that clients are shown, by its server's own name for it."""
-        entry = self._catalogue.value.entries.get(server)
+        catalogue = self._catalogue.value
+        entry = catalogue.own.get(server) if is_own(server) else catalogue.entries.get(server)
         if entry is None or not entry.rules:
             return entry.tools.get(tool) if entry is not None else None
         known = self._own.get(server)

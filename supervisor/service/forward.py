@@ -17,6 +17,7 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import plain
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.round_trips import RoundTrips
@@ -46,7 +47,9 @@ class Forwarder:
         bench: Workbench,
         tasks: HeldTasks,
         elicitations: Elicitations,
+        launches: LaunchNames,
     ) -> None:
+        self._launches = launches
         self._bench = bench
         self._tasks = tasks
         self._elicitations = elicitations
@@ -116,7 +119,7 @@ class Forwarder:
 
     async def _error_result(self, client: Client, request: ServerRequest, refused: RemoteError) -> Result:
         """Return an error of a server as the result that its client takes it for. Raises it where that is an error."""
-        written, hide = request.written, self._deployment.value.mask(request.server)
+        written, hide = request.written, self._launches.mask(request.server, client.principal)
         error = await self._bench.run(len(refused.error.data), mask_error, refused, hide)
         if written is not None and passes(error.error, client.era, written, client.capabilities):
             raise RemoteError(error.error, request.server)

@@ -30,6 +30,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
@@ -61,7 +62,8 @@ class ServiceParts:
     """The parts that all doors share.
 
     `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
-    `key` seals the names of parked calls and tasks; `parking.run` has to run somewhere.
+    `key` seals the names of parked calls and tasks; `parking.run` has to run somewhere. `launches` say which launch a
+    server's name means.
     """
 
     def __init__(
@@ -75,7 +77,10 @@ class ServiceParts:
         subscribers: Subscribers,
         key: bytes,
         elicitations: Elicitations,
+        launches: LaunchNames | None = None,
     ) -> None:
+        self.router = router
+        self.launches = launches or LaunchNames(deployment)
         self.catalogue = catalogue
         self.deployment = deployment
         self.used = used
@@ -83,7 +88,7 @@ class ServiceParts:
         self.statuses = statuses
         self.changes: Signal = catalogue
         self.searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
-        safety = SafetyRules(deployment, catalogue)
+        self.safety = safety = SafetyRules(deployment, catalogue)
         self.realm: Realm | None = None
         self.visible = Visible(catalogue, statuses, safety.confirms)
         self.may_have: Callable[[str], bool] = lambda server: True
@@ -92,9 +97,9 @@ class ServiceParts:
         self.parking = Parking(key)
         self.results = KeptResults(deployment, self.bench)
         self.tasks = HeldTasks(deployment, key)
-        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking)
-        self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations)
-        self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)
+        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches)
+        self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches)
+        self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
 
     def of_profile(self, name: str) -> ServiceParts:
         """Return the parts for clients of a profile, which see less; all else is shared.
@@ -116,7 +121,14 @@ class ServiceParts:
         parts = copy(self)
         parts.realm = realm
         parts.catalogue = parts.changes = realm.catalogue
-        parts.visible = Visible(realm.catalogue, self.statuses, self.visible.confirms, realm)
+        launches, safety = realm.launches, self.safety
+
+        def confirms(server: str, tool: str) -> bool:
+            return safety.confirms(launches.get(server) or server, tool)
+
+        parts.visible = Visible(realm.catalogue, self.statuses, confirms, realm)
+        parts.arrival = Arrival(self.router, parts.visible)
+        parts.looks = Looks(self.router, parts.visible)
         parts.may_have = lambda server: server in realm.servers
         return parts
 

@@ -63,6 +63,9 @@ class Introduction:
         self._deployment = deployment
         self._purposes = Purposes()
         self._others: WeakSet[Introduction] = WeakSet()
+        self.others_changed: Latest[int] = Latest(0)
+        """Told whenever those of whom the others speak see something else: that may be later than anybody else."""
+        self._made_of: tuple[Catalogue, Mapping[str, ServerStatus], Deployment] | None = None
 
     def text(self) -> str:
         return self.made.value.text
@@ -74,17 +77,26 @@ class Introduction:
     async def run(self) -> None:
         while True:
             versions, configured = self._visible.versions, self._deployment.version
+            others = self.others_changed.version
             await self.renew()
             await trio.sleep(PAUSE_S)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(end_when_changed, self._deployment, configured, nursery.cancel_scope)
+                nursery.start_soon(end_when_changed, self.others_changed, others, nursery.cancel_scope)
                 await self._visible.changed_since(*versions)
                 nursery.cancel_scope.cancel()
 
     async def renew(self) -> None:
-        """Make the texts anew, and those of all others that are kept up to date with these. A checkpoint."""
+        """Make the texts anew, and those of all others that are kept up to date with these, where they may differ."""
         for each in (self, *self._others):
-            each.made.set(await beside(partial(each._make, *each._view())))
+            made_of = *each._view(), self._deployment.value
+            if not each._is_made_of(*made_of):
+                each.made.set(await beside(partial(each._make, *made_of[:2])))
+                each._made_of = made_of
+
+    def _is_made_of(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], deployment: Deployment) -> bool:
+        before = self._made_of
+        return before is not None and before[0] is seen and before[2] is deployment and before[1] == statuses
 
     def include(self, other: Introduction) -> None:
         """Keep the texts of another one up to date, too, as long as anybody holds it."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from itertools import chain
 from typing import Final
 from weakref import WeakValueDictionary
@@ -22,6 +23,8 @@ from msgspec.structs import replace
 from actors.catalogue.realms import RealmView, concerns, drop, join, narrow
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import AnyOf, Latest
+from actors.life.states import State
+from actors.messages import ServerStatus
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import Rights, servers_of
 from supervisor.servers.deployment import Deployment
@@ -33,7 +36,8 @@ _FIRSTS: Final = 1_000_000
 
 def first_revision(rights: Rights) -> int:
     """Return with which revision a realm begins: another one for each, and always the same."""
-    return zlib.crc32("\n".join([rights.user, *sorted(rights.teams)]).encode()) % _FIRSTS
+    launches = sorted(launch.name for launch in rights.launches)
+    return zlib.crc32("\n".join([rights.user, *sorted(rights.teams), *launches]).encode()) % _FIRSTS
 
 
 def servers_by(rights: Rights, deployment: Deployment) -> frozenset[str]:
@@ -41,6 +45,11 @@ def servers_by(rights: Rights, deployment: Deployment) -> frozenset[str]:
     teams = deployment.settings.identity.teams
     known = deployment.entries.keys() | chain(*(team.servers for team in teams.values()))
     return servers_of(rights, deployment.server_names & known, teams, deployment.users)
+
+
+def launches_of(rights: Rights) -> dict[str, str]:
+    """Return the servers that are started for some people otherwise than for all, with the names of the launches."""
+    return {launch.server: launch.name for launch in rights.launches}
 
 
 class Realm:
@@ -56,6 +65,27 @@ class Realm:
     @property
     def servers(self) -> frozenset[str]:
         return self.view.servers
+
+    @cached_property
+    def launches(self) -> Mapping[str, str]:
+        return launches_of(self.rights)
+
+    @cached_property
+    def awaiting(self) -> Mapping[str, ServerStatus]:
+        """How servers are doing that are not started for them, as values are missing."""
+        now = trio.current_time()
+        return {
+            each.server: ServerStatus(
+                server=each.server,
+                state=State.STOPPED,
+                wanted="stopped",
+                since=now,
+                reason=each.why,
+                awaits=each.missing or (each.server,),
+            )
+            for each in self.rights.launches
+            if not each.name
+        }
 
     def become(self, view: RealmView) -> None:
         self.view = view
@@ -73,7 +103,11 @@ class Realm:
 class Realms:
     """`run` keeps those that anybody holds up with the `whole`, and with who has what."""
 
-    def __init__(self, whole: Latest[Catalogue], deployment: Latest[Deployment]) -> None:
+    def __init__(
+        self, whole: Latest[Catalogue], deployment: Latest[Deployment], on_change: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_change` is called when a realm sees something else."""
+        self._on_change = on_change
         self._whole = whole
         self._deployment = deployment
         self._held: WeakValueDictionary[Rights, Realm] = WeakValueDictionary()
@@ -88,7 +122,7 @@ class Realms:
         """Return the realm of some rights as the configuration is now. A checkpoint where that has to be made."""
         realm, servers = self._held.get(rights), self._servers_of(rights)
         if realm is None:
-            view = await self._narrow(servers, None, first_revision(rights))
+            view = await self._narrow(servers, None, rights)
             realm = self._held.setdefault(rights, Realm(rights, view, self._on_joined))
         if realm.servers != servers or realm.view.whole is not self._whole.value:  # while it was made, say
             await self._follow(realm)
@@ -120,14 +154,15 @@ class Realms:
         async with realm.turn:
             servers = self._servers_of(realm.rights)
             if realm.servers != servers or concerns(realm.view, self._whole.value):
-                view = await self._narrow(servers, realm.view)
+                view = await self._narrow(servers, realm.view, realm.rights)
                 realm.become(view if realm.rights in self._joined else drop(view))
+                self._on_change()
             else:  # so that nothing keeps an older catalogue alive
                 realm.view = replace(realm.view, whole=self._whole.value)
 
-    async def _narrow(self, servers: frozenset[str], before: RealmView | None, first: int = 0) -> RealmView:
-        whole = self._whole.value
-        return await beside(lambda: narrow(whole, servers, before, first))
+    async def _narrow(self, servers: frozenset[str], before: RealmView | None, rights: Rights) -> RealmView:
+        whole, launches = self._whole.value, launches_of(rights)
+        return await beside(lambda: narrow(whole, servers, before, first_revision(rights), launches))
 
     def _on_joined(self, realm: Realm) -> None:
         self._joined[realm.rights] = None

@@ -16,6 +16,7 @@ import trio
 from actors.catalogue.offer import Offer
 from actors.errors import ActorStopped, InvalidArguments, MailboxFull, UnknownMethod
 from actors.kit import Address
+from actors.launch import server_of
 from actors.messages import CallServer
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
@@ -24,6 +25,7 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.host.loop.workbench import Workbench
+from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.visible import Visible
@@ -32,7 +34,10 @@ from supervisor.service.updates import Updates
 
 
 class Subscriptions:
-    """What all doors share of them. A name is what the client calls a resource, its URI what its server does."""
+    """What all doors share of them, by launch.
+
+    A name is what the client calls a resource, its URI what its server does.
+    """
 
     def __init__(
         self,
@@ -41,7 +46,9 @@ class Subscriptions:
         forward: Forwarder,
         visible: Visible,
         bench: Workbench,
+        launches: LaunchNames,
     ) -> None:
+        self._launches = launches
         self._bench = bench
         self._subscribers = subscribers
         self._router = router
@@ -75,51 +82,52 @@ class Subscriptions:
             raise InvalidArguments(f"a URI of {len(uri)} characters; {MAX_URI_CHARS} are the most")
         if name in updates:
             return
-        tell = partial(updates.note, name)
-        updates.hold(name, partial(self._release, exchange.client.principal, server, uri, tell))
+        tell, principal = partial(updates.note, name), exchange.client.principal
+        launch = self._launches.of(server, principal)
+        updates.hold(name, partial(self._release, principal, launch, uri, tell))
         try:
-            self._subscribers.add(server, uri, tell, exchange.client.program)
-            await self._ask(exchange, server, uri, offer.era if offer is not None else None)
+            self._subscribers.add(launch, uri, tell, exchange.client.program)
+            await self._ask(exchange, server, launch, uri, offer.era if offer is not None else None)
         except BaseException:
             updates.release(name)
             raise
         if name in updates:
             updates.used = True
-            self._held.add((server, uri))
+            self._held.add((launch, uri))
         else:  # the session ended meanwhile
-            self._leave(exchange.client.principal, server, uri)
+            self._leave(principal, launch, uri)
 
-    async def _ask(self, exchange: Exchange, server: str, uri: str, era: Era | None) -> None:
+    async def _ask(self, exchange: Exchange, server: str, launch: str, uri: str, era: Era | None) -> None:
         since = trio.current_time()
-        if (leaving := self._leaving.get((server, uri))) is not None:
+        if (leaving := self._leaving.get((launch, uri))) is not None:
             await leaving.wait()  # over HTTP the two would overtake one another
-        if (server, uri) in self._held and self._visible.is_awake(exchange.client.principal, server):
+        if (launch, uri) in self._held and self._visible.is_awake(exchange.client.principal, launch):
             return
         members = _members(uri)
         await self._forward.ask(
             exchange, ServerRequest(server, SUBSCRIBE, members, NO_META, name=uri, since=since, written=era)
         )
 
-    def _release(self, principal: Principal, server: str, uri: str, tell: Callable[[], None]) -> None:
-        if self._subscribers.remove(server, uri, tell) and (server, uri) in self._held:
-            self._held.discard((server, uri))
-            self._leave(principal, server, uri)
+    def _release(self, principal: Principal, launch: str, uri: str, tell: Callable[[], None]) -> None:
+        if self._subscribers.remove(launch, uri, tell) and (launch, uri) in self._held:
+            self._held.discard((launch, uri))
+            self._leave(principal, launch, uri)
 
-    def _leave(self, principal: Principal, server: str, uri: str) -> None:
+    def _leave(self, principal: Principal, launch: str, uri: str) -> None:
         """Tell a server that nobody wants to hear of a resource any more. One that sleeps knows nothing of it."""
-        if uri in self._subscribers.uris(server) or not self._visible.is_awake(principal, server):
+        if uri in self._subscribers.uris(launch) or not self._visible.is_awake(principal, launch):
             return
         message = CallServer(
-            server=server,
+            server=launch,
             method=UNSUBSCRIBE,
             members=_members(uri),
             name=uri,
-            deadline_s=self._forward.timeout_s(server),
+            deadline_s=self._forward.timeout_s(server_of(launch)),
             principal=principal,
         )
         with suppress(MailboxFull, ActorStopped):  # then it goes on telling, and nobody hears it
             reply = self._router.request(message)
-            key, left = (server, uri), trio.Event()
+            key, left = (launch, uri), trio.Event()
             self._leaving[key] = left
             reply.on_settled(partial(self._on_leave, key, left))
 

@@ -48,6 +48,13 @@ class StoreMemory:
         if digest is not None:
             self._store.save_era(digest, fact.era)
 
+    async def recall(self, launch: str, digest: str, now: float) -> tuple[Offer | None, Era | None]:
+        """Return what is known of a launch that is started later than the daemon."""
+        if not self._store.ready.is_set():
+            return None, None
+        payload, era = await self._store.load_server(launch, digest, now)
+        return None if payload is None else _decoded(launch, payload), era
+
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
         """Return offers and eras of servers whose launch is the same; nothing while the store cannot be opened."""
         if not self._store.ready.is_set():
@@ -61,10 +68,7 @@ class StoreMemory:
             if name not in saved:
                 continue
             valid_for, payload = saved[name]
-            try:
-                offer = decode_offer(payload)
-            except json.UnreadableJson:
-                log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
+            if (offer := _decoded(name, payload)) is None:
                 continue
             self._redefinitions.learn(name, offer)
             if valid_for == digest:
@@ -75,6 +79,15 @@ class StoreMemory:
             log.info("started another way than when they were read, so they are read again: %s", ", ".join(changed))
         for name in saved.keys() - set(self._configured()):
             self._store.forget_server(name)
+        self._store.keep_launches_of(self._configured())
         self._store.keep_definitions_of(self._configured())
         by_digest = await self._store.load_eras(now)
         return offers, {name: by_digest[digest] for name, digest in digests.items() if digest in by_digest}
+
+
+def _decoded(name: str, payload: bytes) -> Offer | None:
+    try:
+        return decode_offer(payload)
+    except json.UnreadableJson:
+        log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
+        return None

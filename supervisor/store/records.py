@@ -22,6 +22,8 @@ DAY_S = 86_400.0
 ERA_TTL_S: dict[Era, float] = {"legacy": 7 * DAY_S, "modern": 90 * DAY_S}
 ALL_UNTIL = "*"
 """In the place of a session's digest: all sessions that expire by then are ended."""
+LAUNCH_KEPT_S = 30 * DAY_S
+"""What is known of a launch that not all share is kept for so long after it was read last."""
 MAX_VECTORS = 50_000
 """Of texts of the search that are kept, 0.5 kB each; those not used for the longest time are dropped."""
 

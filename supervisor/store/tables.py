@@ -11,6 +11,7 @@ import trio
 from msgspec.structs import astuple
 
 from actors.kit import Conditions
+from actors.launch import SEPARATOR
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import encode
@@ -20,6 +21,7 @@ from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.records import (
     ALL_UNTIL,
     ERA_TTL_S,
+    LAUNCH_KEPT_S,
     MAX_REPLACED,
     MAX_REPLACED_BYTES,
     MAX_VECTORS,
@@ -47,10 +49,16 @@ _TRIM_DEFINITIONS = (
     " sum(length(definition) + 100) OVER (ORDER BY replaced_at DESC, tool, number DESC) AS bytes"
     " FROM definitions WHERE server = ?) WHERE bytes > ?)"
 )
+_LOAD_SERVER = "SELECT payload FROM servers WHERE name = ? AND digest = ?"
+_KEEP_LAUNCHES = (
+    "DELETE FROM servers WHERE instr(name, ?1) > 0 AND (substr(name, 1, instr(name, ?1) - 1) NOT IN"
+    " (SELECT value FROM json_each(?2)) OR updated_at < ?3)"
+)
 _EXPIRE_SESSIONS = "DELETE FROM ended_sessions WHERE expires_at <= ?"
 _END_SESSION = "INSERT OR REPLACE INTO ended_sessions VALUES (?, ?)"
 # A date in the future was written by a wrong clock, and would otherwise never expire.
 _EXPIRED_ERA = "abs(? - updated_at) >= CASE era WHEN 'legacy' THEN ? ELSE ? END"
+_LOAD_ERA = f"SELECT era FROM eras WHERE digest = ? AND NOT {_EXPIRED_ERA}"
 
 
 class Store(WriteBehind):
@@ -68,9 +76,21 @@ class Store(WriteBehind):
         self._put(("server", name), ("DELETE FROM servers WHERE name = ?", (name,)))
 
     async def load_servers(self) -> dict[str, tuple[str, bytes]]:
-        """Return the launch digest and the encoded snapshot of each server."""
-        rows = await self._load(tuple[str, str, bytes], "SELECT name, digest, payload FROM servers")
+        """Return the launch digest and the encoded snapshot of each server, of the launch that all share."""
+        query = "SELECT name, digest, payload FROM servers WHERE instr(name, ?) = 0"
+        rows = await self._load(tuple[str, str, bytes], query, (SEPARATOR,))
         return {name: (digest, payload) for name, digest, payload in rows}
+
+    async def load_server(self, launch: str, digest: str, now: float) -> tuple[bytes | None, Era | None]:
+        """Return the encoded snapshot of one launch, if it is of this digest, and what that speaks."""
+        rows = await self._load(tuple[bytes], _LOAD_SERVER, (launch, digest))
+        eras = await self._load(tuple[Era], _LOAD_ERA, (digest, now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"]))
+        return rows[0][0] if rows else None, eras[0][0] if eras else None
+
+    def keep_launches_of(self, servers: Collection[str]) -> None:
+        """Forget the launches of all other servers, and those that nobody had for `LAUNCH_KEPT_S`."""
+        values = (SEPARATOR, encode([*servers]).decode(), self._clock() - LAUNCH_KEPT_S)
+        self._put(("launches",), (_KEEP_LAUNCHES, values))
 
     def replace_definition(self, server: str, tool: str, before: bytes, differs: Callable[[], bool], turn: int) -> None:
         """Keep what a tool was defined as until now, if `differs`, which is asked by the writer, says so.

@@ -14,8 +14,8 @@ from supervisor.config import Configuration, ServerConfig
 from supervisor.config.effective import effective, is_secret_value, rule_of
 from supervisor.identity.given import Given, Tier
 from supervisor.identity.people import Person
+from supervisor.identity.values import GivenValues
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.given import GivenValues
 from supervisor.values.rows import ValueRow, mask_value, rows_of_server, team_of
 
 _NO_KEY: Final = bytes(32)

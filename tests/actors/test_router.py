@@ -13,11 +13,20 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors import server
-from actors.errors import MailboxFull, ServerDisabled, ShuttingDown, TooManyCalls, UnknownServer, UnknownTool
+from actors.errors import (
+    MailboxFull,
+    ServerDisabled,
+    ShuttingDown,
+    TooManyCalls,
+    UnknownServer,
+    UnknownTool,
+    ValuesMissing,
+)
 from actors.kit import Mailbox, Reply
 from actors.kit.directory import Directory
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import CallServer, RefreshServer, RestartServer, Result, SleepServer, WakeServer
+from actors.principal import LOCAL, Principal
 from actors.router import BeginShutdown, Router
 from supervisor.servers.tree import supervise
 from tests.fakes.late_clock import lasting
@@ -33,7 +42,13 @@ class Rig:
     def __init__(self, max_in_flight: int, capacity: int) -> None:
         self.directory: Directory[server.ServerMessage] = Directory()
         self.box: Mailbox[Any] = Mailbox(capacity)
-        self.router = Router(self.directory, max_in_flight)
+        self.launches: dict[tuple[str, Principal], str] = {}
+        self.router = Router(self.directory, max_in_flight, self.launch_of)
+
+    def launch_of(self, server: str, principal: Principal) -> str:
+        if server == "forge" and (server, principal) not in self.launches:
+            raise ValuesMissing("forge waits for values", server=server)
+        return self.launches.get((server, principal), server)
 
     async def taken(self) -> Reply[Any]:
         reply = (await self.box.receive()).reply
@@ -61,6 +76,18 @@ async def test_a_call_goes_to_its_server_and_the_answer_back_past_the_router(aut
         reply = rig.router.address.request(call())
         (await rig.taken()).answer(Result(msgspec.Raw(b"{}"), "legacy"))
         assert (await reply.wait()).era == "legacy"
+        assert await rig.load() == 0
+
+
+async def test_what_a_server_means_is_said_by_who_asks(autojump_clock: MockClock) -> None:
+    async with running() as rig:
+        rig.launches = {("s", LOCAL): "s", ("forge", Principal("user:ana")): "s"}
+        for name, principal in rig.launches:
+            reply = rig.router.address.request(CallServer(server=name, method="ping", members=b"", principal=principal))
+            (await rig.taken()).answer(Result(msgspec.Raw(b"{}"), "legacy"))
+            assert (await reply.wait()).era == "legacy"
+        with pytest.raises(ValuesMissing, match="forge waits"):
+            await rig.router.address.ask(call("forge"))
         assert await rig.load() == 0
 
 

@@ -18,6 +18,7 @@ from actors.messages import CallServer, ReadServer, Result, ServerChanged, Serve
 from actors.protocol.agreement.era import Identity
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer
+from supervisor.servers.reach import discover
 from tests.fakes.deployments import server
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
@@ -109,6 +110,8 @@ async def fleet(
             command, *args = (commands or {}).get(name, "server").split()
             deployed = server(name, command=command, args=tuple(args), **settings)
             await servers.add(deployed, known.get(name), "legacy" if name in known else None)
-        nursery.start_soon(servers.discover, [name for name in fakes if name not in known and name not in later])
+        nursery.start_soon(
+            discover, servers.directory, [name for name in fakes if name not in known and name not in later]
+        )
         yield running
         nursery.cancel_scope.cancel()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import trio
 
+from actors.catalogue.snapshot import Catalogue
 from actors.kit import Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
+from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.lookup.visible import Visible
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
@@ -39,4 +43,18 @@ def view_of(**more: Any) -> View:
         "values": no_values(),
         "totals": lambda principal: USED,
     }
-    return View(**{**members, **more})
+    members |= more
+    return View(**{"seen_by": everybody_sees(members["catalogue"], members["statuses"]), **members})
+
+
+def everybody_sees(
+    catalogue: Latest[Catalogue], statuses: Latest[Mapping[str, ServerStatus]]
+) -> Callable[[Person], Awaitable[Visible]]:
+    """Return what shows everything to everybody."""
+
+    async def seen_by(person: Person) -> Visible:
+        del person
+        await trio.lowlevel.checkpoint()
+        return Visible(catalogue, statuses)
+
+    return seen_by

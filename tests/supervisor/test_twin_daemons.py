@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
+import trio
+
+from actors.launch import server_of
 from supervisor.host.datadir import open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
@@ -22,6 +26,16 @@ SERVERS: dict[str, Any] = {
     "desks": {"command": "x", "users": ["ana"], "description": "another desk"},
 }
 QUERIES = 600
+SECRET = "canary-of-ana-0123456789"
+TIERED: dict[str, Any] = {
+    "desk": {"command": "x", "env": {"INK": "${user:INK:-blue}"}, "description": "what is on the desk"},
+    "post": {"command": "x", "env": {"STAMP": "${user:STAMP}"}},
+    "till": {"command": "x", "env": {"COIN": "${user:COIN}"}},
+}
+"""`desk` is one for ben as for all, `post` his own, `till` waits for him. All three are ana's own."""
+OF_ANA = {"desk": {"INK": SECRET}, "post": {"STAMP": SECRET}, "till": {"COIN": SECRET}}
+_OF_ONE_DAEMON = re.compile(r'(catalog_revision\\?":|mcpvisor/daemon":)(\d+|"\w+")')
+"""What two daemons never have in common."""
 
 
 def tools_of(server: str) -> list[dict[str, Any]]:
@@ -34,7 +48,8 @@ def tools_of(server: str) -> list[dict[str, Any]]:
 
 
 def connect(server: DeployedServer) -> MemoryTransport:
-    return MemoryTransport(FakeServer(tools=tools_of(server.name)).serve)
+    like = "vault" if SECRET in server.launch.env.values() else server_of(server.name)
+    return MemoryTransport(FakeServer(tools=tools_of(like)).serve)
 
 
 def queries(number: int) -> list[str]:
@@ -71,3 +86,42 @@ async def test_the_search_is_as_if_there_were_nobody_else(tmp_path: Path) -> Non
                 found.append([without_time(answer.text) for answer in answers])
     assert found[0] == found[1]
     assert sum("tool_path" in text for text in found[0]) > QUERIES / 2
+
+
+async def test_those_with_processes_of_their_own_are_as_if_there_were_nobody_else(tmp_path: Path) -> None:
+    found: list[list[str]] = []
+    for number, others in enumerate(({"ana": {"values": OF_ANA}}, {})):
+        (directory := tmp_path / str(number)).mkdir()
+        users = {"ben": {"values": {"post": {"STAMP": "penny-black-1840"}}}, **others}
+        config = configuration(directory, TIERED, auth="tokens", identity={"users": users})
+        with open_data_dir(directory / "data", {}) as data:
+            async with running(config, data, connect=connect) as client:
+                at = Doorway(client, data.key("page").hex())
+                await until_ready(at)
+                for user in (*others, "ben"):
+                    await at.admit(user)
+                    while len(await at.tools_of(user)) < 32:  # noqa: ASYNC110 - servers start
+                        await trio.sleep(0.02)
+                greeting = {"protocolVersion": "2025-11-25"}
+                while "user: read" not in (await at.rpc("ben", "initialize", **greeting)).text:  # noqa: ASYNC110 - said later
+                    await trio.sleep(0.02)
+                found.append(await all_that_is_told(at))
+    for one, other in zip(*found, strict=True):
+        assert one == other
+    assert not any(SECRET in text for text in found[0])
+
+
+async def all_that_is_told(at: Doorway) -> list[str]:
+    """Return what ben gets for queries, lists, wrong names, calls, and the pages that are his."""
+    asked = [("discover_mcp_tools", {"query": query, "limit": 1 + at_ % 20}) for at_, query in enumerate(queries(200))]
+    asked += [("execute_mcp_tool", {"tool_path": path, "arguments": {}}) for path in PATHS]
+    answers = [await at.rpc("ben", "tools/call", name=name, arguments=arguments) for name, arguments in asked]
+    for method in ("tools/list", "resources/list", "prompts/list", "initialize"):
+        params = {"protocolVersion": "2025-11-25"} if method == "initialize" else {}
+        answers += [await at.rpc("ben", method, door, **params) for door in DOORS]
+    answers += [await at.ask("ben", "GET", path) for path in ("/api/me", "/api/status", "/api/servers/till")]
+    return [_OF_ONE_DAEMON.sub(r"\1", without_time(answer.text)) for answer in answers]
+
+
+DOORS = ("/mcp", "/mcp/all", *(f"/mcp/servers/{name}" for name in (*TIERED, "tills", "nowhere")))
+PATHS = ("desk:read_page", "post:read_mail", "till:read_page", "till:read_page_canary", "desk:find_user_vault", "x:y")

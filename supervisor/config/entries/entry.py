@@ -201,6 +201,12 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     def is_refreshed_asleep(self) -> bool:
         return self.kind != "stdio" if self.refresh_asleep is None else self.refresh_asleep
 
+    @property
+    def logs_in(self) -> bool:
+        """Whether we may log in there: it is reached by HTTP, and the configuration has no credential for it."""
+        given = any(name.lower() == "authorization" for name in self.headers)
+        return self.kind in ("http", "sse") and self.oauth.enabled and not given
+
     def deadline_s(self, settings: Settings) -> float:
         """Return the deadline of a call."""
         return settings.call_timeout_s if self.call_timeout_s is None else self.call_timeout_s

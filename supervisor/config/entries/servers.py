@@ -23,11 +23,11 @@ from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
 from supervisor.config.structs import Settings
+from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
-from supervisor.config.syntax.surroundings import Surroundings
 from supervisor.config.syntax.tiers import TieredText, fill_in
 from supervisor.config.syntax.units import KINDS, Kind
 from supervisor.config.syntax.values import Remark, build, keys_of, type_faults

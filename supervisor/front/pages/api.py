@@ -19,6 +19,7 @@ from actors.catalogue.criteria import Usage
 from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Degraded, Feed, Latest
+from actors.launch import is_own
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
@@ -27,8 +28,9 @@ from actors.server.operators.journal import Journal
 from supervisor.front.pages.app import error_response, json_response
 from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.server_rows import SUMMED, Now, row_of, status_row, token_savings
+from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
@@ -36,6 +38,7 @@ from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.lookup.visible import Visible
 from supervisor.store import ReplacedDefinition
 from supervisor.values.table import ValueTable
 
@@ -48,7 +51,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. `token` is what a
     program has to know that changes the configuration, and `token_file` where that is; without one nobody can.
-    `definitions` gives what a server\'s tool was defined as before, the oldest first.
+    `definitions` gives what a server\'s tool was defined as before, the oldest first. `users_of` gives who has a launch
+    that not all share, `seen_by` what somebody sees.
     """
 
     version: str
@@ -74,7 +78,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     token_file: str = ""
     tokens: TokenTable
     values: ValueTable
+    seen_by: Callable[[Person], Awaitable[Visible]]
     accounts: Callable[[], Accounts | None] = lambda: None
+    users_of: Callable[[str], list[str]] = lambda launch: []
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
@@ -190,7 +196,12 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     catalogue = view.visible_catalogue()
     row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
     warnings = await view.described.warnings(catalogue)
-    return {**row, "warnings": warnings.get(server, 0)}
+    return {**row, **_users(view, server), "warnings": warnings.get(server, 0)}
+
+
+def _users(view: View, launch: str) -> dict[str, Any]:
+    """Return who has a launch that not all share."""
+    return {"users": view.users_of(launch)} if is_own(launch) else {}
 
 
 async def _status(view: View) -> bytes:
@@ -206,8 +217,9 @@ async def _status(view: View) -> bytes:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
             row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
+            row |= _users(view, name)
             states[row["state"]] += 1
-            sums.update({name: row.get(name) or 0 for name in SUMMED})
+            sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})
             rows.append(msgspec.Raw(msgspec.json.encode(row)))
     return msgspec.json.encode(
         {

@@ -7,11 +7,15 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.snapshot import Catalogue
+from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
+from supervisor.metatools.servers.installation import installation_status
 from supervisor.service.doors.addresses import path_of
 from supervisor.tokens.counting import savings
 
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
+OF_LISTS = ("tools", "resources", "templates", "prompts")
+"""What is not summed of launches that not all share: they offer what others do, too."""
 MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since")
 
 
@@ -40,21 +44,24 @@ def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:
 def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens: int) -> dict[str, Any]:
     """Return one server's row: `since` is unix time, `since_s` the age of the state in seconds.
 
-    `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
-    `tokens_share_percent` is its part of what all servers would cost. `hidden_tools`: the configuration hides them.
+    `status` is what its users may expect, `path` that of its own door. `tokens` are what its tools would cost if a
+    model saw them: all of that is saved. `tokens_share_percent` is its part of what all servers would cost.
+    `hidden_tools`: the configuration hides them. A launch that not all share has a row of its own.
     """
     row = status_row(status, now)
     row.pop("stderr")
     row["since_s"] = round(max(0.0, now.elapsed - status.since), 1)
-    row["path"] = path_of(status.server)
-    entry = catalogue.entries.get(status.server)
+    row["path"] = path_of(server_of(status.server))
+    entry = catalogue.entries.get(status.server) or catalogue.own.get(status.server)
+    row["status"] = installation_status(status, entry)
     if entry is not None:
         offer = entry.offer
         row |= {name: len(getattr(offer, name)) for name in ("tools", "resources", "templates", "prompts")}
         tokens = sum(offer.token_counts.values())
         row["tokens"] = tokens if offer.token_counts else None
         row["tokens_exact"] = offer.tokens_exact
-        row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
+        share = exposed_tokens and not is_own(status.server)
+        row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if share else 0.0
         row["hidden_tools"] = len(entry.hidden_tools)
         row["problems"] = list(offer.problems)
     return row

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting
+from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting, ValuesMissing
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.listing import METHODS
@@ -27,9 +27,16 @@ def refusal(server: str, status: ServerStatus | None) -> ServerError | None:
     if status.disabled:
         text = f"server {server!r} is not available: {_reason(status)}; calling it again will not help: tell the user"
         return ServerDisabled(text, server=server)
+    if status.awaits:
+        return values_missing(server, status.awaits, status.reason)
     if status.state is State.FAILED and status.wanted == "stopped":  # it has no actor that could be asked
         return ServerGaveUp(f"server {server!r} cannot be used: {_reason(status)}", server=server)
     return None
+
+
+def values_missing(server: str, missing: tuple[str, ...], why: str) -> ValuesMissing:
+    text = f"server {server!r} cannot be started: {clean(why)}; calling it again will not help: tell the user"
+    return ValuesMissing(text, server=server, details={"missing": list(missing)} if missing else None)
 
 
 def late(server: str, status: ServerStatus | None, now: float) -> ServerStarting:
@@ -79,6 +86,8 @@ def status_words(server: str, status: ServerStatus | None) -> str:
     assert status is not None
     if status.disabled:
         return f"{clean(server)} is not available ({_reason(status)})"
+    if status.awaits:
+        return f"{clean(server)} waits for values ({_reason(status)})"
     if status.requires_reauth:
         return f"{clean(server)} wants a login ({_reason(status)})"
     if not status.reason and not status.restarts:

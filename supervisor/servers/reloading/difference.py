@@ -66,7 +66,7 @@ def diff(old: Deployment, new: Deployment) -> Difference:
         added=_in_order(after - before),
         removed=_in_order(before - after),
         changed=_in_order(changed),
-        replaced=_in_order(name for name in running if _made_of(old.servers[name]) != _made_of(new.servers[name])),
+        replaced=_in_order(name for name in running if made_of(old.servers[name]) != made_of(new.servers[name])),
         relaunched=_in_order(name for name in running if old.servers[name].digest != new.servers[name].digest),
         unchanged=_in_order(same),
         settings=tuple(name for name in settings if name in LIVE),
@@ -84,7 +84,7 @@ def _in_order(names: Any) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _made_of(server: DeployedServer) -> tuple[object, ...]:
+def made_of(server: DeployedServer) -> tuple[object, ...]:
     kind, oauth = server.config.kind, server.config.oauth
     given = server.launch, server.limits, server.remote, server.remote_limits, server.settings, server.policy
     return kind, oauth, *given

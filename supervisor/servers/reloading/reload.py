@@ -31,6 +31,7 @@ from supervisor.host.systemd import Systemd
 from supervisor.host.watching import FileWatch
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.reach import discover
 from supervisor.servers.reloading.difference import Difference, diff, in_force
 from supervisor.servers.reloading.port import ConfigurationFile, Outcome, Reloaded
 from supervisor.store import Store
@@ -162,16 +163,20 @@ class Reload:
         before = self.source.value
         idle = not changes.applicable and changes.restart == before.restart
         if idle:
-            self._deployment.set(new)  # other lines, other remarks
+            self._set(new)  # other lines, other remarks
         else:
             await self._prepare(new)
-            nursery.start_soon(self._servers.discover, await self._apply(old, new, changes))
+            nursery.start_soon(discover, self._servers.directory, await self._apply(old, new, changes))
         self.source.set(ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart))
         message = sentence_of(changes)
         if not idle or before.refused:
             log.info("configuration read again: %s", message)
             self._emit("configuration_loaded", {name: names for name, names in _kinds_of(changes).items() if names})
         return Reloaded(outcome="unchanged" if idle else "applied", message=message, changes=changes)
+
+    def _set(self, new: Deployment) -> None:
+        """Have a deployment be the newest one, with the values that are given now: any may have come meanwhile."""
+        self._deployment.set(replace(new, given=self._deployment.value.given))
 
     def _compare(
         self, old: Deployment, path: str = "", change: Change = lambda text: text
@@ -191,7 +196,7 @@ class Reload:
         if not path:
             self._files = configuration.stamps.keys()  # also of what is refused: it may be one of these that is mended
         raise_new(configuration.problems, old.problems)
-        read = deploy(configuration, key=self._key)
+        read = deploy(configuration, key=self._key, given=old.given)
         return in_force(old, read), diff(old, read), shadowed
 
     def with_ephemeral(self, text: str, path: str) -> tuple[str, frozenset[str]]:
@@ -217,7 +222,7 @@ class Reload:
     async def _apply(self, old: Deployment, new: Deployment, changes: Difference) -> list[str]:
         """Do what a difference says; return the servers that are to be discovered."""
         off = await self._switched_off()
-        self._deployment.set(new)
+        self._set(new)
         if "log_level" in changes.settings:
             set_level(new.settings.log_level)
         await self._registry.address.tell(NamesChanged(names=new.names))

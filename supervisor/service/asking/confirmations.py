@@ -23,9 +23,9 @@ from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
+from supervisor.config.call_rules import CallRules
 from supervisor.host.loop.workbench import Workbench
 from supervisor.metatools.answers import shown_call
-from supervisor.servers.deployment import CallRules
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, Parked, Parking
 from supervisor.service.asking.rounds import Rounds

@@ -29,6 +29,7 @@ from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules, exposure_error
 from supervisor.service.asking.allowance import Allowances, CallAllowance
 from supervisor.service.asking.confirmations import Confirmations
@@ -61,7 +62,9 @@ class RoundTrips:
         safety: SafetyRules,
         bench: Workbench,
         parking: Parking,
+        launches: LaunchNames,
     ) -> None:
+        self._launches = launches
         self._router = router
         self._deployment = deployment
         self._safety = safety
@@ -79,7 +82,8 @@ class RoundTrips:
         if message.method not in METHODS:
             return await self._router.ask(message)
         is_tool = message.method == "tools/call"
-        if is_tool and not self._safety.exposes(message.server, message.name):
+        launch = self._launches.of(message.server, message.principal)
+        if is_tool and not self._safety.exposes(launch, message.name):
             raise exposure_error(message.server, message.name)
         retry, parked = exchange.retry, None
         if retry is not None and (retry.ours or self._parking.is_given(input_required.state_of(retry))):
@@ -88,7 +92,7 @@ class RoundTrips:
                 return await self._resume(exchange, message, parked, answers)
             exchange.retry = None
             self._confirmations.go_on(exchange, message, parked, answers)
-        if parked is None and is_tool and self._safety.confirms(message.server, message.name):
+        if parked is None and is_tool and self._safety.confirms(launch, message.name):
             digest, rules = await self._digest(message), self._deployment.value.rules_of(message.server)
             await self._confirmations.ask(exchange, message, digest, rules, by_result=by_result)
         exchange.allowance = CallAllowance(self._allowances, message.server)
@@ -142,7 +146,8 @@ class RoundTrips:
         required = await self._read(result, message.server) if everyone or rounds.by_result else None
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
-                if message.method == "tools/call" and self._safety.confirms(message.server, message.name):
+                launch = self._launches.of(message.server, message.principal)
+                if message.method == "tools/call" and self._safety.confirms(launch, message.name):
                     state, digest = (await self._read(result, message.server)).state, await self._digest(message)
                     max_s = self._deployment.value.rules_of(message.server).max_s
                     self._confirmations.remember(exchange, digest, state, max_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import parse_qs, quote
 
@@ -16,6 +17,7 @@ from supervisor.metatools.texts import clean
 from supervisor.service.doors.everything import Everything
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.gateway import Gateway, ServiceParts
+from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Door
 from supervisor.service.realms import Realm, Realms
 
@@ -38,24 +40,39 @@ class DoorTable:
     `run` has to run as long as it does.
     """
 
-    def __init__(self, gateway: Gateway, version: str) -> None:
+    def __init__(
+        self, gateway: Gateway, version: str, prepare: Callable[[Person], Awaitable[None]] | None = None
+    ) -> None:
+        """`prepare` has what is started for a person be there."""
+        self._prepare = prepare
         self._gateway = gateway
         self._version = version
         self._whole = _DoorsOfRealm(gateway, gateway, version)
-        self._realms = Realms(gateway.parts.catalogue, gateway.parts.deployment)
+        changed = gateway.introduction.others_changed
+        self._realms = Realms(gateway.parts.catalogue, gateway.parts.deployment, lambda: changed.set(changed.value + 1))
         self._of_realms: OrderedDict[Rights, _DoorsOfRealm] = OrderedDict()
 
     def find(self, name: str, profile: str = "") -> Door:
         return self._whole.find(name, profile)
 
     async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
-        doors = self._whole
-        if person.user:
-            realm = await self._realms.of(person.rights)
-            doors = self._of_realms.get(realm.rights) or self._open(realm)
-            self._of_realms.move_to_end(realm.rights)
+        doors = await self._doors_of(person)
         await doors.prepare(profile)
         return doors.find(name, profile)
+
+    async def seen_by(self, person: Person) -> Visible:
+        """Return what somebody sees. A checkpoint for the first with such servers."""
+        return (await self._doors_of(person)).visible
+
+    async def _doors_of(self, person: Person) -> _DoorsOfRealm:
+        if not person.user:
+            return self._whole
+        if self._prepare is not None:
+            await self._prepare(person)
+        realm = await self._realms.of(person.rights)
+        doors = self._of_realms.get(realm.rights) or self._open(realm)
+        self._of_realms.move_to_end(realm.rights)
+        return doors
 
     def _open(self, realm: Realm) -> _DoorsOfRealm:
         gateway = Gateway(self._gateway.parts.of_realm(realm), self._version)
@@ -80,6 +97,7 @@ class _DoorsOfRealm:
         self._main = main
         self._version = version
         self._deployment = gateway.parts.deployment
+        self.visible = gateway.parts.visible
         self._whole = _Doors(gateway, version, "")
         self._of_profiles: dict[str, _Doors] = {}
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import trio
+from msgspec.structs import replace
 
 from actors.catalogue.profiles import ProfileView, ViewProfile, view
 from actors.catalogue.snapshot import Catalogue
@@ -50,9 +51,9 @@ class Visible:
         every = self._statuses.value
         if self._realm is None:
             return every
-        servers = self._realm.servers
-        if self._own_statuses[0] is not every or self._own_statuses[1] is not servers:
-            self._own_statuses = every, servers, {name: one for name, one in every.items() if name in servers}
+        realm = self._realm
+        if self._own_statuses[0] is not every or self._own_statuses[1] is not realm.servers:
+            self._own_statuses = every, realm.servers, _statuses_in(realm, every)
         return self._own_statuses[2]
 
     def is_awake(self, principal: Principal, server: str) -> bool:
@@ -156,6 +157,15 @@ class VisibleByProfile(Visible):
             own = {name: status for name, status in every.items() if name in seen.names.servers}
             known = self._seen_statuses[principal] = seen, every, own
         return known[2]
+
+
+def _statuses_in(realm: Realm, every: Mapping[str, ServerStatus]) -> dict[str, ServerStatus]:
+    """Return how the servers of a realm are doing, each by its own launch, under its own name."""
+    launches = realm.launches
+    statuses = {name: one for name, one in every.items() if name in realm.servers and name not in launches}
+    own = ((server, every.get(launch)) for server, launch in launches.items() if server in realm.servers)
+    statuses |= {server: replace(status, server=server) for server, status in own if status is not None}
+    return statuses | {server: status for server, status in realm.awaiting.items() if server in realm.servers}
 
 
 async def end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:

@@ -119,3 +119,16 @@ def test_only_what_is_wanted_is_left_beside_what_was_hidden_before() -> None:
     assert seen.entries["files"].hidden == {"delete_file"}
     assert {hit.document.key for hit in find(seen.index, "*", limit=50, within=seen.within).hits} == {"files:read_file"}
     assert only(WHOLE, lambda server, tool: True).entries["files"] is WHOLE.entries["files"]
+
+
+@pytest.mark.parametrize("highest", SAFETY)
+def test_a_launch_of_its_own_is_shown_as_far_as_that_of_all(highest: Safety) -> None:
+    own = {f"files~{number:x}": WHOLE.entries["files"] for number in range(3)}
+    exposure = Exposure()
+    catalogue = replace(WHOLE, own=own)
+    seen = exposure.of(catalogue, every(highest))
+    assert {id(each) for each in seen.own.values()} == {id(seen.own["files~0"])}, "equal ones stay one"
+    assert seen.own["files~0"].tools.keys() == seen.entries["files"].tools.keys()
+    again = exposure.of(catalogue, every(highest))
+    assert again.own["files~2"] is seen.own["files~2"]
+    assert exposure.of(catalogue, every("safe")).own["files~1"].hidden == {"delete_file", "writeFile"}

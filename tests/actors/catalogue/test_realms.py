@@ -151,3 +151,51 @@ def test_an_index_of_its_own_servers_that_was_made_anew_concerns_a_realm_that_is
 def replaced(catalogue: Catalogue, server: str) -> Catalogue:
     segment = analyse(server, documents(server, catalogue.entries[server].offer))
     return msgspec.structs.replace(catalogue, index=catalogue.index.replace(segment))
+
+
+OWN = "mail~0123456789abcdef"
+
+
+def with_own(whole: Catalogue, tools: tuple[tuple[str, str], ...]) -> Catalogue:
+    return msgspec.structs.replace(whole, own={OWN: Entry.make("mail", "stdio", offer(tools))})
+
+
+@given(steps(), steps(("mail",)), st.booleans())
+def test_who_has_a_launch_of_their_own_sees_what_there_is_where_all_have_it(
+    taken: list[Step], own: list[Step], joins: bool
+) -> None:
+    alone = walked([(name, tools) for name, tools in taken if name == "files"], joins=joins)
+    whole = Catalogue(index=Index.empty(), indexed=True, names=NAMES)
+    view = narrow(whole, OURS, launches={"mail": OWN})
+    for step in taken:
+        view = join(view) if joins and not view.joined else view
+        whole = after(whole, step)
+        view = narrow(whole, OURS, view, launches={"mail": OWN})
+    assert facts(join(view))[-1:] == facts(alone)[-1:], "those of the others are not theirs, nor what all have"  # type: ignore[index]
+    for _, tools in own:
+        whole = with_own(whole, tools or ())
+        view = narrow(whole, OURS, view, launches={"mail": OWN})
+        assert not concerns(view, whole)
+        expected = msgspec.structs.replace(whole, entries={**whole.entries, "mail": whole.own[OWN]}, own={})
+        segment = analyse("mail", documents("mail", whole.own[OWN].offer))
+        expected = msgspec.structs.replace(expected, index=expected.index.replace(segment))
+        usual = join(narrow(expected, OURS))
+        assert [hits(join(view).seen, query) for query in QUERIES] == [hits(usual.seen, query) for query in QUERIES]
+
+
+def test_a_launch_that_offers_what_all_see_shares_what_the_search_knows() -> None:
+    whole = after(Catalogue(index=Index.empty(), indexed=True, names=NAMES), ("mail", (("send", "mail"),)))
+    same = msgspec.structs.replace(whole, own={OWN: whole.entries["mail"]})
+    (segment,) = join(narrow(same, OURS, launches={"mail": OWN})).seen.index.segments
+    assert segment is whole.index.segments[0]
+    other = with_own(whole, (("send", "mail"), ("read", "mail")))
+    (segment,) = join(narrow(other, OURS, launches={"mail": OWN})).seen.index.segments
+    assert segment is other.own[OWN].segment
+
+
+def test_a_launch_that_cannot_be_started_has_no_entry_and_its_server_a_name() -> None:
+    whole = after(Catalogue(index=Index.empty(), indexed=True, names=NAMES), ("mail", (("send", "mail"),)))
+    view = join(narrow(whole, OURS, launches={"mail": ""}))
+    assert view.seen.entries == {}
+    assert "post" in view.seen.names
+    assert len(view.seen.index) == 0

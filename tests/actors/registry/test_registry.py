@@ -585,3 +585,37 @@ async def test_a_server_that_is_not_available_stays_so_under_other_rules() -> No
         await rig.tell(RulesChanged(server="s"))
         await rig.until(lambda seen: "x" in seen.entries["s"].tools)
         assert not rig.registry.catalogue.value.visible
+
+
+OWN, OTHER = "files~0123456789abcdef", "files~fedcba9876543210"
+
+
+async def test_launches_that_offer_the_same_share_one_entry_that_nobody_else_sees() -> None:
+    async with running(files=offering("read")) as rig:
+        await rig.until(lambda catalogue: catalogue.indexed)
+        revision = rig.registry.catalogue.value.revision
+        for launch in (OWN, OTHER):
+            await rig.tell(changed(launch, State.READY), listed(launch, offering("read")))
+        own = (await rig.until(lambda catalogue: len(catalogue.own) == 2)).own
+        assert own[OWN] is own[OTHER]
+        assert (own[OWN].server, [*own[OWN].tools]) == ("files", ["read"])
+        await rig.tell(listed(OTHER, offering("read", "write")))
+        own = (await rig.until(lambda catalogue: len(catalogue.own[OTHER].tools) == 2)).own
+        assert [*own[OWN].tools] == ["read"]
+        await rig.tell(changed(OWN, State.FAILED, State.READY))
+        now = await rig.until(lambda catalogue: not catalogue.own[OWN].available)
+        assert now.entries["files"].available
+        assert (now.revision, [*now.entries], len(now.index)) == (revision, ["files"], 1)
+        await rig.tell(ServerRemoved(server=OTHER))
+        await rig.until(lambda catalogue: [*catalogue.own] == [OWN])
+        assert OTHER not in rig.kept.offers
+
+
+async def test_rules_of_a_server_hold_for_all_its_launches() -> None:
+    rules = {"mail": NO_RULES}
+    async with running(rules, files=offering("read", "write")) as rig:
+        await rig.tell(listed(OWN, offering("read", "write", "send")))
+        rules["files"] = ToolRules(deny=("write",))
+        await rig.tell(RulesChanged(server="files"))
+        await rig.until(lambda catalogue: OWN in catalogue.own and [*catalogue.own[OWN].tools] == ["read", "send"])
+        assert rig.kept.offers[OWN].tools == offering("read", "write", "send").tools

@@ -46,7 +46,7 @@ async def test_logins_are_there_from_the_first_server_on_that_may_ask_for_one(tm
             await late.open(nursery, deployment)
             seen.append(late.now())
             able = {name for name, server in deployment.servers.items() if late.authorizer(server) is not None}
-            assert able == {name for name, server in deployment.servers.items() if server.logs_in}
+            assert able == {name for name, server in deployment.servers.items() if server.config.logs_in}
         assert [accounts is None for accounts in seen] == [True, True, False, False, False]
         assert seen[2] is seen[3] is seen[4]
         nursery.cancel_scope.cancel()

@@ -12,8 +12,8 @@ from actors.errors import ConfigError
 from supervisor.config import parse
 from supervisor.identity.given import Given
 from supervisor.identity.people import People, Person, Team, User
+from supervisor.identity.values import NO_VALUES, GivenValues, Owner
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.given import NO_VALUES, GivenValues, Owner
 from tests.fakes.deployments import KEY
 
 ANA: Owner = ("user", "ana")

@@ -10,6 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
 from actors.kit import Gate, Starts, Turn
+from supervisor.servers.reach import discover
 from tests.fakes.fleet import fleet
 from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryPeer
@@ -29,7 +30,7 @@ async def test_a_healthy_server_behind_mute_ones_is_ready_within_seconds_at_the_
     fakes = {f"mute{one}": mute() for one in range(number)} | {"healthy": FakeServer()}
     async with fleet(fakes, later={"healthy"}) as running, trio.open_nursery() as nursery:
         await wait_all_tasks_blocked()
-        nursery.start_soon(running.servers.discover, ["healthy"])
+        nursery.start_soon(discover, running.servers.directory, ["healthy"])
         await trio.sleep(10)
         assert running.ready_at["healthy"] < 8
 

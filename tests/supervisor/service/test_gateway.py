@@ -46,6 +46,7 @@ from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
+from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
@@ -362,7 +363,7 @@ def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
     cell = deployment()
     elicitations = Elicitations(Feed(1), lambda: 0.0)
     trips = round_trips(FakeRouter(answer), cell, Parking(bytes(32)))
-    return Forwarder(trips, cell, Workbench(), HeldTasks(cell, bytes(32)), elicitations)
+    return Forwarder(trips, cell, Workbench(), HeldTasks(cell, bytes(32)), elicitations, LaunchNames(cell))
 
 
 @both

@@ -18,6 +18,7 @@ from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, open_store
 from supervisor.store.database import Database
 from supervisor.store.file import examine, move_aside
 from supervisor.store.memory import StoreMemory
+from supervisor.store.records import LAUNCH_KEPT_S
 from supervisor.store.writes import Write
 from tests.fakes.want import no_threads
 
@@ -61,6 +62,35 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         assert await store.load_ended_sessions(NOW) == {"ab12": NOW + 60}
         assert await store.load_usage() == [used("read", failures=1)]
         assert (store.state, store.status().lost_writes) == ("ok", 0)
+
+
+async def test_launches_of_some_people_are_recalled_one_by_one_and_kept_as_long_as_they_are_used(path: Path) -> None:
+    now = NOW
+    async with open_store(path, clock=lambda: now) as store:
+        for name in ("forge", "forge~old", "gone~x"):
+            store.save_server(name, "d1", encode_offer(Offer()))
+        now += LAUNCH_KEPT_S / 2
+        store.save_server("forge~new", "d2", b"not readable")
+        store.save_server("forge~newest", "d3", encode_offer(Offer(instructions="hello")))
+        store.save_era("d3", "modern")
+    async with open_store(path, clock=lambda: now) as store:
+        memory = StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",))
+        assert (await memory.load(now))[0].keys() == {"forge"}
+        offer, era = await memory.recall("forge~newest", "d3", now)
+        assert offer is not None
+        assert (offer.instructions, era) == ("hello", "modern")
+        assert await memory.recall("forge~newest", "d4", now) == (None, None)
+        assert await memory.recall("forge~new", "d2", now) == (None, None)
+        assert (await memory.recall("forge~old", "d1", now))[0] is not None
+    now += LAUNCH_KEPT_S * 0.6
+    async with open_store(path, clock=lambda: now) as store:
+        await StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",)).load(now)
+        await store.keep()
+        known = [
+            name for name in ("forge~old", "gone~x", "forge~newest") if (await store.load_server(name, "d1", now))[0]
+        ]
+        assert known == []
+        assert (await store.load_server("forge~newest", "d3", now))[0] is not None
 
 
 async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way(

@@ -14,8 +14,8 @@ from supervisor.config import Configuration, parse
 from supervisor.config.provenance import explain_server
 from supervisor.identity.given import Given
 from supervisor.identity.people import Person
+from supervisor.identity.values import GivenValues
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.given import GivenValues
 from supervisor.values.explained import ExplainedServer, explain_values, stored_of
 from supervisor.values.rows import ValueRow, awaits_team, rows_of_server, team_of, tiered_servers
 from tests.fakes.deployments import KEY

@@ -35,6 +35,7 @@ from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
+from tests.fakes.tool_view import everybody_sees
 
 NOW, STARTED = 1000.0, 900.0
 
@@ -72,7 +73,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "values": no_values(),
         **more,
     }
-    return View(**fields)
+    return View(**{"seen_by": everybody_sees(fields["catalogue"], fields["statuses"]), **fields})
 
 
 @asynccontextmanager

@@ -30,6 +30,7 @@ from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, MAX_PARKED, SWEPT, Parked, Parking
@@ -54,7 +55,7 @@ CALL_MAX_S = 1000.0
 
 def round_trips(router: FakeRouter, cell: Latest[Deployment], parking: Parking) -> RoundTrips:
     safety = SafetyRules(cell, Latest(Catalogue(index=Index.empty())))
-    return RoundTrips(router.address, cell, safety, Workbench(), parking)
+    return RoundTrips(router.address, cell, safety, Workbench(), parking, LaunchNames(cell))
 
 
 class Rig:

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from actors.transport.redaction import Confidential
-from supervisor.config.syntax.tiers import Given, GivenByServer, Tier
+from supervisor.identity.given import Given, GivenByServer, Tier
 from supervisor.identity.people import People
 
 Owner = tuple[Tier, str]

@@ -1,4 +1,4 @@
-"""What entries of `mcpServers` are read against. Pure."""
+"""What an entry of the configuration is read against."""
 
 from __future__ import annotations
 

@@ -1,0 +1,52 @@
+"""`me`: who the daemon takes somebody for, and what of it is theirs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from supervisor.commands.common import (
+    console,
+    daemon_options,
+    duration,
+    number,
+    page,
+    plain,
+    print_json,
+    print_table,
+    state_text,
+    table,
+)
+
+PATH = "/api/me"
+
+
+@click.command()
+@daemon_options
+def me(*, as_json: bool, url: str) -> None:
+    """Show who you are to the daemon, and how your servers are doing.
+
+    It is about whoever has the token in MCPVISOR_TOKEN. Without one you are the operator.
+    """
+    mine = page(url, PATH, needs="servers", warns=False)
+    if as_json:
+        print_json(mine)
+        return
+    out = console()
+    out.print(plain(_who(mine, time.time())))
+    rows = table("SERVER", "STATUS", "TOOLS", "TOKENS", "WHY", right=("TOOLS", "TOKENS"))
+    for row in mine["servers"]:
+        status = row["status"] or "disabled"
+        why = plain(row["reason"])
+        rows.add_row(plain(row["server"]), state_text(status), number(row["tools"]), number(row["tokens"]), why)
+    print_table(out, rows)
+
+
+def _who(mine: dict[str, Any], now: float) -> str:
+    if not mine["user"]:
+        return "the operator of this daemon"
+    team = f" of the team {mine['team']}" if mine["team"] else ""
+    left = "" if mine["expires_at"] is None else f"; the token expires in {duration(mine['expires_at'] - now)}"
+    return f"{mine['user']}{team}, {mine['role']}{left}"

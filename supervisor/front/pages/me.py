@@ -1,0 +1,62 @@
+"""What is mine: who the daemon takes somebody for, and how the servers are doing that are theirs (`/api/me`).
+
+A row has nothing that depends on what others do with a server that they share: not whether its process sleeps, nor
+how often it was called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quart import Response
+from quart_trio import QuartTrio
+
+from actors.catalogue.snapshot import Catalogue
+from actors.messages import ServerStatus
+from supervisor.front.pages.api import View
+from supervisor.front.pages.app import json_response
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.server_rows import OF_LISTS, token_savings
+from supervisor.metatools.servers.installation import installation_status
+from supervisor.service.doors.addresses import path_of
+
+
+def add_own_routes(view: View, app: QuartTrio) -> None:
+    async def me() -> Response:
+        """Show who you are here, and your servers: each with its status, what it offers, and what it waits for."""
+        requester = REQUESTER.get()
+        person, token = requester.person, requester.token
+        seen = await view.seen_by(person)
+        catalogue, statuses = seen.now(view.principal), seen.statuses(view.principal)
+        servers = sorted(catalogue.names.servers)
+        return json_response(
+            {
+                "user": person.user,
+                "team": person.team,
+                "role": person.role,
+                "expires_at": token.expires_at if token is not None else None,
+                "catalog_revision": catalogue.revision,
+                "servers": [_row(server, statuses.get(server), catalogue) for server in servers],
+                "tokens": token_savings(catalogue),
+                "questions": len(view.elicitations.of(view.principal)),
+            }
+        )
+
+    app.add_url_rule("/api/me", "me", me)
+
+
+def _row(server: str, status: ServerStatus | None, catalogue: Catalogue) -> dict[str, Any]:
+    """Return one server: `reason` says why it is not online, `missing` which values somebody has to give."""
+    entry = catalogue.entries.get(server)
+    word = installation_status(status, entry)
+    row = {
+        "server": server,
+        "status": word,
+        "transport": status.transport if status is not None else "stdio",
+        "path": path_of(server),
+        "reason": "" if status is None or word == "online" else status.reason,
+        "missing": [] if status is None else list(status.awaits),
+    }
+    counts = {kind: len(getattr(entry.offer, kind)) if entry is not None else 0 for kind in OF_LISTS}
+    counted = sum(entry.offer.token_counts.values()) if entry is not None and entry.offer.token_counts else None
+    return {**row, **counts, "tokens": counted}

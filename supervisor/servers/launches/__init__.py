@@ -1,0 +1,1 @@
+"""Launches that not all share: whose values hold, what a name means to whom, and what runs."""

@@ -1,0 +1,126 @@
+"""Launches that not all share: a process, or a session, for each distinct configuration that people have of a server.
+
+- People come in before theirs are started: who never comes costs nothing. Equal configurations are one launch.
+- What a server's name means is looked up for each request, by who makes it. Below that there are launches alone.
+- A launch that nobody has any more, since a value, a team or the file has changed, leaves as a server does that is not
+  configured any more; one of which only our limits have changed is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from actors.catalogue.offer import Offer
+from actors.kit import Latest
+from actors.launch import is_own
+from actors.messages import ServerListed
+from actors.principal import Principal
+from actors.protocol.agreement.versions import Era
+from actors.registry.actor import Registry
+from supervisor.identity.people import Person
+from supervisor.servers.children import Servers
+from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.launches.names import LaunchNames
+from supervisor.servers.reach import discover
+from supervisor.servers.reloading.difference import made_of
+
+NOBODY: Final = "nobody has this configuration any more"
+Recall = Callable[[DeployedServer], Awaitable[tuple[Offer | None, Era | None]]]
+"""Returns what is known from earlier of a launch: what it offers, and its era."""
+
+
+class Launches:
+    """Starts launches for people who come in, and ends those that are nobody's. `run` has to run."""
+
+    def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, recall: Recall) -> None:
+        self.names = LaunchNames(deployment)
+        self._deployment = deployment
+        self._servers = servers
+        self._registry = registry
+        self._recall = recall
+        self._people: dict[Principal, Person] = {}
+        self._running: dict[str, DeployedServer] = {}
+        self._turn = trio.Lock()
+        self._began = trio.Event()
+        self._new = trio.Event()
+        self._unknown: list[str] = []
+
+    def digests(self) -> dict[str, str]:
+        """Return the digests of the launches that run, by name."""
+        return {name: deployed.digest for name, deployed in self._running.items()}
+
+    def people_of(self, launch: str) -> list[str]:
+        """Return the users who have a launch."""
+        having = (each for each in self._people.values() if any(own.name == launch for own in each.rights.launches))
+        return sorted({person.user for person in having})
+
+    async def prepare(self, person: Person) -> None:
+        """Have what is started for somebody be there. A checkpoint unless it is."""
+        known = self._people.get(person.principal)
+        if known is None or known.rights.launches != person.rights.launches:
+            if known is None and not self._deployment.value.tiered:
+                return
+            await self._began.wait()
+            async with self._turn:
+                await self._take(person)
+
+    async def run(self) -> None:
+        """Keep the launches up with the configuration and the values, for ever."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._discover_for_ever)
+            self._began.set()
+            while True:
+                version = self._deployment.version
+                async with self._turn:
+                    await self._follow()
+                await self._deployment.wait_newer(version)
+
+    async def _take(self, person: Person) -> None:
+        deployment = self._deployment.value
+        launches = {server: deployment.launch_of(server, person) for server in deployment.tiered_for(person)}
+        for launch in launches.values():
+            if launch.deployed is not None and is_own(launch.name):
+                await self._start(launch.deployed)
+        self._people[person.principal] = person
+        self.names.set(person.principal, launches)
+
+    async def _start(self, deployed: DeployedServer) -> None:
+        """Start a launch, unless it runs so."""
+        name, before = deployed.name, self._running.get(deployed.name)
+        if before is not None and made_of(before) == made_of(deployed):
+            return
+        self._running[name] = deployed
+        offer, era = (self._registry.offer(name), None) if before is not None else await self._recall(deployed)
+        if offer is not None and before is None:
+            await self._registry.address.tell(ServerListed(server=name, incarnation=0, offer=offer))
+        drain_s = self._deployment.value.settings.reload_drain_s
+        await self._servers.add(deployed, offer, era, disabled=self._servers.is_off(deployed.name), drain_s=drain_s)
+        if offer is None:
+            self._unknown.append(name)
+            self._new.set()
+
+    async def _follow(self) -> None:
+        """Look at everybody again, and end what nobody has any more."""
+        deployment = self._deployment.value
+        for principal, person in [*self._people.items()]:
+            now = deployment.person(person.user, role=person.role, team=person.team)
+            if now is None:
+                del self._people[principal]
+                self.names.set(principal, None)
+            else:
+                await self._take(now)
+        wanted = {own.name for person in self._people.values() for own in person.rights.launches}
+        for name in self._running.keys() - wanted:
+            del self._running[name]
+            await self._servers.remove(name, NOBODY, deployment.settings.reload_drain_s)
+            await self._servers.forget(name)
+
+    async def _discover_for_ever(self) -> None:
+        while True:
+            await self._new.wait()
+            self._new = trio.Event()
+            names, self._unknown = self._unknown, []
+            await discover(self._servers.directory, names)

@@ -1,0 +1,257 @@
+"""A daemon whose servers take values of people: who has which process, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from actors.launch import server_of
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+
+SERVERS: dict[str, Any] = {
+    "forge": {
+        "command": "x",
+        "env": {"TOKEN": "${user:TOKEN}", "HOST": "${team:HOST:-alpha}"},
+        "description": "issues of a forge",
+    },
+    "look": {"command": "x", "args": ["--mode", "${user:MODE:-plain}"]},
+    "clock": {"command": "x"},
+}
+IDENTITY: dict[str, Any] = {
+    "users": {
+        "ana": {"values": {"forge": {"TOKEN": "canary-ana-1"}}},
+        "ben": {"values": {"forge": {"TOKEN": "canary-ben-1"}, "look": {"MODE": "dark"}}},
+        "cem": {"values": {"look": {"MODE": "dark"}}},
+        "dan": {},
+    },
+    "teams": {"core": {"members": ["ana", "ben"], "values": {"forge": {"HOST": "beta"}}}},
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+class Processes:
+    """Every process that was started, and what each server is like: its tools say as whom it was started."""
+
+    def __init__(self) -> None:
+        self.started: list[DeployedServer] = []
+
+    def connect(self, server: DeployedServer) -> MemoryTransport:
+        self.started.append(server)
+        tools = [tool(f"use_{server_of(server.name)}"), tool(f"as_{whose(server)}")]
+        return MemoryTransport(FakeServer(tools=tools).serve)
+
+    def of(self, server: str) -> list[str]:
+        """Return as whom a server was started, once for each launch."""
+        return sorted({whose(each) for each in self.started if server_of(each.name) == server})
+
+
+def whose(server: DeployedServer) -> str:
+    given = [*server.launch.env.values(), *server.launch.args]
+    return "_".join(given).replace("-", "_") or "anybody"
+
+
+@asynccontextmanager
+async def doorway(
+    directory: Path, data: DataDir, processes: Processes, identity: dict[str, Any] = IDENTITY
+) -> AsyncIterator[Doorway]:
+    config = configuration(directory, SERVERS, auth="tokens", identity=identity)
+    async with running(config, data, connect=processes.connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await until_ready(at)
+        for user in identity["users"]:
+            await at.admit(user)
+        yield at
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    with trio.fail_after(20):
+        while not await holds():  # noqa: ASYNC110 - processes start
+            await trio.sleep(0.02)
+
+
+async def until_seen(at: Doorway, user: str, name: str) -> list[str]:
+    async def sees() -> bool:
+        return name in await at.tools_of(user)
+
+    await until(sees)
+    return await at.tools_of(user)
+
+
+async def test_each_has_the_process_of_their_values_and_equals_share_one(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        assert processes.of("forge") == [], "who has not come in costs nothing"
+        assert await until_seen(at, "ana", "forge__use_forge") == [
+            *("clock__as_anybody", "clock__use_clock", "forge__as_canary_ana_1_beta", "forge__use_forge"),
+            *("look__as___mode_plain", "look__use_look"),
+        ]
+        ben = await until_seen(at, "ben", "forge__as_canary_ben_1_beta")
+        assert "look__as___mode_dark" in await until_seen(at, "ben", "look__as___mode_dark")
+        assert "forge__as_canary_ana_1_beta" not in ben
+        assert await until_seen(at, "cem", "look__as___mode_dark") == [
+            *("clock__as_anybody", "clock__use_clock", "look__as___mode_dark", "look__use_look"),
+        ]
+        assert "look__as___mode_plain" in await until_seen(at, "dan", "look__as___mode_plain")
+        assert processes.of("forge") == ["canary_ana_1_beta", "canary_ben_1_beta"]
+        assert len([each for each in processes.started if server_of(each.name) == "look"]) == 2
+        assert len([each for each in processes.started if each.name == "clock"]) == 1
+        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        users = {server_of(row["server"]): row["users"] for row in rows if "users" in row and row["tools"]}
+        assert users["look"] == ["ben", "cem"]
+        assert "canary" not in json.dumps([row for row in rows if "tools" not in row or row["server"] == "forge"])
+
+
+async def test_a_call_goes_to_the_launch_of_whoever_makes_it(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        await until_seen(at, "ana", "forge__use_forge")
+        await until_seen(at, "ben", "forge__use_forge")
+        answer = await at.call("ana", "execute_mcp_tool", tool_path="forge:as_canary_ana_1_beta", arguments={"n": 1})
+        assert answer["structuredContent"] == {"n": 1}
+        for path in ("forge:as_canary_ana_1_beta", "forge~x:use_forge"):
+            foreign = await at.call("ben", "execute_mcp_tool", tool_path=path, arguments={})
+            assert foreign["isError"]
+            assert "there is no" in json.dumps(foreign) or "has no tool" in json.dumps(foreign)
+            assert not {"forge:as_canary_ana_1_beta"} & set(foreign["structuredContent"]["error"]["nearest"])
+        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        own = [row for row in rows if server_of(row["server"]) == "forge" and "users" in row]
+        calls = {tuple(row["users"]): row["calls"] for row in own}
+        assert calls == {("ana",): 1, ("ben",): 0}
+        found = await at.call("ben", "discover_mcp_tools", query="forge")
+        assert "canary_ben" in json.dumps(found)
+        assert "ana_1" not in json.dumps(found["structuredContent"]["tools"])
+
+
+async def test_what_waits_for_a_value_says_which_and_how_it_is_given(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        for who in ("dan", "operator"):
+            refused = await at.call(who, "execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+            error = refused["structuredContent"]["error"]
+            assert (error["type"], error["missing"]) == ("needs_configuration", ["TOKEN"])
+            assert "mcpvisor config set forge TOKEN" in error["message"]
+            found = await at.call(who, "discover_mcp_tools", query="issues of a forge")
+            assert "forge waits for values" in found["structuredContent"]["notice"]
+        body = (await at.ask("operator", "GET", "/readyz")).json()
+        assert (body["failed"], body["discovering"]) == ([], [])
+        row = (await at.ask("operator", "GET", "/api/servers/forge")).json()
+        assert (row["state"], row["awaits"]) == ("stopped", ["TOKEN"])
+        door = (await at.rpc("dan", "tools/list", "/mcp/servers/forge")).json()["error"]
+        assert door["data"]["type"] == "needs_configuration"
+    assert processes.of("forge") == []
+
+
+async def test_a_changed_value_is_another_launch_and_the_one_that_nobody_has_leaves(
+    tmp_path: Path, data: DataDir
+) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        await until_seen(at, "ana", "forge__use_forge")
+        await until_seen(at, "cem", "look__as___mode_dark")
+        changed = json.loads(json.dumps(IDENTITY))
+        changed["users"]["ana"]["values"]["forge"]["TOKEN"] = "canary-ana-2"
+        changed["users"]["cem"] = {}
+        del changed["users"]["ben"]
+        changed["teams"]["core"]["members"] = ["ana"]
+        await write_and_reload(at, tmp_path, SERVERS, changed)
+        assert "forge__as_canary_ana_1_beta" not in await until_seen(at, "ana", "forge__as_canary_ana_2_beta")
+        assert "look__as___mode_dark" not in await until_seen(at, "cem", "look__as___mode_plain")
+
+        async def alone() -> bool:
+            rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+            own = [row for row in rows if "users" in row]
+            return [(server_of(row["server"]), row["users"]) for row in own] == [("forge", ["ana"])]
+
+        await until(alone)
+
+
+async def write_and_reload(at: Doorway, directory: Path, servers: dict[str, Any], identity: dict[str, Any]) -> None:
+    configuration(directory, servers, auth="tokens", identity=identity)
+    answer = await at.ask("operator", "POST", "/api/reload")
+    assert answer.status_code == 200, answer.text
+
+
+async def test_what_is_known_of_a_launch_outlives_the_daemon(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, Processes()) as at:
+        await until_seen(at, "ana", "forge__use_forge")
+        await until_seen(at, "cem", "look__as___mode_dark")
+        token = at.keys["ana"]
+    later = Processes()
+    config = configuration(tmp_path, SERVERS, auth="tokens", identity=IDENTITY)
+    async with running(config, data, connect=later.connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        at.keys["ana"] = token
+        await until_ready(at)
+        assert "forge__as_canary_ana_1_beta" in await until_seen(at, "ana", "forge__as_canary_ana_1_beta")
+        assert later.of("forge") == ["canary_ana_1_beta"], "its transport is made, and starts nothing"
+        row = next(row for row in (await at.ask("operator", "GET", "/api/status")).json()["servers"] if "users" in row)
+        assert (row["state"], row["incarnation"]) == ("dormant", 0)
+
+
+async def test_a_server_that_is_switched_off_is_off_for_everybody(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        await until_seen(at, "ana", "forge__use_forge")
+        assert (await at.ask("operator", "POST", "/api/servers/forge/disable")).status_code == 200
+        refused = await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+        assert refused["structuredContent"]["error"]["type"] == "disabled"
+        assert "forge~" not in json.dumps(refused)
+        late = await at.call("ben", "execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+        assert late["structuredContent"]["error"]["type"] == "disabled"
+        assert (await at.ask("operator", "POST", "/api/servers/forge/enable")).status_code == 200
+        await until_seen(at, "ana", "forge__use_forge")
+        answer = await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={"n": 2})
+        assert answer["structuredContent"] == {"n": 2}
+
+
+async def test_an_operator_orders_one_launch_by_its_name(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        await until_seen(at, "ana", "forge__use_forge")
+        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        launch = next(row["server"] for row in rows if "users" in row)
+        assert server_of(launch) == "forge"
+        assert (await at.ask("operator", "POST", f"/api/servers/{launch}/restart")).status_code == 200
+        row = (await at.ask("operator", "GET", f"/api/servers/{launch}")).json()
+        assert (row["incarnation"], row["users"]) == (2, ["ana"])
+        log = (await at.ask("operator", "GET", f"/api/servers/{launch}/logs")).json()
+        assert "canary" not in json.dumps(log)
+        refused = await at.ask("operator", "POST", f"/api/servers/{launch}/disable")
+        assert refused.status_code == 400
+        assert "disable that" in refused.text
+
+
+async def test_each_sees_how_their_own_servers_are_doing(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        await until_seen(at, "ana", "forge__use_forge")
+        await until_seen(at, "dan", "clock__use_clock")
+        mine = (await at.ask("ana", "GET", "/api/me")).json()
+        assert (mine["user"], mine["role"], mine["team"]) == ("ana", "member", "")
+        assert {row["server"]: row["status"] for row in mine["servers"]} == dict.fromkeys(SERVERS, "online")
+        assert mine["tokens"]["exposed_tokens"] > 0
+        theirs = {row["server"]: row for row in (await at.ask("dan", "GET", "/api/me")).json()["servers"]}
+        assert (theirs["forge"]["status"], theirs["forge"]["missing"]) == ("awaiting_user_config", ["TOKEN"])
+        assert "mcpvisor config set forge TOKEN" in theirs["forge"]["reason"]
+        assert "ana" not in json.dumps(theirs).replace("canary", "")
+        operator = (await at.ask("operator", "GET", "/api/me")).json()
+        assert [row["server"] for row in operator["servers"]] == ["clock", "forge", "look"]
+        listed = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        rows = {row["server"]: row["status"] for row in listed}
+        assert (rows["forge"], rows["clock"]) == ("awaiting_user_config", "online")
