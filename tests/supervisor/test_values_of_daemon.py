@@ -64,7 +64,12 @@ def data(tmp_path: Path) -> Iterator[DataDir]:
         yield directory
 
 
+STARTED: list[DeployedServer] = []
+"""Every server that was started, as it was."""
+
+
 def connect(server: DeployedServer) -> MemoryTransport:
+    STARTED.append(server)
     return MemoryTransport(FakeServer(tools=[tool(f"use_{server.config.path_name}")]).serve)
 
 
@@ -281,8 +286,9 @@ async def pages_of(at: Doorway, who: str) -> list[str]:
 async def test_no_secret_of_any_tier_is_seen_anywhere(
     tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What a child or a remote server gets is no part of this: only there they may be."""
+    """But where they belong: in what a process or a remote server is given."""
     said: list[str] = []
+    STARTED.clear()
     with caplog.at_level(logging.DEBUG):
         async with doorway(tmp_path, data) as at:
             for user in ("ana", "ben"):
@@ -305,5 +311,9 @@ async def test_no_secret_of_any_tier_is_seen_anywhere(
     files = [file for file in data.root.rglob("*") if file.is_file()]
     assert any(file.name.startswith("store.sqlite3") for file in files)
     said += [file.read_bytes().decode("latin-1") for file in files]
+    launches = [(each.launch, each.remote) for each in STARTED]
+    given = [text for launch, _ in launches for text in (*launch.env.values(), *launch.args)]
+    given += [text for _, remote in launches for text in (*remote.headers.values(), remote.url)]
     for canary in CANARIES:
         assert [text for text in said if canary in text] == []
+        assert any(canary in text for text in given), "who is started has it"
