@@ -49,6 +49,7 @@ GROUPS: Final = {
     },
     "people": {
         "token": "supervisor.commands.token",
+        "audit": "supervisor.commands.audit",
     },
     "tools": {
         "tools": "supervisor.commands.tools",

@@ -53,6 +53,7 @@ from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
+from supervisor.store.trail import AuditTrail
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
 
@@ -99,7 +100,8 @@ class Daemon:
         async with open_store(self._data.database, conditions=self.conditions) as store:
             deployment = Latest(deploy(self._configuration, key=self._data.key("launch")))
             deployed, settings = deployment.value, deployment.value.settings
-            usage = Usage(store)
+            self._trail = trail = AuditTrail(store, lambda: deployment.value.settings, self._clock)
+            usage = Usage(store, trail.note_call)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
             await usage.load()
@@ -121,6 +123,7 @@ class Daemon:
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
+                core.start_soon(trail.run)
                 core.start_soon(self.systemd.give_signs_of_life)
                 servers = Servers(
                     registry.address,
@@ -148,10 +151,12 @@ class Daemon:
                     clock=self._clock,
                     prepare=prepare,
                     systemd=self.systemd,
+                    audit=self._trail,
                 )
                 front = await self._front(core, deployment, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
+                trail.note("daemon.start", detail=f"version {VERSION}, configuration sha256 {deployed.digest}")
                 async with trio.open_nursery() as supervised:
                     await supervised.start(servers.run)
                     for name, server in deployed.servers.items():
@@ -165,16 +170,18 @@ class Daemon:
                     )
                     supervised.start_soon(reload.run, self.closing)
                     await self.closing.wait()
+                    trail.note("daemon.stop")
                     await self._end(deployment, router, servers, front)
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 usage.flush()
+                trail.close()
                 core.cancel_scope.cancel()
 
     def reload(self) -> None:
         """Have the configuration read again, soon, if the daemon has started."""
         if self._reload is not None:
-            self._reload.begin()
+            self._reload.begin("a signal")
 
     def _reach(self, server: DeployedServer) -> Transport:
         return transport_of(self._containment, self._accounts.authorizer(server), server)
@@ -182,7 +189,8 @@ class Daemon:
     def _late_accounts(self, deployment: Latest[Deployment], store: Store, servers: Servers) -> LateAccounts:
         host, _ = deployment.value.settings.address
         uri = callback_uri(host, self._sockets[0].getsockname()[1])
-        return LateAccounts(deployment, store, self._data.key("oauth"), self._clock, uri, servers.logged_in)
+        key = self._data.key("oauth")
+        return LateAccounts(deployment, store, key, self._clock, uri, servers.logged_in, self._trail)
 
     async def _watch_end(self) -> None:
         """Say that the end begins, also where a crash of the core cancels this task."""
@@ -205,7 +213,7 @@ class Daemon:
         assert self._reload is not None
         host, _ = deployment.value.settings.address
         pages = base_url(host, self._sockets[0].getsockname()[1])
-        elicitations = Elicitations(registry.feed, self._clock, pages)
+        elicitations = Elicitations(registry.feed, self._clock, pages, self._trail)
         shown = await core.start(expose, registry.catalogue, deployment, self.conditions)
         parts = ServiceParts(
             router.address,
@@ -213,6 +221,7 @@ class Daemon:
             registry.statuses,
             deployment,
             used=usage.add,
+            audit=self._trail,
             subscribers=servers.subscribers,
             key=self._data.key("request-state"),
             elicitations=elicitations,
@@ -221,11 +230,12 @@ class Daemon:
         core.start_soon(gateway.run)
         core.start_soon(gateway.parts.parking.run, self.closing)
         counters = ConnectionCounters()
-        tokens = TokenTable(store)
+        tokens = TokenTable(store, self._trail.note_token)
         if store.ready.is_set():
             tokens.take(await store.load_tokens())
         view = View(
             tokens=tokens,
+            trail=self._trail,
             version=VERSION,
             started=self._started,
             clock=self._clock,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from supervisor.commands.common import (
     print_json,
     print_table,
     say,
+    span_seconds,
     table,
 )
 from supervisor.commands.outcomes import CommandFailed
@@ -26,8 +26,6 @@ from supervisor.host.files import read_if_there, replace_text
 from supervisor.identity.people import ROLES
 
 PATH: Final = "/api/access-tokens"
-_SPAN: Final = re.compile(r"([1-9][0-9]{0,5})([mhdy])")
-_SECONDS: Final = {"m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 
 
 @click.group()
@@ -104,10 +102,10 @@ def _seconds(span: str) -> float | None:
     """Return how long a token is good, None for ever. Raises `UsageError`."""
     if span == "never":
         return None
-    match = _SPAN.fullmatch(span)
-    if match is None:
+    seconds = span_seconds(span)
+    if seconds is None:
         raise click.UsageError("--expires takes a number with m, h, d or y behind it, such as 90d, or never")
-    return float(int(match[1]) * _SECONDS[match[2]])
+    return seconds
 
 
 def _when(moment: Any, now: float, none: str) -> str:

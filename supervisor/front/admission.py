@@ -25,9 +25,10 @@ from actors.kit import Latest
 from supervisor.config.syntax.address import is_loopback
 from supervisor.front.credentials import read_credential
 from supervisor.front.edge.request import HttpRequest, Lines
-from supervisor.identity.attempts import FailedAttempts
+from supervisor.identity.attempts import FailedAttempts, network_of
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import OPERATOR, Person
-from supervisor.identity.requester import ANYBODY, Requester
+from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
 from supervisor.identity.secrets import digest_of, id_of, is_key
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
@@ -58,7 +59,7 @@ class Admission:
     """Lets requests in, and ends what is under way for whoever may not be in any more; `run` has to run for that.
 
     `operator_key` is that in the `key_file` of the daemon: whoever can read it is its operator, and on this machine is
-    told where it is. `clock` gives unix seconds.
+    told where it is. `clock` gives unix seconds, `audit` is told of wrong tokens.
     """
 
     def __init__(
@@ -68,12 +69,14 @@ class Admission:
         operator_key: bytes,
         key_file: str,
         clock: Callable[[], float],
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._tokens = tokens
         self._deployment = deployment
         self._operator_key = operator_key
         self._key_file = key_file
         self._clock = clock
+        self._audit = audit
         self.attempts = FailedAttempts()
         self._tell_from = -math.inf
         self._inside: dict[trio.CancelScope, Requester] = {}
@@ -118,6 +121,8 @@ class Admission:
         if not self._tokens.read and digest_of(credential.token) is not None:
             return _refusal(TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S))
         wait_s = self.attempts.fail(request.address, trio.current_time())
+        stranger = RequestOrigin(address=network_of(request.address))
+        self._audit.tally("credential.check", outcome="refused", detail="a wrong token", origin=stranger)
         if wait_s:
             self._tell(request.address)
             return _refusal(TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s))

@@ -10,6 +10,7 @@ from supervisor.front.admission import Admission, NotAdmitted
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.guard import Guard
+from supervisor.identity.requester import ORIGIN, RequestOrigin
 from supervisor.service.doors.addresses import door_of
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Dispatch:
         await self._serve(request)
 
     async def _serve(self, request: HttpRequest) -> None:
+        ORIGIN.set(RequestOrigin(request.requester, request.address, request.path))
         door = door_of(request.path)
         if request.is_websocket:
             if door is not None or request.path == WEBSOCKET_PATH:

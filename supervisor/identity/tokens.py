@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -63,11 +63,16 @@ class TokenStore(Protocol):
         """Wait until all of that is on the disk, and say whether it is."""
 
 
+Noted = Callable[[Literal["create", "revoke", "expire"], SavedToken], None]
+"""Told what becomes of tokens, for the audit."""
+
+
 class TokenTable:
     """All tokens, once they are `read`. `revoked` is told the digest of each that was. Moments are unix seconds."""
 
-    def __init__(self, store: TokenStore) -> None:
+    def __init__(self, store: TokenStore, noted: Noted = lambda change, token: None) -> None:
         self._store = store
+        self._noted = noted
         self.revoked: Callable[[bytes], None] = lambda digest: None
         self.read = False
         self._tokens: dict[bytes, SavedToken] = {}
@@ -101,6 +106,7 @@ class TokenTable:
         """
         for expired in [token for token in self._tokens.values() if token.has_expired(now)]:
             self._forget(expired.digest)
+            self._noted("expire", expired)
         if len(self._tokens) >= MAX_TOKENS:
             raise TooManyTokens(f"there are {MAX_TOKENS} tokens; revoke some that nobody needs")
         text = new_token()
@@ -117,8 +123,10 @@ class TokenTable:
         )
         self._tokens[digest] = token
         self._store.save_token(token)
+        self._noted("create", token)
         if not await self._store.secure():
             self._forget(digest)
+            self._noted("revoke", token)
             raise NotKept("no token was made: the daemon cannot write its database, see /api/status")
         return text, token
 
@@ -131,6 +139,7 @@ class TokenTable:
         if token is None:
             raise InvalidArguments(f"there is no token {id_[:64]!r}; `mcpvisor token list` shows the ids of all")
         self._forget(token.digest)
+        self._noted("revoke", token)
         if not await self._store.secure():
             raise NotKept(
                 "it is refused from now on, but may come back when the daemon is started again: see /api/status"

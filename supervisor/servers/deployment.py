@@ -142,6 +142,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path = Path()
     stamps: Mapping[Path, Stamp] = {}
+    digest: str = ""
     settings: Settings = Settings()
     entries: Mapping[str, ServerConfig] = {}
     servers: Mapping[str, DeployedServer] = {}
@@ -195,6 +196,7 @@ def deploy(configuration: Configuration, *, key: bytes) -> Deployment:
     return Deployment(
         path=configuration.path,
         stamps=configuration.stamps,
+        digest=configuration.digest,
         settings=configuration.settings,
         entries=entries,
         servers=servers,

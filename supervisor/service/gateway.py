@@ -27,6 +27,7 @@ from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.host.loop.workbench import Workbench
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.servers.deployment import Deployment
@@ -75,10 +76,12 @@ class ServiceParts:
         subscribers: Subscribers,
         key: bytes,
         elicitations: Elicitations,
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self.catalogue = catalogue
         self.deployment = deployment
         self.used = used
+        self.audit = audit
         self.bench = Workbench()
         self.statuses = statuses
         self.changes: Signal = catalogue
@@ -92,7 +95,7 @@ class ServiceParts:
         self.parking = Parking(key)
         self.results = KeptResults(deployment, self.bench)
         self.tasks = HeldTasks(deployment, key)
-        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking)
+        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, audit)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench)
 
@@ -167,7 +170,7 @@ class Gateway(ManyServers):
 
     def __init__(self, parts: ServiceParts, version: str) -> None:
         lookup = Lookup(parts.visible, parts.arrival, parts.looks, parts.forward)
-        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used, parts.results)
+        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used, parts.results, parts.audit)
         reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment)
         of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)

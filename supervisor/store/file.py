@@ -16,8 +16,9 @@ from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.principal import LOCAL
+from supervisor.store.audit_table import AUDIT_SCHEMA
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -41,6 +42,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"
     " team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL,"
     " used_at REAL) WITHOUT ROWID",
+    *AUDIT_SCHEMA,
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {

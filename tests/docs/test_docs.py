@@ -67,6 +67,7 @@ ELSEWHERE = {
     "TooHeavy": "an answer that is too large, or no MCP",
     "TooManyQuestions": "to a server",
     "TooManyTokens": "of pages, which say so by a status",
+    "WithheldTool": "a tool that is not found",
 }
 """Errors that no client meets as such, and as what."""
 

@@ -97,10 +97,8 @@ class HttpRequest:
 
     @property
     def address(self) -> str:
-        """Where it comes from; empty if that is not known any more."""
-        with suppress(OSError, IndexError, TypeError):
-            return str(self._connection.socket.getpeername()[0])
-        return ""
+        """Where it comes from; empty if that is not known."""
+        return self._connection.address
 
     @property
     def own_end(self) -> str:

@@ -28,6 +28,7 @@ from actors.protocol.asking.visits import requests_in
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.safety import SafetyRules, exposure_error
 from supervisor.service.asking.allowance import Allowances, CallAllowance
@@ -61,13 +62,14 @@ class RoundTrips:
         safety: SafetyRules,
         bench: Workbench,
         parking: Parking,
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._router = router
         self._deployment = deployment
         self._safety = safety
         self._bench = bench
         self._parking = parking
-        self._confirmations = Confirmations(parking, bench)
+        self._confirmations = Confirmations(parking, bench, audit)
         self._allowances = Allowances(deployment)
 
     async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
+from supervisor.identity.audit import AuditQuery
 from supervisor.oauth.vault import Vault
 from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
@@ -85,6 +86,9 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         assert tokens == ({"tickets": "an-access-token"} if schema >= 5 else {})
         own = [(token.user, token.role, token.label) for token in await store.load_tokens()]
         assert own == ([("ana", "admin", "laptop")] if schema >= 8 else [])
+        audit = [(record.id, record.action, record.target) for record in await store.load_audit(AuditQuery(), 9) or ()]
+        assert audit == ([(1, "token.create", "8f8dc83f6ab2")] if schema >= 9 else [])
+        assert await store.load_dropped() == ({"tool.call": 3} if schema >= 9 else {})
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 
