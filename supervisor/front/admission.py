@@ -6,6 +6,8 @@ Rules of this file:
 - A challenge is one line, with `Bearer` first: clients search it with patterns.
 - While it is not known which tokens there are, nobody is told that theirs is none: clients would throw it away.
 - A valid credential never waits. One that is not is answered at once a few times, then with 429.
+- A token for one server is shown at the personal address of that server, in the query or in the header, and no other
+  token is taken there: a URL that somebody finds opens nothing else.
 - What a role does not allow is no business of this: it never costs anybody a login.
 """
 
@@ -32,6 +34,7 @@ from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
 from supervisor.identity.secrets import digest_of, id_of, is_key
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
+from supervisor.service.doors.addresses import personal_server
 from supervisor.service.port import failure
 
 log = logging.getLogger(__name__)
@@ -110,7 +113,7 @@ class Admission:
 
     def admit(self, request: HttpRequest) -> Requester | NotAdmitted:
         """Return who sends a request, or how it is answered instead."""
-        credential = read_credential(request.fields)
+        credential = read_credential(request.fields, request.query)
         if credential.token and (requester := self._requester(credential.token, request)) is not None:
             return requester
         if credential.missing:
@@ -136,11 +139,12 @@ class Admission:
             log.warning("%s shows wrong tokens and is slowed down; %d were wrong so far", address, self.attempts.total)
 
     def _requester(self, text: str, request: HttpRequest) -> Requester | None:
-        token = self._tokens.find(text, self._clock())
+        server = personal_server(request.path)
+        token = self._tokens.find(text, self._clock(), server)
         if token is not None:
             person = self._person(token)
             return None if person is None else Requester(person=person, credential=id_of(token.digest), token=token)
-        if is_key(text, self._operator_key, request.own_end, self._clock()):
+        if not server and is_key(text, self._operator_key, request.own_end, self._clock()):
             return Requester(person=OPERATOR, credential="operator")
         return None
 

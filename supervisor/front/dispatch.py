@@ -11,7 +11,7 @@ from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.guard import Guard
 from supervisor.identity.requester import ORIGIN, RequestOrigin
-from supervisor.service.doors.addresses import door_of
+from supervisor.service.doors.addresses import PERSONAL_PATH, door_of
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +42,8 @@ class Dispatch:
         self._page_sockets = page_sockets
 
     async def __call__(self, request: HttpRequest) -> None:
+        if request.path.startswith(PERSONAL_PATH):
+            request.hide_query()
         refusal = self._guard.check(request.fields, request.target)
         if refusal is not None:
             log.debug("refused with %d: %s", refusal.status, refusal.reason)

@@ -41,7 +41,7 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
     "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"
     " team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL,"
-    " used_at REAL) WITHOUT ROWID",
+    " used_at REAL, server TEXT NOT NULL) WITHOUT ROWID",
     *AUDIT_SCHEMA,
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
@@ -50,8 +50,11 @@ _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
         "tool_usage": f"'{LOCAL}', server, tool, calls, failures, total_ms, 0.0",
     },
     6: {"tool_usage": "principal, server, tool, calls, failures, total_ms, 0.0"},
+    8: {},  # the first with tokens
+    9: {"tokens": "digest, user, role, team, label, created_at, expires_at, used_at, ''"},
 }
-"""Tables whose columns changed with a schema, and what of those before it goes into the newest."""
+"""Tables whose columns changed with a schema, and what of those before it goes into the newest. The first row that is
+newer than a file counts for it."""
 # SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
 _MAGIC = b"SQLite format 3\0"
 _USER_VERSION = slice(60, 64)

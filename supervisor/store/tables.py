@@ -121,7 +121,7 @@ class Store(WriteBehind):
         return await self._load(SavedGrant, f"SELECT {', '.join(SavedGrant.__struct_fields__)} FROM grants")
 
     def save_token(self, token: SavedToken) -> None:
-        statement = ("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(token))
+        statement = ("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(token))
         self._put(("token", token.digest.hex()), statement)
 
     def forget_token(self, digest: bytes) -> None:

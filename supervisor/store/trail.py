@@ -91,6 +91,7 @@ class AuditTrail:
     def note_token(self, change: Literal["create", "revoke", "expire"], token: SavedToken) -> None:
         """See `supervisor.identity.tokens.Noted`."""
         whose = f"{token.role} {token.user}" + (f" of {token.team}" if token.team else "")
+        whose += f" at {token.server}" if token.server else ""
         self.note(f"token.{change}", id_of(token.digest), detail=whose)
 
     def note_call(self, server: str, tool: str, good: bool, milliseconds: float) -> None:

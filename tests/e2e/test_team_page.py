@@ -25,7 +25,7 @@ def test_a_team_gets_from_nothing_to_tokens_that_show_what_is_theirs(tmp_path: P
     file = home / ".config" / "mcpvisor" / "mcp.json"
     file.parent.mkdir(parents=True)
     file.write_text(written)
-    assert len(STEPS) == len(re.findall("```sh\n", PAGE)) == 7
+    assert len(STEPS) == len(re.findall("```sh\n", PAGE)) == 8
     with ExitStack() as stack:
         url = NOWHERE
         for block, output in STEPS:

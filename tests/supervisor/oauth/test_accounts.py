@@ -312,7 +312,7 @@ async def test_the_end_of_a_login_is_recorded_once_as_of_whoever_began_it(tmp_pa
 
 async def test_a_login_without_a_user_is_recorded(tmp_path: Path) -> None:
     kept = KeptAudit()
-    own = {"grant": "client_credentials", "client_id": "c", "client_secret": "s"}
+    own: dict[str, Any] = {"grant": "client_credentials", "client_id": "c", "client_secret": "s"}
     async with IssuerServer().running() as server, scene(tmp_path, server, audit=kept, **own) as (at, _):
         assert (await at.accounts.login("far", LOCAL)).state == "done"
     assert kept.notes == [("login.finish", "far", "done", "")]
