@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity.secrets import new_token
@@ -152,10 +153,6 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
         lambda at: confirmed(at, "ben", {"action": "decline"}),
         [("tool.confirm", "clock:wind", "refused", "ben")],
     ),
-    "a question that cannot be asked": (
-        lambda at: at.rpc("ben", "tools/call", "/mcp/all", name="clock__wind", arguments={}),
-        [("tool.confirm", "clock:wind", "refused", "ben")],
-    ),
     "a call": (lambda at: at.rpc("ben", "tools/call", "/mcp/all", name="clock__tell", arguments={"x": CANARY}), []),
     "a page that is read": (lambda at: at.ask("ana", "GET", "/api/status"), []),
 }
@@ -192,9 +189,13 @@ async def test_what_repeats_within_a_minute_shares_a_record(tmp_path: Path, data
             assert (await at.rpc(shown, "ping")).status_code == 401
         await refused_again(at)
         await hidden_called(at)
+        for _ in range(2):  # nobody can be asked
+            await at.rpc("ben", "tools/call", "/mcp/all", name="clock__wind", arguments={"key": CANARY})
         assert (await at.ask("ben", "GET", "/api/events", headers=UPGRADE)).status_code == 404
         before = await at.records()
-        assert not [each for each in before if each["action"] in ("credential.check", "page.ask", "tool.refuse")]
+        assert not [
+            each for each in before if each["action"] in ("credential.check", "page.ask", "tool.confirm", "tool.refuse")
+        ]
     async with scene(tmp_path, data) as at:
         records = [each for each in await at.records() if each["outcome"] == "refused"]
     said = {(each["action"], each["target"], each["user"], each["door"]): each["count"] for each in records}
@@ -202,6 +203,7 @@ async def test_what_repeats_within_a_minute_shares_a_record(tmp_path: Path, data
         ("credential.check", "", "", ""): 3,
         ("page.ask", "GET /api/status", "ben", "/api/status"): 4,
         ("page.ask", "GET /api/events", "ben", "/api/events"): 1,
+        ("tool.confirm", "clock:wind", "ben", "/mcp/all"): 2,
         ("tool.refuse", "clock:hidden", "ben", "/mcp"): 1,
         ("tool.refuse", "clock:hidden", "ben", "/mcp/all"): 1,
         ("tool.refuse", "clock:hidden", "ben", "/mcp/servers/clock"): 1,
@@ -250,6 +252,26 @@ async def test_the_file_is_recorded_by_its_digest_with_who_wanted_it_read(tmp_pa
         assert f"sha256 {digests[1]}" in applied["detail"]
         assert (refused["outcome"], refused["detail"]) == ("refused", "for an order; 1 fault")
         assert CANARY not in json.dumps(await at.records())
+
+
+async def test_a_change_of_the_file_is_recorded_as_what_had_it_read(tmp_path: Path, data: DataDir) -> None:
+    async with scene(tmp_path, data, reload_on_change=True, reload_poll_s=0.1) as at:
+        file = tmp_path / "mcp.json"
+        file.write_text(file.read_text().replace('"wind"', '"none"'))
+        with trio.fail_after(60):
+            while not (read := await at.records(action="configuration")):  # noqa: ASYNC110 - nothing tells of it
+                await trio.sleep(0.05)
+        (record,) = read
+        assert record["detail"].startswith("for its change; sha256 ")
+        assert (record["principal"], record["address"], record["door"]) == ("", "", "")
+
+
+async def test_where_nobody_is_asked_everybody_is_the_operator(tmp_path: Path, data: DataDir) -> None:
+    async with scene(tmp_path, data, auth="none", identity={}) as at:
+        assert (await at.ask(None, "POST", "/api/servers/clock/sleep")).status_code == 200
+        (record,) = await at.records(action="server")
+        assert (record["principal"], record["user"], record["credential"]) == ("local", "", "")
+        assert (record["role"], record["address"]) == ("admin", "127.0.0.1")
 
 
 async def test_what_is_wrong_with_a_question_is_said(tmp_path: Path, data: DataDir) -> None:

@@ -76,7 +76,7 @@ class Confirmations:
         lacks = exchange.lacks(question)
         if lacks and not by_result and not exchange.reaches_people(question):
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
-            self._note(message, "refused", "its client cannot ask anybody")
+            self._note_unasked(message)
             raise CannotAsk(text, server=message.server)
         within_s, usual = rules.confirmed_within_s(message.name), exchange.elicitations
         if usual is not None:
@@ -86,7 +86,11 @@ class Confirmations:
             exchange.elicitations = usual
             return
         rounds = Rounds(exchange, by_result=bool(lacks))
-        rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not rules.asks_everyone)
+        try:
+            rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not rules.asks_everyone)
+        except CannotAsk:
+            self._note_unasked(message)
+            raise
         expires = trio.current_time() + within_s + GRACE_S
         parked = Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True)
         raise self._parking.park_and_ask(parked, message.server, by_result=rounds.by_result)
@@ -113,6 +117,11 @@ class Confirmations:
             said = "the user did not say yes"
         self._note(message, "refused", said)
         raise Declined(f"{message.server}:{message.name} was not run: {said}", server=message.server)
+
+    def _note_unasked(self, message: CallServer) -> None:
+        """Record a call that was refused without anybody's doing, and may be again and again."""
+        target, why = f"{message.server}:{message.name}", "nobody can be asked"
+        self._audit.tally("tool.confirm", target, outcome="refused", detail=why)
 
     def _note(self, message: CallServer, outcome: Outcome, detail: str) -> None:
         self._audit.note("tool.confirm", f"{message.server}:{message.name}", outcome=outcome, detail=detail)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.commands import audit as module
+from supervisor.commands.status import list_lost
 from supervisor.host.datadir import DataDir
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.commands.test_completion import offered
@@ -82,3 +83,7 @@ def test_what_is_not_there_is_said() -> None:
         "Removed as they were too many, the oldest first: 7 of tool.call, 2 of page.ask.",
         "3 records could not be written; mcpvisor status says what is wrong.",
     ]
+    assert [line.plain for line in list_lost({"days": 90, "calls": False, "lost": 3})] == [
+        "3 records of the audit could not be written; mcpvisor audit shows where they are missing"
+    ]
+    assert [*list_lost({"lost": 0}), *list_lost({})] == []

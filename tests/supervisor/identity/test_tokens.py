@@ -128,3 +128,13 @@ async def test_what_becomes_of_tokens_is_told_for_the_audit() -> None:
     with pytest.raises(NotKept):
         await tokens.make("cem", role="member", now=300.0)
     assert told[3:] == [("revoke", "ben"), ("create", "cem"), ("revoke", "cem")]
+
+
+async def test_a_token_for_one_server_is_none_elsewhere_and_others_are_none_there() -> None:
+    tokens = TokenTable(Disk())
+    text, made = await tokens.make("ana", role="member", server="github", now=100.0)
+    whole, _ = await tokens.make("ana", role="member", now=100.0)
+    assert made.server == "github"
+    for server, shown in (("", whole), ("github", text)):
+        assert [each for each in (text, whole) if tokens.find(each, 100.0, server) is not None] == [shown]
+    assert tokens.find(text, 100.0, "git") is None
