@@ -27,6 +27,7 @@ from docs.routes import route_list
 from supervisor.cli import GROUPS
 from supervisor.clients.client import Machine
 from supervisor.clients.table import CLIENTS
+from supervisor.identity.audit import ACTIONS
 from supervisor.reference.configuration import blocks, bullet
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.rounds import CapabilityRequired
@@ -56,6 +57,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/http.md": {"routes": route_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/reference/errors.md": {"errors": error_list()},
+        "docs/reference/audit.md": {"actions": action_list()},
         **{f"docs/reference/{page}.md": {name: settings[name] for name in names} for page, names in SETTINGS.items()},
         "docs/start/clients.md": {"clients": client_list()},
     }
@@ -156,6 +158,11 @@ def error_list() -> str:
         meaning = " ".join(inspect.cleandoc(error.__doc__ or "").partition("\n\n")[0].split())
         lines += [error_line(error), *wrap(meaning, 120, initial_indent="  ", subsequent_indent="  ")]
     return "\n".join(lines)
+
+
+def action_list() -> str:
+    """Return the actions that the audit records."""
+    return "\n".join(bullet(f"**`{action}`**: {meaning}") for action, meaning in ACTIONS.items())
 
 
 def client_list() -> str:

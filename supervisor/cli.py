@@ -51,6 +51,7 @@ GROUPS: Final = {
         "me": "supervisor.commands.me",
         "token": "supervisor.commands.token",
         "config": "supervisor.commands.config",
+        "audit": "supervisor.commands.audit",
     },
     "tools": {
         "tools": "supervisor.commands.tools",

@@ -54,6 +54,7 @@ from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
+from supervisor.store.trail import AuditTrail
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
 from supervisor.values.table import ValueTable
@@ -104,7 +105,8 @@ class Daemon:
             if store.ready.is_set():
                 await self._values.take(await store.load_values())
             deployed, settings = deployment.value, deployment.value.settings
-            usage = Usage(store)
+            self._trail = trail = AuditTrail(store, lambda: deployment.value.settings, self._clock)
+            usage = Usage(store, trail.note_call)
             own_digests: Callable[[], dict[str, str]] = dict
             memory = StoreMemory(
                 store, lambda: {**deployment.value.digests, **own_digests()}, lambda: deployment.value.server_names
@@ -129,6 +131,7 @@ class Daemon:
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
+                core.start_soon(trail.run)
                 core.start_soon(self.systemd.give_signs_of_life)
                 servers = Servers(
                     registry.address,
@@ -163,10 +166,12 @@ class Daemon:
                     clock=self._clock,
                     prepare=prepare,
                     systemd=self.systemd,
+                    audit=self._trail,
                 )
                 front = await self._front(core, deployment, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
+                trail.note("daemon.start", detail=f"version {VERSION}, configuration sha256 {deployed.digest}")
                 async with trio.open_nursery() as supervised:
                     await supervised.start(servers.run)
                     for name in off:
@@ -183,16 +188,18 @@ class Daemon:
                     )
                     supervised.start_soon(reload.run, self.closing)
                     await self.closing.wait()
+                    trail.note("daemon.stop")
                     await self._end(deployment, router, servers, front)
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 usage.flush()
+                trail.close()
                 core.cancel_scope.cancel()
 
     def reload(self) -> None:
         """Have the configuration read again, soon, if the daemon has started."""
         if self._reload is not None:
-            self._reload.begin()
+            self._reload.begin("a signal")
 
     def _reach(self, server: DeployedServer) -> Transport:
         return transport_of(self._containment, self._accounts.authorizer(server), server)
@@ -200,7 +207,8 @@ class Daemon:
     def _late_accounts(self, deployment: Latest[Deployment], store: Store, servers: Servers) -> LateAccounts:
         host, _ = deployment.value.settings.address
         uri = callback_uri(host, self._sockets[0].getsockname()[1])
-        return LateAccounts(deployment, store, self._data.key("oauth"), self._clock, uri, servers.logged_in)
+        key = self._data.key("oauth")
+        return LateAccounts(deployment, store, key, self._clock, uri, servers.logged_in, self._trail)
 
     async def _watch_end(self) -> None:
         """Say that the end begins, also where a crash of the core cancels this task."""
@@ -223,7 +231,7 @@ class Daemon:
         assert self._reload is not None
         host, _ = deployment.value.settings.address
         pages = base_url(host, self._sockets[0].getsockname()[1])
-        elicitations = Elicitations(registry.feed, self._clock, pages)
+        elicitations = Elicitations(registry.feed, self._clock, pages, self._trail)
         shown = await core.start(expose, registry.catalogue, deployment, self.conditions)
         parts = ServiceParts(
             router.address,
@@ -231,6 +239,7 @@ class Daemon:
             registry.statuses,
             deployment,
             used=usage.add,
+            audit=self._trail,
             subscribers=servers.subscribers,
             key=self._data.key("request-state"),
             elicitations=elicitations,
@@ -240,7 +249,7 @@ class Daemon:
         core.start_soon(gateway.run)
         core.start_soon(gateway.parts.parking.run, self.closing)
         counters = ConnectionCounters()
-        tokens = TokenTable(store)
+        tokens = TokenTable(store, self._trail.note_token)
         if store.ready.is_set():
             tokens.take(await store.load_tokens())
         settings, doors = deployment.value.settings, DoorTable(gateway, VERSION, self._launches.prepare)
@@ -248,6 +257,7 @@ class Daemon:
             seen_by=doors.seen_by,
             tokens=tokens,
             values=self._values,
+            trail=self._trail,
             version=VERSION,
             started=self._started,
             clock=self._clock,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -27,6 +28,8 @@ T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 PIPE_WIDTH = 10_000
+_SPAN = re.compile(r"([1-9][0-9]{0,5})([mhdy])")
+_SECONDS = {"m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 
 url_option = click.option(
     "--url",
@@ -189,6 +192,12 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"
     return f"{max(0, int(seconds))}s"
+
+
+def span_seconds(span: str) -> float | None:
+    """Return how many seconds a span has that somebody wrote, such as `12h` or `90d`; None for what is none."""
+    match = _SPAN.fullmatch(span)
+    return float(int(match[1]) * _SECONDS[match[2]]) if match is not None else None
 
 
 def readable(result: dict[str, Any]) -> str:

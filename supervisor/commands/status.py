@@ -63,6 +63,8 @@ def status(*, as_json: bool, url: str) -> None:
         out.print(line)
     for line in list_configuration(overview.get("configuration") or {}, time.time()):
         out.print(line)
+    for line in list_lost(overview.get("audit") or {}):
+        out.print(line)
     told = {row.get("last_error") for row in overview["servers"]}
     for problem in overview["configuration_problems"]:
         if problem not in told:
@@ -83,6 +85,12 @@ def list_configuration(source: Row, now: float) -> Iterator[Text]:
         yield plain(f"configuration refused {duration(now - source['refused_at'])} ago, all runs as before: {fault}")
     if waiting := source.get("restart"):
         yield plain(f"these settings take effect when the daemon is started again: {', '.join(waiting)}")
+
+
+def list_lost(audit: Row) -> Iterator[Text]:
+    """Yield what is missing in the audit; nothing if all was written."""
+    if lost := audit.get("lost"):
+        yield plain(f"{lost} records of the audit could not be written; mcpvisor audit shows where they are missing")
 
 
 def state_of(row: Row) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
+from supervisor.client import base_url
 from supervisor.commands.common import (
     ask,
     console,
@@ -19,15 +19,15 @@ from supervisor.commands.common import (
     print_json,
     print_table,
     say,
+    span_seconds,
     table,
 )
+from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.host.files import read_if_there, replace_text
 from supervisor.identity.people import ROLES
 
 PATH: Final = "/api/access-tokens"
-_SPAN: Final = re.compile(r"([1-9][0-9]{0,5})([mhdy])")
-_SECONDS: Final = {"m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 
 
 @click.group()
@@ -41,31 +41,53 @@ def token() -> None:
 @token.command()
 @click.option("--user", required=True, metavar="NAME", help="Whose token it is.")
 @click.option("--team", default="", metavar="NAME", help="The one team that it is for; without it all of the user's.")
+@click.option(
+    "--server",
+    default="",
+    metavar="SERVER",
+    help="The one server that it is for, at an address of its own.",
+    shell_complete=complete_server,
+)
 @click.option("--role", type=click.Choice(ROLES), default="member", help="The most that it gives.")
 @click.option("--expires", default="90d", metavar="SPAN", help="After which it is none: 12h, 90d, 1y, or never.")
 @click.option("--label", default="", metavar="TEXT", help="What it is for, to be told apart later.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it there, for you alone.")
 @daemon_options
 def create(
-    *, user: str, team: str, role: str, expires: str, label: str, out: Path | None, as_json: bool, url: str
+    *, user: str, team: str, server: str, role: str, expires: str, label: str, out: Path | None, as_json: bool, url: str
 ) -> None:
     """Make a token and show it, once.
+
+    With `--server` it shows an address that has the token in it, for a client that can be told an address alone. It
+    opens that server, and nothing else.
 
     \b
     mcpvisor token create --user ana --role admin
     mcpvisor token create --user ben --team core --expires 12h --out ben.token
+    mcpvisor token create --user ben --server github --label phone
     """
-    wanted = {"user": user, "team": team, "role": role, "label": label, "expires_in_s": _seconds(expires)}
+    wanted = {
+        "user": user,
+        "team": team,
+        "server": server,
+        "role": role,
+        "label": label,
+        "expires_in_s": _seconds(expires),
+    }
     if out is not None and read_if_there(out) is not None:
         raise CommandFailed(f"{out} is there already: name another file, as no token is made for nothing")
     made = ask(url, lambda daemon: daemon.make_token(wanted))
+    if server:
+        made["url"] = f"{base_url(url)}{made['address']}?token={made['token']}"
+    shown = made["url" if server else "token"]
     if out is not None:
-        replace_text(out, None, made.pop("token") + "\n")
+        replace_text(out, None, f"{shown}\n")
+        made = {name: value for name, value in made.items() if name not in ("token", "url")}
         say(f"Wrote {out}: token {made['id']} of {user}.")
     if as_json:
         print_json(made)
     elif out is None:
-        click.echo(made["token"])
+        click.echo(shown)
         say(f"Token {made['id']} of {user}. It is not shown again.")
 
 
@@ -77,10 +99,10 @@ def list_(*, as_json: bool, url: str) -> None:
     if as_json:
         print_json(rows)
         return
-    shown, now = table("ID", "USER", "TEAM", "ROLE", "EXPIRES", "USED", "LABEL"), time.time()
+    shown, now = table("ID", "USER", "TEAM", "ROLE", "SERVER", "EXPIRES", "USED", "LABEL"), time.time()
     for row in rows:
         shown.add_row(
-            *(plain(row[name] or "-") for name in ("id", "user", "team", "role")),
+            *(plain(row[name] or "-") for name in ("id", "user", "team", "role", "server")),
             _when(row["expires_at"], now, "never"),
             _when(row["used_at"], now, "not yet"),
             plain(row["label"]),
@@ -104,10 +126,10 @@ def _seconds(span: str) -> float | None:
     """Return how long a token is good, None for ever. Raises `UsageError`."""
     if span == "never":
         return None
-    match = _SPAN.fullmatch(span)
-    if match is None:
+    seconds = span_seconds(span)
+    if seconds is None:
         raise click.UsageError("--expires takes a number with m, h, d or y behind it, such as 90d, or never")
-    return float(int(match[1]) * _SECONDS[match[2]])
+    return seconds
 
 
 def _when(moment: Any, now: float, none: str) -> str:

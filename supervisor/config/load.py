@@ -10,6 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path, PurePath
@@ -42,6 +43,7 @@ from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_tog
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
+DIGEST_CHARS = 16
 AGE = "catalogue_max_age_s"
 """A key of servers that is a setting of the daemon, too, for those that have none."""
 _SERVER_KEYS = ("mcpServers", "servers")
@@ -51,8 +53,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A usable configuration. `problems` has every fault of the entries that are left out, `.server` naming the entry.
 
     `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given; `stamps` say of it and
-    of the `envFile`s that were wanted with it, by their absolute paths, which state was read. `origins` are those of
-    `Findings`.
+    of the `envFile`s that were wanted with it, by their absolute paths, which state was read; `digest` is the beginning
+    of the SHA-256 of the file. `origins` are those of `Findings`.
     """
 
     settings: Settings
@@ -61,6 +63,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[ConfigError, ...] = ()
     path: Path
     stamps: Mapping[Path, Stamp] = {}
+    digest: str = ""
     origins: Mapping[tuple[str, KeyPath], Origin] = {}
 
     @property
@@ -93,8 +96,10 @@ def load(
         stamps[place] = stamp(place)  # before it is read: what changes meanwhile is noticed later
         return read_text(file)
 
-    text = change(read(path))
-    return replace(parse(text, path, environ, read_file=read, missing=missing, listen=listen), stamps=stamps)
+    text = read(path)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
+    parsed = parse(change(text), path, environ, read_file=read, missing=missing, listen=listen)
+    return replace(parsed, stamps=stamps, digest=digest)
 
 
 def parse(

@@ -53,6 +53,11 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     token alone, see `mcpvisor token`."""
     identity: People = People()
     """Users and teams, and which servers are theirs."""
+    audit_days: Annotated[int, Meta(ge=0, le=3650)] = 90
+    """For so many days the daemon keeps who did what (`mcpvisor audit`): as long as a token lives that is made without
+    another time. 0: it records nothing, and removes what it had recorded."""
+    audit_calls: bool = False
+    """Record each call of a tool, too: who called it and how that ended, never with what."""
 
     # Files and log
     data_dir: str | None = None

@@ -6,6 +6,8 @@ Rules of this file:
 - A challenge is one line, with `Bearer` first: clients search it with patterns.
 - While it is not known which tokens there are, nobody is told that theirs is none: clients would throw it away.
 - A valid credential never waits. One that is not is answered at once a few times, then with 429.
+- A token for one server is shown at the personal address of that server, in the query or in the header, and no other
+  token is taken there: a URL that somebody finds opens nothing else.
 - What a role does not allow is no business of this: it never costs anybody a login.
 """
 
@@ -25,12 +27,14 @@ from actors.kit import Latest
 from supervisor.config.syntax.address import is_loopback
 from supervisor.front.credentials import read_credential
 from supervisor.front.edge.request import HttpRequest, Lines
-from supervisor.identity.attempts import FailedAttempts
+from supervisor.identity.attempts import FailedAttempts, network_of
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import OPERATOR, Person
-from supervisor.identity.requester import ANYBODY, Requester
+from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
 from supervisor.identity.secrets import digest_of, id_of, is_key
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
+from supervisor.service.doors.addresses import personal_server
 from supervisor.service.port import failure
 
 log = logging.getLogger(__name__)
@@ -60,7 +64,7 @@ class Admission:
     """Lets requests in, and ends what is under way for whoever may not be in any more; `run` has to run for that.
 
     `operator_key` is that in the `key_file` of the daemon: whoever can read it is its operator, and on this machine is
-    told where it is. `clock` gives unix seconds.
+    told where it is. `clock` gives unix seconds, `audit` is told of wrong tokens.
     """
 
     def __init__(
@@ -70,12 +74,14 @@ class Admission:
         operator_key: bytes,
         key_file: str,
         clock: Callable[[], float],
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._tokens = tokens
         self._deployment = deployment
         self._operator_key = operator_key
         self._key_file = key_file
         self._clock = clock
+        self._audit = audit
         self.attempts = FailedAttempts()
         self._tell_from = -math.inf
         self._inside: dict[trio.CancelScope, Requester] = {}
@@ -110,7 +116,7 @@ class Admission:
 
     def admit(self, request: HttpRequest) -> Requester | NotAdmitted:
         """Return who sends a request, or how it is answered instead."""
-        credential = read_credential(request.fields)
+        credential = read_credential(request.fields, request.query)
         if credential.token and (requester := self._requester(credential.token, request)) is not None:
             return requester
         if credential.missing:
@@ -121,6 +127,8 @@ class Admission:
         if not self._tokens.read and digest_of(credential.token) is not None:
             return _refusal(TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S))
         wait_s = self.attempts.fail(request.address, trio.current_time())
+        stranger = RequestOrigin(address=network_of(request.address))
+        self._audit.tally("credential.check", outcome="refused", detail="a wrong token", origin=stranger)
         if wait_s:
             self._tell(request.address)
             return _refusal(TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s))
@@ -134,11 +142,12 @@ class Admission:
             log.warning("%s shows wrong tokens and is slowed down; %d were wrong so far", address, self.attempts.total)
 
     def _requester(self, text: str, request: HttpRequest) -> Requester | None:
-        token = self._tokens.find(text, self._clock())
+        server = personal_server(request.path)
+        token = self._tokens.find(text, self._clock(), server)
         if token is not None:
             person = self._person(token)
             return None if person is None else Requester(person=person, credential=id_of(token.digest), token=token)
-        if is_key(text, self._operator_key, request.own_end, self._clock()):
+        if not server and is_key(text, self._operator_key, request.own_end, self._clock()):
             return Requester(person=OPERATOR, credential="operator")
         return None
 

@@ -10,7 +10,8 @@ from supervisor.front.admission import Admission, NotAdmitted
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.guard import Guard
-from supervisor.service.doors.addresses import door_of
+from supervisor.identity.requester import ORIGIN, RequestOrigin
+from supervisor.service.doors.addresses import PERSONAL_PATH, door_of
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ class Dispatch:
         self._page_sockets = page_sockets
 
     async def __call__(self, request: HttpRequest) -> None:
+        if request.path.startswith(PERSONAL_PATH):
+            request.hide_query()
         refusal = self._guard.check(request.fields, request.target)
         if refusal is not None:
             log.debug("refused with %d: %s", refusal.status, refusal.reason)
@@ -58,6 +61,7 @@ class Dispatch:
         await self._serve(request)
 
     async def _serve(self, request: HttpRequest) -> None:
+        ORIGIN.set(RequestOrigin(request.requester, request.address, request.path))
         door = door_of(request.path)
         if request.is_websocket:
             if door is not None or request.path == WEBSOCKET_PATH:

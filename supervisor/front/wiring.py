@@ -23,6 +23,7 @@ from supervisor.front.http.sessions import SessionMemory
 from supervisor.front.mcp.listen import StreamLimit
 from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.app import add_welcome, create_app
+from supervisor.front.pages.audit import add_audit_routes, record_orders
 from supervisor.front.pages.configuration import add_configuration_routes
 from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
@@ -50,6 +51,7 @@ ROUTES: Final = {
     "Questions": add_question_routes,
     "Tokens": add_token_routes,
     "Values of teams and users": add_value_routes,
+    "Audit": add_audit_routes,
 }
 """What has pages, by their subjects in the documentation."""
 PAGE_BODY_BYTES = 256 * 1024
@@ -104,13 +106,16 @@ class Front:
             doors=doors,
         )
         websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
-        app = create_app()
+        app = create_app(view.audit)
         add_welcome(view.version, app)
         for add in ROUTES.values():
             add(view, app)
+        record_orders(app, view.audit)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
         guarded = settings.auth != "none"
-        admission = Admission(view.tokens, view.deployment, view.key, view.token_file, view.clock) if guarded else None
+        admission = None
+        if guarded:
+            admission = Admission(view.tokens, view.deployment, view.key, view.token_file, view.clock, audit=view.audit)
         handler = Dispatch(_guard(settings, sockets), admission, http.serve, websocket.serve, pages, PageSockets(view))
 
         async def learn_late() -> None:

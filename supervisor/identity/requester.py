@@ -1,6 +1,9 @@
-"""Who sends a request, as the gate found out. Pure."""
+"""Who sends a request, as the gate found out, and where from. Pure."""
 
 from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Final
 
 from msgspec import Struct
 
@@ -35,3 +38,17 @@ THE_OPERATOR = Requester(person=OPERATOR)
 """Whoever comes where nobody has to show who they are."""
 ANYBODY = Requester(person=Person(user=""))
 """Whoever asks for what is told to anybody."""
+
+
+class RequestOrigin(Struct, frozen=True):
+    """Who sends a request, None for a stranger; from which address, and for which path, without its query."""
+
+    requester: Requester | None = None
+    address: str = ""
+    path: str = ""
+
+
+ORIGIN: Final[ContextVar[RequestOrigin | None]] = ContextVar("origin", default=None)
+"""Of the request that this task serves, and of what it began; None: the daemon does it of itself."""
+MESSAGE_ID: Final[ContextVar[bytes]] = ContextVar("message_id", default=b"")
+"""The id of the message that this task performs, as JSON text; empty for what is no message."""

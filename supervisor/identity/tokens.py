@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +26,8 @@ USE_NOTED_S: Final = 60.0
 class SavedToken(Struct, frozen=True, kw_only=True, array_like=True):
     """A token of ours, by the digest of its text. `role` is what it gives at most, `team` the one it is for, if one.
 
-    `expires_at` is None for one that does not expire, `used_at` for one that nobody used yet.
+    `expires_at` is None for one that does not expire, `used_at` for one that nobody used yet. `server` is the one at
+    whose personal address it is shown, and nowhere else; empty for a token that is shown everywhere else.
     """
 
     digest: bytes
@@ -37,6 +38,7 @@ class SavedToken(Struct, frozen=True, kw_only=True, array_like=True):
     created_at: float = 0.0
     expires_at: float | None = None
     used_at: float | None = None
+    server: str = ""
 
     def has_expired(self, now: float) -> bool:
         return self.expires_at is not None and now >= self.expires_at
@@ -63,11 +65,16 @@ class TokenStore(Protocol):
         """Wait until all of that is on the disk, and say whether it is."""
 
 
+Noted = Callable[[Literal["create", "revoke", "expire"], SavedToken], None]
+"""Told what becomes of tokens, for the audit."""
+
+
 class TokenTable:
     """All tokens, once they are `read`. `revoked` is told the digest of each that was. Moments are unix seconds."""
 
-    def __init__(self, store: TokenStore) -> None:
+    def __init__(self, store: TokenStore, noted: Noted = lambda change, token: None) -> None:
         self._store = store
+        self._noted = noted
         self.revoked: Callable[[bytes], None] = lambda digest: None
         self.read = False
         self._tokens: dict[bytes, SavedToken] = {}
@@ -81,11 +88,14 @@ class TokenTable:
         """Return all, the oldest first."""
         return sorted(self._tokens.values(), key=lambda token: (token.created_at, token.digest))
 
-    def find(self, text: str, now: float) -> SavedToken | None:
-        """Return what a text is the token of; None for what is none, or none any more. Notes that it was used."""
+    def find(self, text: str, now: float, server: str = "") -> SavedToken | None:
+        """Return what a text is the token of, at the personal address of a server if one is named.
+
+        None for what is none there, or none any more. Notes that it was used.
+        """
         digest = digest_of(text)
         token = self._tokens.get(digest) if digest is not None else None
-        if token is None or token.has_expired(now):
+        if token is None or token.server != server or token.has_expired(now):
             return None
         if token.used_at is None or now - token.used_at > USE_NOTED_S:
             token = self._tokens[token.digest] = replace(token, used_at=now)
@@ -93,7 +103,15 @@ class TokenTable:
         return token
 
     async def make(
-        self, user: str, *, role: Role, team: str = "", label: str = "", expires_at: float | None = None, now: float
+        self,
+        user: str,
+        *,
+        role: Role,
+        team: str = "",
+        server: str = "",
+        label: str = "",
+        expires_at: float | None = None,
+        now: float,
     ) -> tuple[str, SavedToken]:
         """Return a new token, and what is kept of it. It is shown once: nobody can show it again.
 
@@ -101,6 +119,7 @@ class TokenTable:
         """
         for expired in [token for token in self._tokens.values() if token.has_expired(now)]:
             self._forget(expired.digest)
+            self._noted("expire", expired)
         if len(self._tokens) >= MAX_TOKENS:
             raise TooManyTokens(f"there are {MAX_TOKENS} tokens; revoke some that nobody needs")
         text = new_token()
@@ -114,11 +133,14 @@ class TokenTable:
             label=label,
             created_at=now,
             expires_at=expires_at,
+            server=server,
         )
         self._tokens[digest] = token
         self._store.save_token(token)
+        self._noted("create", token)
         if not await self._store.secure():
             self._forget(digest)
+            self._noted("revoke", token)
             raise NotKept("no token was made: the daemon cannot write its database, see /api/status")
         return text, token
 
@@ -131,6 +153,7 @@ class TokenTable:
         if token is None:
             raise InvalidArguments(f"there is no token {id_[:64]!r}; `mcpvisor token list` shows the ids of all")
         self._forget(token.digest)
+        self._noted("revoke", token)
         if not await self._store.secure():
             raise NotKept(
                 "it is refused from now on, but may come back when the daemon is started again: see /api/status"

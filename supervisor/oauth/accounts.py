@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from actors.errors import LoginFailed
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.oauth.account import Account
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import authorization_url
@@ -37,6 +38,7 @@ class OAuthAccounts:
         clock: Callable[[], float],
         callback_uri: str,
         woken: Callable[[str], Awaitable[None]],
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._deployment = deployment
         self._store = store
@@ -44,7 +46,8 @@ class OAuthAccounts:
         self._clock = clock
         self._callback_uri = callback_uri
         self._woken = woken
-        self._logins = Logins()
+        self._logins = Logins(audit)
+        self._audit = audit
         self._saved: dict[str, SavedGrant] = {}
         self._accounts: dict[str, Account] = {}
         self._nursery: trio.Nursery | None = None
@@ -105,6 +108,7 @@ class OAuthAccounts:
             if account.config.grant == "client_credentials":
                 await account.take(await account.begin(account.grant, Challenge()))
                 self._start_soon(partial(self._woken, server))
+                self._audit.note("login.finish", server)
                 return LoginStatus(server=server, state="done", message=f"{server}: logged in")
             return await self._begin(server, account)
         except OAuthTrouble as trouble:
@@ -149,7 +153,7 @@ class OAuthAccounts:
         except LoginFailed:
             self._logins.fail(login, "the server is not configured any more")
         else:
-            login.end("done", f"{login.server}: logged in")
+            self._logins.finish(login)
             await self._woken(login.server)
 
     async def logout(self, server: str, principal: Principal) -> str:

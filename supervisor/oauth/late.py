@@ -14,6 +14,7 @@ import trio
 from actors.kit import Latest
 from supervisor.host.loop.workbench import beside
 from supervisor.host.preload import preload
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.store import Store
@@ -34,8 +35,9 @@ class LateAccounts:
         clock: Callable[[], float],
         callback_uri: str,
         woken: Callable[[str], Awaitable[None]],
+        audit: Audit = NO_AUDIT,
     ) -> None:
-        self._make = (deployment, store, key, clock, callback_uri, woken)
+        self._make = (deployment, store, key, clock, callback_uri, woken, audit)
         self._accounts: OAuthAccounts | None = None
 
     def now(self) -> Accounts | None:

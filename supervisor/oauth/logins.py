@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 import trio
 
 from actors.transport.redaction import Confidential
+from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.requester import ORIGIN, RequestOrigin
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import code_of
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
@@ -26,7 +28,7 @@ MAX_KEPT: Final = 64
 class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
     """A login that leads to `grant`, yet without tokens. `verifier` is for PKCE, `expires_at` of the trio clock.
 
-    `state` is empty once nobody can come back with it.
+    `state` is empty once nobody can come back with it; `origin` is who began it.
     """
 
     server: str
@@ -38,6 +40,7 @@ class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
     url: str = ""
     outcome: LoginState = "pending"
     message: str = ""
+    origin: RequestOrigin | None = msgspec.field(default_factory=ORIGIN.get)
     over: trio.Event = msgspec.field(default_factory=trio.Event)
 
     def end(self, outcome: LoginState, message: str) -> None:
@@ -61,7 +64,8 @@ class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
 class Logins:
     """All logins, by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, audit: Audit = NO_AUDIT) -> None:
+        self._audit = audit
         self._logins: dict[str, Login] = {}
 
     def begin(self, server: str, grant: Grant) -> Login:
@@ -94,7 +98,15 @@ class Logins:
 
     def fail(self, login: Login, why: str) -> None:
         login.state = ""
-        login.end("failed", f"{login.server}: the login failed: {why}")
+        self._end(login, "failed", f"{login.server}: the login failed: {why}")
+
+    def finish(self, login: Login) -> None:
+        self._end(login, "done", f"{login.server}: logged in")
+
+    def _end(self, login: Login, outcome: Literal["done", "failed"], message: str) -> None:
+        if login.outcome == "pending":
+            self._audit.note("login.finish", login.server, outcome=outcome, origin=login.origin)
+            login.end(outcome, message)
 
     def _open(self) -> list[Login]:
         self._expire()

@@ -109,6 +109,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
 
     path: Path = Path()
     stamps: Mapping[Path, Stamp] = {}
+    digest: str = ""
     settings: Settings = Settings()
     entries: Mapping[str, ServerConfig] = {}
     servers: Mapping[str, DeployedServer] = {}
@@ -219,6 +220,7 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
     return Deployment(
         path=configuration.path,
         stamps=configuration.stamps,
+        digest=configuration.digest,
         settings=configuration.settings,
         entries=entries,
         servers=servers,

@@ -5,7 +5,8 @@ A tool that no list has may do anything, and counts as dangerous.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import trio
 
@@ -16,6 +17,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import UnknownTool
 from actors.kit import Conditions, Latest, persist
 from actors.launch import is_own, server_of
+from supervisor.identity.audit import Audit
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 
@@ -70,10 +72,21 @@ class SafetyRules:
         return known[1].get(tool)
 
 
+class WithheldTool(UnknownTool):
+    """A rule of the operator hides a tool from clients. They are told nothing else; the audit is."""
+
+    def __init__(self, message: str, server: str, tool: str, details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, server=server, details=details)
+        self.tool = tool
+
+    def record(self, audit: Audit) -> None:
+        audit.tally("tool.refuse", f"{self.server}:{self.tool}", outcome="refused", detail="hidden from clients")
+
+
 def exposure_error(server: str, tool: str) -> UnknownTool:
     named = f"tool {clean(tool[:100])!r} of server {server!r}"
     why = "its safety level is over what the operator exposes (setting 'expose'); nothing was called, tell the user"
-    return UnknownTool(f"{named} is not for clients: {why}", server=server)
+    return WithheldTool(f"{named} is not for clients: {why}", server, tool)
 
 
 def exposes_all(deployment: Deployment) -> bool:

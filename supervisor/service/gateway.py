@@ -27,6 +27,7 @@ from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.host.loop.workbench import Workbench
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
 from supervisor.servers.deployment import Deployment
@@ -78,12 +79,14 @@ class ServiceParts:
         key: bytes,
         elicitations: Elicitations,
         launches: LaunchNames | None = None,
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self.router = router
         self.launches = launches or LaunchNames(deployment)
         self.catalogue = catalogue
         self.deployment = deployment
         self.used = used
+        self.audit = audit
         self.bench = Workbench()
         self.statuses = statuses
         self.changes: Signal = catalogue
@@ -97,7 +100,7 @@ class ServiceParts:
         self.parking = Parking(key)
         self.results = KeptResults(deployment, self.bench)
         self.tasks = HeldTasks(deployment, key)
-        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches)
+        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, audit)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
 
@@ -179,7 +182,7 @@ class Gateway(ManyServers):
 
     def __init__(self, parts: ServiceParts, version: str) -> None:
         lookup = Lookup(parts.visible, parts.arrival, parts.looks, parts.forward)
-        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used, parts.results)
+        tools = ToolCalls(parts.forward, lookup, parts.bench, parts.used, parts.results, parts.audit)
         reading = Reading(parts.visible, parts.forward, parts.bench, lookup, results=parts.results)
         self.introduction = introduction = Introduction(parts.visible, parts.deployment)
         of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)

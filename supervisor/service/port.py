@@ -23,6 +23,7 @@ from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import Person
+from supervisor.identity.requester import MESSAGE_ID
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import InputNeeded
 from supervisor.service.request import unknown_method
@@ -101,6 +102,7 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
     A bug is logged and answered as an internal error without its text; expected failures keep code and data.
     """
     id_, method = exchange.id, exchange.method
+    outer = MESSAGE_ID.set(id_)
     try:
         await trio.lowlevel.checkpoint_if_cancelled()
         if method in (codes.REMOVED if exchange.client.era == "modern" else codes.ADDED):
@@ -131,6 +133,7 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
         text = "internal error; the daemon's log says more"
         return Answer(jsonrpc.failure(id_, codes.INTERNAL_ERROR, text), good=False)
     finally:
+        MESSAGE_ID.reset(outer)
         if exchange.asking:
             exchange.close()
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.principal import LOCAL
+from supervisor.store.audit_table import AUDIT_SCHEMA
 
 SCHEMA_VERSION = 9
 MAX_CORRUPT_COPIES = 9
@@ -40,10 +41,11 @@ _SCHEMA = (
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
     "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"
     " team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL,"
-    " used_at REAL) WITHOUT ROWID",
+    " used_at REAL, server TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS given_values (tier TEXT NOT NULL, owner TEXT NOT NULL, server TEXT NOT NULL,"
     " name TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
     " PRIMARY KEY (tier, owner, server, name)) WITHOUT ROWID",
+    *AUDIT_SCHEMA,
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {
@@ -51,8 +53,11 @@ _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
         "tool_usage": f"'{LOCAL}', server, tool, calls, failures, total_ms, 0.0",
     },
     6: {"tool_usage": "principal, server, tool, calls, failures, total_ms, 0.0"},
+    8: {},  # the first with tokens
+    9: {"tokens": "digest, user, role, team, label, created_at, expires_at, used_at, ''"},
 }
-"""Tables whose columns changed with a schema, and what of those before it goes into the newest."""
+"""Tables whose columns changed with a schema, and what of those before it goes into the newest. The first row that is
+newer than a file counts for it."""
 # SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
 _MAGIC = b"SQLite format 3\0"
 _USER_VERSION = slice(60, 64)

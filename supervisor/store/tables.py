@@ -15,8 +15,10 @@ from actors.launch import SEPARATOR
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import encode
+from supervisor.identity.audit import AuditQuery, AuditRecord
 from supervisor.identity.given import Tier
 from supervisor.identity.tokens import SavedToken
+from supervisor.store import audit_table
 from supervisor.store.database import BUSY_TIMEOUT_S, Database
 from supervisor.store.records import (
     ALL_UNTIL,
@@ -31,7 +33,7 @@ from supervisor.store.records import (
     ToolUsage,
 )
 from supervisor.store.write_behind import CLOSE_S, LINGER_S, OPEN_S, WriteBehind
-from supervisor.store.writes import MAX_KEYS, Payload
+from supervisor.store.writes import MAX_KEYS, RECORD, Payload
 
 _FORGET_VECTORS = (
     "DELETE FROM vectors WHERE digest IN (SELECT digest FROM vectors ORDER BY used_at DESC LIMIT -1 OFFSET ?)"
@@ -66,6 +68,9 @@ class Store(WriteBehind):
 
     None of its methods raises because of the disk. Loading is a checkpoint, and finds nothing if that cannot be read.
     """
+
+    _records = 0
+    """Of the audit, that were added."""
 
     def save_server(self, name: str, digest: str, payload: Payload) -> None:
         """Keep the encoded snapshot of a server, valid for the launch `digest`; encoded by the writer if it can be."""
@@ -138,7 +143,7 @@ class Store(WriteBehind):
         return await self._load(SavedGrant, f"SELECT {', '.join(SavedGrant.__struct_fields__)} FROM grants")
 
     def save_token(self, token: SavedToken) -> None:
-        statement = ("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(token))
+        statement = ("INSERT OR REPLACE INTO tokens VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(token))
         self._put(("token", token.digest.hex()), statement)
 
     def forget_token(self, digest: bytes) -> None:
@@ -157,6 +162,23 @@ class Store(WriteBehind):
 
     async def load_values(self) -> list[SavedValue]:
         return await self._load(SavedValue, f"SELECT {', '.join(SavedValue.__struct_fields__)} FROM given_values")
+
+    def append_audit(self, record: AuditRecord) -> bool:
+        """Add a record to the audit; False if it is lost, as too many wait for the disk."""
+        self._records += 1
+        return self._put((RECORD, str(self._records)), *audit_table.append(record))
+
+    def expire_audit(self, before: float) -> None:
+        """Remove the records from before a moment."""
+        self._put(("audit",), (audit_table.EXPIRE, (before,)))
+
+    async def load_audit(self, query: AuditQuery, limit: int) -> list[AuditRecord] | None:
+        """Return so many of the records that are wanted, the newest first; None if they cannot be read."""
+        return await self._read(self._database.load, AuditRecord, *audit_table.select(query, limit))
+
+    async def load_dropped(self) -> dict[str, int]:
+        """Return how many records of each action were removed as they were too many."""
+        return dict(await self._load(tuple[str, int], audit_table.DROPPED))
 
     def save_era(self, digest: str, era: Era) -> None:
         """Keep the era verdict of the launch `digest`; `era` decides when it expires (`ERA_TTL_S`)."""

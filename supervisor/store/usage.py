@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import trio
 
@@ -12,13 +14,16 @@ from supervisor.store import Store, ToolUsage
 FLUSH_S = 5.0
 
 Key = tuple[Principal, str, str]
+Noted = Callable[[str, str, bool, float], None]
+"""Told of each call: server, tool, whether it was good, and its milliseconds."""
 
 
 class Usage:
     """Totals since the store was made, in milliseconds; what was not handed to it yet is kept apart."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, noted: Noted = lambda server, tool, good, milliseconds: None) -> None:
         self._store = store
+        self._noted = noted
         self._totals: dict[Key, ToolUsage] = {}
         self._fresh: dict[Key, ToolUsage] = {}
         self._loaded = False
@@ -33,6 +38,7 @@ class Usage:
         self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float, waited_ms: float = 0.0
     ) -> None:
         """Count one call, which waited for its server before it took so long."""
+        self._noted(server, tool, good, milliseconds)
         used = ToolUsage(
             principal=principal,
             server=server,

@@ -97,13 +97,17 @@ class WriteBehind:
         """Wait until what was saved so far is on disk, at most a moment, and not at all while the disk fails us."""
         return self.state == "ok" and await self.flush(KEEP_S)
 
-    def _put(self, key: Key, *statements: Statement, usage: ToolUsage | None = None) -> None:
-        """Save by some statements, in the place of what waits under the same key, or by adding to it; see `Write`."""
+    def _put(self, key: Key, *statements: Statement, usage: ToolUsage | None = None) -> bool:
+        """Save by some statements, in the place of what waits under the same key, or by adding to it; see `Write`.
+
+        False if that is lost.
+        """
         if self._closed or not self._queue.put(Write(key, statements, usage)):
             self._lost_writes += 1
             self._disk.fail("the store is closed" if self._closed else "too many writes wait for the disk")
-            return
+            return False
         self._wake.set()
+        return True
 
     async def _load(self, kind: type[R], query: str, values: Sequence[object] = (), *, tidy: str = "") -> list[R]:
         return await self._read(self._database.load, kind, query, values, tidy) or []

@@ -2,6 +2,7 @@
 
 It holds one write per key: a newer one replaces the older, usage is added up. It is therefore bounded by the
 number of servers, principals and tools, launches, vectors and ended sessions, and by `max_keys` whatever those are.
+Records of the audit have a key each, and a bound of their own: no record is lost for another one, and none of the rest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from supervisor.store.records import ToolUsage
 
 Key = tuple[str, ...]
 MAX_KEYS = 50_000
+RECORD = "audit record"
+"""The first part of the keys under which records of the audit wait."""
+MAX_RECORDS = 10_000
+"""So many of them wait while the disk fails; those that follow are lost, and counted."""
 
 Payload = bytes | Callable[[], bytes]
 """What is kept, or what makes it: that is called on the thread that writes, as often as the write is tried."""
@@ -43,6 +48,11 @@ class Write(msgspec.Struct, frozen=True):
     tried: bool = False
 
     @property
+    def is_record(self) -> bool:
+        """Whether it adds a record to the audit."""
+        return self.key[0] == RECORD
+
+    @property
     def statements(self) -> tuple[Statement, ...]:
         return self._statements if self.usage is None else ((_ADD_USAGE, astuple(self.usage)),)
 
@@ -53,6 +63,7 @@ class WriteQueue:
     def __init__(self, *, max_keys: int = MAX_KEYS) -> None:
         self._max_keys = max_keys
         self._waiting: dict[Key, Write] = {}
+        self._records = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -60,13 +71,17 @@ class WriteQueue:
     def put(self, write: Write) -> bool:
         """Queue a write. False: the queue is full of other keys and the write is dropped."""
         older = self._waiting.get(write.key)
-        if older is None and len(self._waiting) >= self._max_keys:
-            return False
+        if older is None:
+            if write.is_record and self._records >= MAX_RECORDS:
+                return False
+            if not write.is_record and len(self._waiting) - self._records >= self._max_keys:
+                return False
+            self._records += write.is_record
         self._waiting[write.key] = _merge(older, write)
         return True
 
     def take(self) -> list[Write]:
-        batch, self._waiting = list(self._waiting.values()), {}
+        batch, self._waiting, self._records = list(self._waiting.values()), {}, 0
         return batch
 
     def put_back(self, batch: Collection[Write]) -> int:
@@ -77,6 +92,7 @@ class WriteQueue:
         returned = {write.key: replace(write, tried=True) for write in batch}
         newer = {key: _merge(returned.get(key), write) for key, write in self._waiting.items()}
         self._waiting = returned | newer
+        self._records = sum(write.is_record for write in self._waiting.values())
         return sum(not write.tried for write in batch)
 
 

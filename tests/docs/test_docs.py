@@ -70,6 +70,7 @@ ELSEWHERE = {
     "TooManyValues": "of pages, which say so by a status",
     "UnknownValue": "of pages, which say so by a status",
     "ValueNotTaken": "of pages, which say so by a status",
+    "WithheldTool": "a tool that is not found",
 }
 """Errors that no client meets as such, and as what."""
 

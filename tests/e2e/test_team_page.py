@@ -25,7 +25,7 @@ def test_a_team_gets_from_nothing_to_tokens_that_show_what_is_theirs(tmp_path: P
     file = home / ".config" / "mcpvisor" / "mcp.json"
     file.parent.mkdir(parents=True)
     file.write_text(written)
-    assert len(STEPS) == len(re.findall("```sh\n", PAGE)) == 7
+    assert len(STEPS) == len(re.findall("```sh\n", PAGE)) == 9
     with ExitStack() as stack:
         url = NOWHERE
         for block, output in STEPS:
@@ -35,5 +35,6 @@ def test_a_team_gets_from_nothing_to_tokens_that_show_what_is_theirs(tmp_path: P
             else:
                 printed = "".join(run(home, line, url) for line in block.splitlines())
             assert shows(output, printed), f"{block}{printed}"
-        foreign, nothing = (run(home, line, url) for line in STEPS[-3][0].splitlines())
+        (asked,) = (block for block, _ in STEPS if "nowhere:" in block)
+        foreign, nothing = (run(home, line, url) for line in asked.splitlines())
         assert foreign.replace("git:git_log", "nowhere:git_log") == nothing

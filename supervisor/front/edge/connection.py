@@ -50,6 +50,13 @@ Handler = Callable[[HttpRequest], Awaitable[None]]
 """Answers a request. What it raises is a bug, but for want of resources, a client that left and a malformed body."""
 
 
+def address_of(socket: trio.socket.SocketType) -> str:
+    """Return the address of a peer, empty where it is gone already."""
+    with suppress(OSError, IndexError, TypeError):
+        return str(socket.getpeername()[0])
+    return ""
+
+
 class ClientConnection:
     """A connection that can fail, stall or be aborted without anybody else noticing."""
 
@@ -58,6 +65,7 @@ class ClientConnection:
     ) -> None:
         """`heads` are those that wait for the head of a request. Raises `OSError` for want."""
         self.socket = stream.socket
+        self.address = address_of(stream.socket)
         self.context = context
         self.leaving = context.departures.watch(stream.socket.fileno())
         self._stream = stream

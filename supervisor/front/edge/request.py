@@ -39,6 +39,7 @@ BYTES_PER_PART: Final = 256
 
 _JSON: Final = b"content-type: application/json\r\n"
 _HARDENING: Final = b"x-content-type-options: nosniff\r\nx-frame-options: DENY\r\nreferrer-policy: no-referrer\r\n"
+_NO_STORE: Final = b"cache-control: no-store\r\n"
 _STATUS_LINES: Final = {one.value: b"HTTP/1.1 %d %s\r\n" % (one, one.phrase.encode()) for one in HTTPStatus}
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -82,6 +83,9 @@ class HttpRequest:
         """Whether the whole answer is on its way."""
         self.method = incoming.method
         self.target = incoming.target
+        self.query = b""
+        """What `hide_query` took out of the target."""
+        self._is_private = False
         self.version = incoming.version
         path = incoming.target.partition(b"?")[0].decode("ascii")
         self.path = unquote(path) if "%" in path else path
@@ -91,16 +95,22 @@ class HttpRequest:
         self.principal: Principal = THE_OPERATOR.principal
         self.is_websocket = incoming.upgrade
 
+    def hide_query(self) -> None:
+        """Take the query, which holds a credential, out of the target, before anybody makes that into a text.
+
+        Nobody may keep the answer (RFC 9111 5.2.2.5).
+        """
+        self.target, _, self.query = self.target.partition(b"?")
+        self._is_private = True
+
     def come_from(self, requester: Requester) -> None:
         """Take who sends it, as the gate has found out."""
         self.requester, self.principal = requester, requester.principal
 
     @property
     def address(self) -> str:
-        """Where it comes from; empty if that is not known any more."""
-        with suppress(OSError, IndexError, TypeError):
-            return str(self._connection.socket.getpeername()[0])
-        return ""
+        """Where it comes from; empty if that is not known."""
+        return self._connection.address
 
     @property
     def own_end(self) -> str:
@@ -221,7 +231,8 @@ class HttpRequest:
         more = b"".join([b"%s: %s\r\n" % line for line in lines]) if lines else b""
         close = b"connection: close\r\n" if self.is_last else b""
         start = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
-        return b"".join((start, framing, more, _HARDENING, _date_line(int(time.time())), close, b"\r\n"))
+        private = _NO_STORE if self._is_private else b""
+        return b"".join((start, framing, more, _HARDENING, private, _date_line(int(time.time())), close, b"\r\n"))
 
 
 @lru_cache(maxsize=1)

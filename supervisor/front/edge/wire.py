@@ -49,6 +49,8 @@ class Wire(Protocol):
     """A connection, as those see it who speak on it."""
 
     socket: trio.socket.SocketType
+    address: str
+    """Where it comes from; empty if that was not known."""
     context: ConnectionContext
     leaving: Leaving
 

@@ -30,6 +30,7 @@ from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
@@ -40,6 +41,7 @@ from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.store import ReplacedDefinition
+from supervisor.store.trail import AuditTrail
 from supervisor.values.table import ValueTable
 
 ROWS_AT_ONCE = 16
@@ -79,12 +81,17 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     tokens: TokenTable
     values: ValueTable
     seen_by: Callable[[Person], Awaitable[Visible]]
+    trail: AuditTrail | None = None
     accounts: Callable[[], Accounts | None] = lambda: None
     users_of: Callable[[str], list[str]] = lambda launch: []
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     described: Described = msgspec.field(default_factory=Described)
+
+    @property
+    def audit(self) -> Audit:
+        return NO_AUDIT if self.trail is None else self.trail
 
     @property
     def principal(self) -> Principal:
@@ -234,6 +241,7 @@ async def _status(view: View) -> bytes:
             "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
             "degraded": view.degraded(),
             "store": view.store(),
+            "audit": None if view.trail is None else view.trail.status(),
             "log_records_lost": view.log_records_lost(),
             "questions": len(view.elicitations.of(view.principal)),
             "questions_at": view.elicitations.address(),

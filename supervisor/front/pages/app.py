@@ -35,6 +35,7 @@ from actors.errors import (
 from actors.kit import is_want, reason_of
 from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
 from supervisor.front.pages.rights import check_right
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.tokens import NotKept, TooManyTokens
 from supervisor.values.checks import UnknownValue, ValueNotTaken
 from supervisor.values.table import TooManyValues
@@ -92,8 +93,11 @@ _STYLE = "body{font:16px/1.5 sans-serif;max-width:48em;margin:3em auto;padding:0
 _WELCOME_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Vary": "Accept"}
 
 
-def create_app() -> QuartTrio:
-    """Return the application of all pages, yet without routes. Who hands bodies over bounds them."""
+def create_app(audit: Audit = NO_AUDIT) -> QuartTrio:
+    """Return the application of all pages, yet without routes. Who hands bodies over bounds them.
+
+    `audit` is told of pages that a role does not allow.
+    """
     app = QuartTrio(__name__, static_folder=None)
     # Quart's own logger would get a handler that writes to stderr, which may be a pipe that nobody reads.
     app.logger = log
@@ -106,7 +110,7 @@ def create_app() -> QuartTrio:
     app.register_error_handler(SupervisorError, _on_error)
     for kind in (OSError, RuntimeError, MemoryError):
         app.register_error_handler(kind, _on_want)
-    app.before_request(check_right)
+    app.before_request(partial(check_right, audit))
     app.after_request(_harden)
     return app
 
@@ -133,8 +137,12 @@ def error_response(status: int, message: str, headers: Mapping[str, str] | None 
     return json_response({"error": {"code": status, "message": message}}, status, headers)
 
 
+def status_of(error: SupervisorError) -> int:
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+
+
 def error_body(error: SupervisorError) -> tuple[int, bytes]:
-    status = next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+    status = status_of(error)
     message = str(error) if isinstance(error, ConfigError) else error.message  # its place is in the file
     return status, msgspec.json.encode({"error": {"code": status, "message": message, "data": error.data()}})
 

@@ -21,6 +21,7 @@ from actors.errors import CallTimedOut, InvalidArguments
 from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.audit import describe
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.identity.secrets import endpoint, is_key
@@ -103,6 +104,7 @@ class ConfigurationPages:
         """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
         self._check_token()
         new = await _body(_NEW)
+        describe(new.name, "until the daemon ends" if new.ephemeral else "")
         return await _when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
 
     async def change(self, server: str) -> Response:
@@ -113,6 +115,7 @@ class ConfigurationPages:
         self._check_token()
         self._view.control.check(server)
         patch = (await _body(_CHANGE)).entry
+        describe(server, ", ".join(patch))
         return await _when_done(lambda: self._view.editor.change(server, patch))
 
     async def remove(self, server: str) -> Response:

@@ -14,6 +14,7 @@ from typing import Final
 from quart import abort, request
 
 from supervisor.front.edge.request import HttpRequest
+from supervisor.identity.audit import Audit
 from supervisor.identity.people import Role
 from supervisor.identity.requester import THE_OPERATOR, Requester
 
@@ -23,6 +24,7 @@ ANYBODY: Final = ("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback")
 AUDITORS: Final = (
     *("GET /api/status", "GET /api/status/debug", "GET /api/tools", "GET /api/tools/history", "GET /api/tokens"),
     *("GET /api/servers/<server>", "GET /api/servers/<server>/logs", "GET /api/configuration", "GET /api/events"),
+    "GET /api/audit",
 )
 _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
 MEMBERS: Final = ("GET /api/me", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}")
@@ -35,11 +37,19 @@ NEEDED: Final[Mapping[str, Role | None]] = {
 """The least role for a route, as `METHOD /rule`; None: no credential is needed."""
 
 
-async def check_right() -> None:
+async def check_right(audit: Audit) -> None:
     """Answer 404 for a page that whoever asks may not see."""
     rule = request.url_rule
-    if rule is not None and not may_ask(REQUESTER.get(), request.method, rule.rule):
+    if rule is not None and not admits(audit, REQUESTER.get(), request.method, rule.rule):
         abort(404)
+
+
+def admits(audit: Audit, requester: Requester, method: str, rule: str) -> bool:
+    """Say whether somebody may ask for a page; that they may not is recorded."""
+    if may_ask(requester, method, rule):
+        return True
+    audit.tally("page.ask", f"{method} {rule}", outcome="refused", detail="not for this role")
+    return False
 
 
 def may_ask(requester: Requester, method: str, rule: str) -> bool:

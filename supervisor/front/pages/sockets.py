@@ -21,7 +21,7 @@ from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body
 from supervisor.front.pages.requests import decode
-from supervisor.front.pages.rights import may_ask
+from supervisor.front.pages.rights import admits
 from supervisor.front.pages.servers import MAX_LINES, render_lines
 
 GOING_AWAY = 1001
@@ -53,7 +53,7 @@ class PageSockets:
 
     async def __call__(self, request: HttpRequest) -> None:
         path, _, query = request.target.decode("ascii").partition("?")
-        match path.split("/") if may_ask(request.requester, "GET", "/api/events") else []:
+        match path.split("/") if admits(self._view.audit, request.requester, "GET", "/api/events") else []:
             case ["", "api", "events"]:
                 await self._tell(request, self._events)
             case ["", "api", "servers", server, "logs"]:

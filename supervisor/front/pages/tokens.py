@@ -16,18 +16,25 @@ from actors.protocol.wire import json
 from supervisor.config.syntax.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
-from supervisor.identity.people import Role
+from supervisor.identity.people import Person, Role
 from supervisor.identity.secrets import id_of
 from supervisor.identity.tokens import MAX_LABEL_CHARS, SavedToken
+from supervisor.servers.deployment import Deployment
+from supervisor.service.doors.addresses import personal_path
+from supervisor.service.realms import servers_by
 
 MAX_EXPIRES_S: Final = 10 * 366 * 86_400.0
 
 
 class NewToken(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `POST /api/access-tokens` takes. Without `expires_in_s` the token does not expire."""
+    """What `POST /api/access-tokens` takes. Without `expires_in_s` the token does not expire.
+
+    With a `server` it is for the personal address of that alone.
+    """
 
     user: str
     team: str = ""
+    server: str = ""
     role: Role = "member"
     label: Annotated[str, msgspec.Meta(max_length=MAX_LABEL_CHARS)] = ""
     expires_in_s: Annotated[float, msgspec.Meta(gt=0, le=MAX_EXPIRES_S)] | None = None
@@ -54,7 +61,10 @@ class TokenPages:
         return json_response({"tokens": [_row(token) for token in self._view.tokens.all()]})
 
     async def make(self) -> Response:
-        """Make a token; its text is in this answer alone."""
+        """Make a token: `{"user": ..., "team": ..., "role": ..., "server": ..., "label": ..., "expires_in_s": ...}`.
+
+        Its text is in this answer alone. With a `server` it is for the `address` of that, in the answer, and no other.
+        """
         try:
             new: NewToken = json.read(_NEW, await request.get_data())
         except json.UnreadableJson as error:
@@ -63,18 +73,31 @@ class TokenPages:
             if fault := name_fault(name):
                 raise InvalidArguments(fault)
         deployment, now = self._view.deployment.value, self._view.clock()
-        if deployment.person(new.user, role=new.role, team=new.team) is None:
+        person = deployment.person(new.user, role=new.role, team=new.team)
+        if person is None:
             where = f" in the team {new.team!r}" if new.team else ""
             raise InvalidArguments(f'there is no user {new.user!r}{where} in "identity" of the configuration')
+        server = _server_for(person, new, deployment) if new.server else ""
         until = None if new.expires_in_s is None else now + new.expires_in_s
         text, token = await self._view.tokens.make(
-            new.user, role=new.role, team=new.team, label=new.label, expires_at=until, now=now
+            new.user, role=new.role, team=new.team, server=server, label=new.label, expires_at=until, now=now
         )
-        return json_response({"token": text, **_row(token)}, 201)
+        address = {"address": personal_path(server)} if server else {}
+        return json_response({"token": text, **_row(token), **address}, 201)
 
     async def revoke(self, id_: str) -> Response:
         """Let a token be none any more, at once."""
         return json_response({"revoked": _row(await self._view.tokens.revoke(id_))})
+
+
+def _server_for(person: Person, new: NewToken, deployment: Deployment) -> str:
+    """Return the name of the server that a token is for. Raises `InvalidArguments` if its user does not have it."""
+    if new.role != "member":
+        raise InvalidArguments(f"a token for one server has the role 'member', not {new.role!r}: it opens no page")
+    server = deployment.names.literal(new.server)
+    if server is None or server not in servers_by(person.rights, deployment):
+        raise InvalidArguments(f"{new.user} has no server {new.server[:64]!r}; mcpvisor status lists all there are")
+    return server
 
 
 def _row(token: SavedToken) -> dict[str, Any]:
@@ -83,6 +106,7 @@ def _row(token: SavedToken) -> dict[str, Any]:
         "user": token.user,
         "team": token.team,
         "role": token.role,
+        "server": token.server,
         "label": token.label,
         "created_at": token.created_at,
         "expires_at": token.expires_at,

@@ -21,11 +21,15 @@ LIVE: Final = frozenset(
         *("discover_limit_max", "discover_token_budget", "instructions_token_budget", "first_discovery_wait_s"),
         *("max_query_chars", "notify_catalogue_changes", "show_debug", "reload_on_change", "reload_drain_s"),
         *("identity", "profile", "profiles"),
+        *("audit_days", "audit_calls"),
         *("expose", "confirm", "catalogue_max_age_s"),
         *("result_token_budget", "max_kept_result_bytes", "result_kept_s"),
     }
 )
 """Settings that take effect at once: they are read from the newest deployment, or are a part of the servers' own."""
+
+MAX_NAMES: Final = 5
+_KINDS: Final = (("added", "added"), ("removed", "removed"), ("replaced", "replaced"), ("adjusted", "changed"))
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +53,31 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     def applicable(self) -> bool:
         """Whether there is anything that can take effect now."""
         return bool(self.added or self.removed or self.changed or self.settings)
+
+    def kinds(self) -> dict[str, list[str]]:
+        """Return what is different, as events tell it."""
+        adjusted = [name for name in self.changed if name not in self.replaced]
+        named = {kind: list(getattr(self, kind)) for kind in ("added", "removed", "replaced")}
+        return {**named, "adjusted": adjusted, "settings": list(self.settings), "restart": list(self.restart)}
+
+    def sentence(self) -> str:
+        """Return it in a sentence or two."""
+        named = self.kinds()
+        said = [f"{_count(named[kind])} {words} ({_some(named[kind])})" for kind, words in _KINDS if named[kind]]
+        if named["settings"]:
+            said.append(f"settings changed: {', '.join(named['settings'])}")
+        text = "; ".join(said) or "nothing has changed"
+        if named["restart"]:
+            text += f". These take effect when the daemon is started again: {', '.join(named['restart'])}"
+        return text
+
+
+def _count(names: list[str]) -> str:
+    return f"{len(names)} server{'s' if len(names) != 1 else ''}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")
 
 
 def diff(old: Deployment, new: Deployment) -> Difference:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import trio
@@ -29,6 +29,9 @@ from supervisor.host.logs import set_level
 from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
 from supervisor.host.watching import FileWatch
+from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.audit import Outcome as Recorded
+from supervisor.identity.requester import ORIGIN, RequestOrigin
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.reach import discover
@@ -40,10 +43,8 @@ log = logging.getLogger(__name__)
 
 REMOVED = "it is not in the configuration any more"
 OFF = "it was switched off in the configuration"
-MAX_NAMES = 5
 Read = Callable[[str, Change], Configuration]
 """Reads the file, or that at another path if one is named. Raises `ConfigError`."""
-KINDS = (("added", "added"), ("removed", "removed"), ("replaced", "replaced"), ("adjusted", "changed"))
 
 
 class Reload:
@@ -67,6 +68,7 @@ class Reload:
         clock: Callable[[], float],
         prepare: Callable[[Deployment], Awaitable[None]],
         systemd: Systemd,
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._read = read
         self.ephemeral: dict[str, dict[str, Any]] = {}
@@ -79,6 +81,8 @@ class Reload:
         self._clock = clock
         self._prepare = prepare
         self._systemd = systemd
+        self._audit = audit
+        self._wanted_by: dict[str, RequestOrigin | None] = {}
         self._wanted = trio.Event()
         self._waiting: list[Reply[Reloaded]] = []
         self._over = False
@@ -88,14 +92,15 @@ class Reload:
 
     def _on_changed(self) -> None:
         if self._settings.reload_on_change:
-            self.begin()
+            self.begin("its change")
 
     @property
     def _settings(self) -> Settings:
         return self._deployment.value.settings
 
-    def begin(self) -> None:
-        """Have the file read again, soon."""
+    def begin(self, by: str) -> None:
+        """Have the file read again, soon. `by` says for the audit what wanted that."""
+        self._wanted_by[by] = self._wanted_by.get(by) or ORIGIN.get()
         self._wanted.set()
 
     async def reload(self) -> Reloaded:
@@ -107,7 +112,7 @@ class Reload:
             raise _ending()
         reply: Reply[Reloaded] = Reply()
         self._waiting.append(reply)
-        self.begin()
+        self.begin("an order")
         return await reply.wait()
 
     async def plan(self, path: str = "", change: Change = lambda text: text) -> Reloaded:
@@ -118,7 +123,7 @@ class Reload:
         old = self._deployment.value
         _, changes, _ = await beside(lambda: self._compare(old, path, change))
         outcome: Outcome = "planned" if changes.applicable or changes.restart else "unchanged"
-        return Reloaded(outcome=outcome, message=sentence_of(changes), changes=changes)
+        return Reloaded(outcome=outcome, message=changes.sentence(), changes=changes)
 
     async def run(self, closing: trio.Event) -> None:
         """Read the file whenever that is wanted, until the daemon ends: a reading under way is given up then."""
@@ -140,11 +145,12 @@ class Reload:
         while True:
             await self._wanted.wait()
             self._wanted, waiting, self._waiting = trio.Event(), self._waiting, []
+            wanted_by, self._wanted_by = self._wanted_by, {}
             self._systemd.begin_reload()
             try:
-                reloaded = await self._reload(nursery)
+                reloaded = await self._reload(nursery, wanted_by)
             except ConfigError as error:
-                self._refuse(error)
+                self._refuse(error, wanted_by)
                 for reply in waiting:
                     reply.fail(error)
             else:
@@ -155,7 +161,7 @@ class Reload:
                     reply.fail(_ending())
             self._systemd.ready(self.source.value.state)
 
-    async def _reload(self, nursery: trio.Nursery) -> Reloaded:
+    async def _reload(self, nursery: trio.Nursery, by: Mapping[str, RequestOrigin | None]) -> Reloaded:
         old = self._deployment.value
         new, changes, shadowed = await beside(lambda: self._compare(old))
         for name in shadowed:
@@ -168,10 +174,11 @@ class Reload:
             await self._prepare(new)
             nursery.start_soon(discover, self._servers.directory, await self._apply(old, new, changes))
         self.source.set(ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart))
-        message = sentence_of(changes)
+        message = changes.sentence()
         if not idle or before.refused:
             log.info("configuration read again: %s", message)
-            self._emit("configuration_loaded", {name: names for name, names in _kinds_of(changes).items() if names})
+            self._note(by, "done", f"sha256 {new.digest}: {message}")
+            self._emit("configuration_loaded", {name: names for name, names in changes.kinds().items() if names})
         return Reloaded(outcome="unchanged" if idle else "applied", message=message, changes=changes)
 
     def _set(self, new: Deployment) -> None:
@@ -205,13 +212,20 @@ class Reload:
         shadowed = names_in(text, ephemeral, path)
         return supplement(text, {name: ephemeral[name] for name in ephemeral if name not in shadowed}, path), shadowed
 
-    def _refuse(self, error: ConfigError) -> None:
+    def _refuse(self, error: ConfigError, by: Mapping[str, RequestOrigin | None]) -> None:
         faults = tuple(str(each) for each in (error.errors if isinstance(error, SeveralErrors) else (error,)))
         before = self.source.value
         self.source.set(replace(before, refused=faults, refused_at=self._clock()))
         if faults != before.refused:
             log.warning("the configuration was not taken over, everything runs as before: %s", error)
+            self._note(by, "refused", f"{len(faults)} fault{'s' if len(faults) != 1 else ''}")
             self._emit("configuration_refused", {"problems": list(faults)})
+
+    def _note(self, by: Mapping[str, RequestOrigin | None], outcome: Recorded, detail: str) -> None:
+        """Record a reading, of whoever ordered it."""
+        origin = next((each for each in by.values() if each is not None), None)
+        detail = f"for {' and '.join(by)}; {detail}"
+        self._audit.note("configuration.load", self._path, outcome=outcome, detail=detail, origin=origin)
 
     def _emit(self, type_: str, data: dict[str, Any]) -> None:
         revision = self._registry.catalogue.value.revision
@@ -264,29 +278,3 @@ class Reload:
 
 def _ending() -> ShuttingDown:
     return ShuttingDown("the daemon is shutting down")
-
-
-def _kinds_of(changes: Difference) -> dict[str, list[str]]:
-    adjusted = [name for name in changes.changed if name not in changes.replaced]
-    named = {kind: list(getattr(changes, kind)) for kind in ("added", "removed", "replaced")}
-    return {**named, "adjusted": adjusted, "settings": list(changes.settings), "restart": list(changes.restart)}
-
-
-def sentence_of(changes: Difference) -> str:
-    """Return a difference in a sentence or two."""
-    named = _kinds_of(changes)
-    said = [f"{_count(named[kind])} {words} ({_some(named[kind])})" for kind, words in KINDS if named[kind]]
-    if named["settings"]:
-        said.append(f"settings changed: {', '.join(named['settings'])}")
-    text = "; ".join(said) or "nothing has changed"
-    if named["restart"]:
-        text += f". These take effect when the daemon is started again: {', '.join(named['restart'])}"
-    return text
-
-
-def _count(names: list[str]) -> str:
-    return f"{len(names)} server{'s' if len(names) != 1 else ''}"
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:MAX_NAMES]) + (", ..." if len(names) > MAX_NAMES else "")

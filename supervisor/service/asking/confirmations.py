@@ -25,6 +25,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from supervisor.config.call_rules import CallRules
 from supervisor.host.loop.workbench import Workbench
+from supervisor.identity.audit import Audit, Outcome
 from supervisor.metatools.answers import shown_call
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, Parked, Parking
@@ -44,7 +45,8 @@ class Declined(SupervisorError, code=-31401, kind="declined"):
 class Confirmations:
     """Asks for a yes. Calls that wait for one in the meantime are parked: nothing of them was sent."""
 
-    def __init__(self, parking: Parking, bench: Workbench) -> None:
+    def __init__(self, parking: Parking, bench: Workbench, audit: Audit) -> None:
+        self._audit = audit
         self._parking = parking
         self._bench = bench
         self._passed: dict[tuple[Principal, bytes, bytes], float] = {}
@@ -74,16 +76,21 @@ class Confirmations:
         lacks = exchange.lacks(question)
         if lacks and not by_result and not exchange.reaches_people(question):
             text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
+            self._note_unasked(message)
             raise CannotAsk(text, server=message.server)
         within_s, usual = rules.confirmed_within_s(message.name), exchange.elicitations
         if usual is not None:
-            exchange.elicitations = msgspec.structs.replace(usual, timeout_s=within_s)
+            exchange.elicitations = msgspec.structs.replace(usual, timeout_s=within_s, confirms=True)
         if not by_result if lacks else exchange.client.era == "legacy":
-            check(await _ask_client(exchange, question, within_s), message)
+            self._check(await _ask_client(exchange, question, within_s), message)
             exchange.elicitations = usual
             return
         rounds = Rounds(exchange, by_result=bool(lacks))
-        rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not rules.asks_everyone)
+        try:
+            rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not rules.asks_everyone)
+        except CannotAsk:
+            self._note_unasked(message)
+            raise
         expires = trio.current_time() + within_s + GRACE_S
         parked = Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True)
         raise self._parking.park_and_ask(parked, message.server, by_result=rounds.by_result)
@@ -98,20 +105,30 @@ class Confirmations:
         if answer is None and rounds.by_result:
             raise self._parking.park_and_ask(parked, message.server, by_result=True)
         rounds.close()
-        check(answer, message)
+        self._check(answer, message)
+
+    def _check(self, answer: msgspec.Raw | None, message: CallServer) -> None:
+        """Raise `Declined` for what is no yes."""
+        said = "nobody answered in time"
+        if answer is not None:
+            if json.text_at(answer, "action") == "accept" and bytes(json.at(answer, "content", "run")) == b"true":
+                self._note(message, "done", "the user said yes")
+                return
+            said = "the user did not say yes"
+        self._note(message, "refused", said)
+        raise Declined(f"{message.server}:{message.name} was not run: {said}", server=message.server)
+
+    def _note_unasked(self, message: CallServer) -> None:
+        """Record a call that was refused without anybody's doing, and may be again and again."""
+        target, why = f"{message.server}:{message.name}", "nobody can be asked"
+        self._audit.tally("tool.confirm", target, outcome="refused", detail=why)
+
+    def _note(self, message: CallServer, outcome: Outcome, detail: str) -> None:
+        self._audit.note("tool.confirm", f"{message.server}:{message.name}", outcome=outcome, detail=detail)
 
 
 def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:
     return exchange.client.principal, digest, hashlib.blake2b(bytes(state), digest_size=16).digest()
-
-
-def check(answer: msgspec.Raw | None, message: CallServer) -> None:
-    said = "nobody answered in time"
-    if answer is not None:
-        if json.text_at(answer, "action") == "accept" and bytes(json.at(answer, "content", "run")) == b"true":
-            return
-        said = "the user did not say yes"
-    raise Declined(f"{message.server}:{message.name} was not run: {said}", server=message.server)
 
 
 async def _ask_client(exchange: Exchange, question: Question, timeout_s: float) -> msgspec.Raw | None:

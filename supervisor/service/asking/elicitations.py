@@ -25,6 +25,7 @@ from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.registry.happening import Happening
+from supervisor.identity.audit import NO_AUDIT, Audit, Outcome
 from supervisor.service.client import Client
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,10 @@ class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 class Elicitations:
     """The open ones. `feed` is told of each, `clock` gives unix time, `base` is the address of the daemon's pages."""
 
-    def __init__(self, feed: Feed[Happening], clock: Callable[[], float], base: str = "") -> None:
+    def __init__(
+        self, feed: Feed[Happening], clock: Callable[[], float], base: str = "", audit: Audit = NO_AUDIT
+    ) -> None:
+        self._audit = audit
         self._feed = feed
         self._clock = clock
         self._base = base
@@ -132,7 +136,11 @@ class Elicitations:
         def end() -> None:
             if self._open.pop(id_, None) is not None:
                 self._give_back(call.client)
-            self._emit(ENDED, call.server, {**about, "action": _action_of(reply.value)})
+            action = _action_of(reply.value)
+            self._emit(ENDED, call.server, {**about, "action": action})
+            if action != "none" and not call.confirms:  # whether a tool may run is recorded as that
+                outcome: Outcome = "done" if action == "accept" else "refused"
+                self._audit.note("question.answer", call.server, outcome=outcome, detail=f"{action}, {form.kind}")
 
         reply.on_settled(end)
 
@@ -147,7 +155,10 @@ class Elicitations:
 
 
 class CallElicitations(msgspec.Struct, frozen=True):
-    """What is asked during one call; `everyone`: on a page, too, where the client cannot be asked."""
+    """What is asked during one call; `everyone`: on a page, too, where the client cannot be asked.
+
+    `confirms`: it is asked whether the tool may run.
+    """
 
     all: Elicitations
     server: str
@@ -155,6 +166,7 @@ class CallElicitations(msgspec.Struct, frozen=True):
     timeout_s: float = 0.0
     everyone: bool = False
     client: Client = Client()
+    confirms: bool = False
 
     def offer(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
         return self.all.offer(self, question, reply)

@@ -28,6 +28,7 @@ from actors.protocol.asking.visits import requests_in
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules, exposure_error
@@ -63,6 +64,7 @@ class RoundTrips:
         bench: Workbench,
         parking: Parking,
         launches: LaunchNames,
+        audit: Audit = NO_AUDIT,
     ) -> None:
         self._launches = launches
         self._router = router
@@ -70,7 +72,7 @@ class RoundTrips:
         self._safety = safety
         self._bench = bench
         self._parking = parking
-        self._confirmations = Confirmations(parking, bench)
+        self._confirmations = Confirmations(parking, bench, audit)
         self._allowances = Allowances(deployment)
 
     async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:

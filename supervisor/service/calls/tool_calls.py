@@ -15,6 +15,7 @@ from actors.protocol.asking.input_required import Retry
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError, encode
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
+from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import lenient_json
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.slips import coerce_arguments, is_read_only, slip_of, takes_no_others
@@ -22,6 +23,7 @@ from supervisor.metatools.arguments.tools import ARGUMENT_KEYS
 from supervisor.metatools.schemas.rendering import complete
 from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
+from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import Used, count
 from supervisor.service.calls.failures import is_for_client
@@ -40,7 +42,16 @@ SIZE_CHECKED = 4
 class ToolCalls:
     """Calls tools of servers. A result with `isError` is a result; a cancelled call is not counted at all."""
 
-    def __init__(self, forward: Forwarder, lookup: Lookup, bench: Workbench, used: Used, results: KeptResults) -> None:
+    def __init__(
+        self,
+        forward: Forwarder,
+        lookup: Lookup,
+        bench: Workbench,
+        used: Used,
+        results: KeptResults,
+        audit: Audit = NO_AUDIT,
+    ) -> None:
+        self._audit = audit
         self._results = results
         self._forward = forward
         self._lookup = lookup
@@ -52,6 +63,13 @@ class ToolCalls:
 
         Raises `InvalidArguments`, and what `Lookup.tool` and `Forwarder.ask` raise. A checkpoint.
         """
+        try:
+            return await self._call(exchange, wanted, meta, by_result)
+        except WithheldTool as error:
+            error.record(self._audit)
+            raise
+
+    async def _call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw, by_result: bool) -> bytes:
         since = trio.current_time()
         beside = "" if wanted.server_key else wanted.server
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, beside, since)

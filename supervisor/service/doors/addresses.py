@@ -1,4 +1,8 @@
-"""Which doors there are, and where: the first one at `/mcp`, the others below it, each of them for each profile."""
+"""Which doors there are, and where: the first one at `/mcp`, the others below it, each of them for each profile.
+
+The door of a server is there once more at its personal address, `/i/NAME/mcp`, for who has a token for that one server:
+with sessions of its own, and without a word about what else there is.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,8 @@ from supervisor.service.realms import Realm, Realms
 MCP_PATH: Final = "/mcp"
 ALL: Final = "all"
 SERVERS: Final = "servers/"
+PERSONAL: Final = "i/"
+PERSONAL_PATH: Final = f"/{PERSONAL}"
 PROFILE: Final = "profile"
 """The parameter of an address that names a profile."""
 MAX_NAMED: Final = 20
@@ -161,8 +167,11 @@ class _Doors:
         everything = Everything(gateway.parts, version, gateway.introduction.servers)
         self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
         self._servers: dict[str, Door] = {}
+        self._personals: dict[str, Door] = {}
 
     def find(self, name: str) -> Door:
+        if name.startswith(PERSONAL):
+            return self._personal(name)
         if name.startswith(SERVERS):
             return self._of_server(name.removeprefix(SERVERS))
         if name in self._ours:
@@ -189,6 +198,17 @@ class _Doors:
             door = self._servers[server] = Door(name, OneServer(server, self.parts))
         return door
 
+    def _personal(self, name: str) -> Door:
+        """Return the door at the personal address of a server, whose name is spelled exactly."""
+        server = name.removeprefix(PERSONAL)
+        if server not in self.parts.deployment.value.server_names or not self.parts.may_have(server):
+            raise UnknownDoor("there is no MCP server at this address, or none any more; ask whoever gave it to you")
+        service = self._of_server(server).service
+        door = self._personals.get(server)
+        if door is None or door.service is not service:
+            door = self._personals[server] = Door(f"{name}{self._suffix}", service)
+        return door
+
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:MAX_NAMED]) + (", ..." if len(names) > MAX_NAMED else "")
@@ -198,8 +218,20 @@ def door_of(path: str) -> str | None:
     """Return the name of the door that a path means, empty for the first one; None if it is no path of MCP."""
     if path == MCP_PATH:
         return ""
+    if server := personal_server(path):
+        return f"{PERSONAL}{server}"
     below = path.removeprefix(f"{MCP_PATH}/")
     return below if below not in ("", path) else None
+
+
+def personal_server(path: str) -> str:
+    """Return the server whose personal address a path is; empty for any other path."""
+    between = path.removeprefix(PERSONAL_PATH).removesuffix(MCP_PATH)
+    return between if path == f"{PERSONAL_PATH}{between}{MCP_PATH}" else ""
+
+
+def personal_path(server: str) -> str:
+    return f"{PERSONAL_PATH}{quote(server, safe='')}{MCP_PATH}"
 
 
 def profile_of(target: bytes) -> str:

@@ -74,7 +74,8 @@ class Everything(ManyServers):
         return seen, partial((await self._names.of(seen)).definition_of, client.version)
 
     async def _call(self, exchange: Exchange) -> bytes:
-        return await run_shown(self.parts.deployment.value, exchange, partial(self._call_tool, exchange))
+        call = partial(self._call_tool, exchange)
+        return await run_shown(self.parts.deployment.value, exchange, call, self.parts.audit)
 
     async def _call_tool(self, exchange: Exchange) -> bytes:
         since = trio.current_time()

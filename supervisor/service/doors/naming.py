@@ -23,6 +23,7 @@ from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers.native_lists import rewrite_meta
 from supervisor.metatools.servers.availability import unlisted_of
 from supervisor.metatools.texts import clean
+from supervisor.servers.safety import WithheldTool
 from supervisor.service.client import Client
 from supervisor.service.doors.namespaced import SEPARATOR, Namespace, Uris, name_for
 from supervisor.service.fitting.relay import not_found
@@ -170,10 +171,11 @@ def _same(before: Lists, after: Lists) -> bool:
 
 def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
     server = seen.names.literal(name.partition(SEPARATOR)[0])
-    if server is not None and (entry := seen.entries.get(server)) is not None:
+    entry = seen.entries.get(server) if server is not None else None
+    if entry is not None:
         for own in (*entry.offer.barred, *entry.hidden):
             refused = refuse_left_out(entry, own)
-            if refused is not None and name_for(server, own) == name:
+            if refused is not None and name_for(entry.server, own) == name:
                 return refused
     paths = (path.partition(":") for path in seen.nearest(name.replace(SEPARATOR, ":", 1)))
     nearest = [names.tools.name_of(server, own) for server, _, own in paths]
@@ -181,4 +183,7 @@ def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
     unread = unlisted_of(seen, server)
     known = f" that is known of server {server!r}: {unread}; tell the user" if unread else ""
     text = f"there is no tool {clean(name[:MAX_NAME_SHOWN])!r}{known}; {hint}"
+    hidden = [own for own in entry.hidden_tools if name_for(entry.server, own) == name] if entry is not None else []
+    if entry is not None and hidden:
+        return WithheldTool(text, entry.server, hidden[0], {"nearest": nearest})
     return UnknownTool(text, details={"nearest": nearest})

@@ -28,6 +28,7 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.servers.availability import refusal
 from supervisor.metatools.texts import clean
+from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.calls.counting import count
 from supervisor.service.calls.failures import run_shown
@@ -132,7 +133,8 @@ class OneServer:
         parts = await self._parts.bench.run(len(params) // PARAMS_COST, parts_of, method, params, exchange.retry)
         if method != "tools/call":
             return await self._ask(exchange, await self._entry(exchange.client), parts, since)
-        return await run_shown(self._parts.deployment.value, exchange, partial(self._call, exchange, parts, since))
+        call = partial(self._call, exchange, parts, since)
+        return await run_shown(self._parts.deployment.value, exchange, call, self._parts.audit)
 
     async def _call(self, exchange: Exchange, parts: Parts, since: float) -> bytes:
         entry = await self._entry(exchange.client)
@@ -170,4 +172,6 @@ def _unknown_tool(seen: Catalogue, entry: Entry, name: str) -> UnknownTool:
     nearest = [clean(path.partition(":")[2]) for path in paths]
     hint = f"did you mean {', '.join(nearest)}?" if nearest else "tools/list tells which there are"
     text = f"server {entry.server!r} has no tool {clean(name[:100])!r}; {hint}"
+    if name in entry.hidden_tools:
+        return WithheldTool(text, entry.server, name, {"nearest": nearest})
     return UnknownTool(text, server=entry.server, details={"nearest": nearest})

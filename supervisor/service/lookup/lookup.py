@@ -21,7 +21,7 @@ from supervisor.host.loop.workbench import beside
 from supervisor.metatools.definitions import SCHEMAS
 from supervisor.metatools.servers.availability import refusal, unlisted_of
 from supervisor.metatools.texts import clean
-from supervisor.servers.safety import exposure_error
+from supervisor.servers.safety import WithheldTool, exposure_error
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import not_found
 from supervisor.service.forward import Forwarder
@@ -174,7 +174,8 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
     if last in SCHEMAS:
         return UnknownTool(f"{last} is a tool of this server itself: call it directly", details={"tool": last})
     server = absent.server if absent is not None else None
-    if absent is not None and (entry := seen.entries.get(absent.server)) is not None:
+    entry = seen.entries.get(absent.server) if absent is not None else None
+    if absent is not None and entry is not None:
         refused = refuse_left_out(entry, absent.name)
         if refused is not None:
             return refused
@@ -191,4 +192,7 @@ def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> Un
             hint = hint if nearest else "nothing was called"
     else:
         text = f"there is no tool {clean(path[:100])!r}{_no_server(path)}"
-    return UnknownTool(f"{text}; {hint}", server=server, details={"nearest": nearest})
+    details = {"nearest": nearest}
+    if absent is not None and entry is not None and absent.name in entry.hidden_tools:
+        return WithheldTool(f"{text}; {hint}", entry.server, absent.name, details)
+    return UnknownTool(f"{text}; {hint}", server=server, details=details)

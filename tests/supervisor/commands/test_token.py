@@ -32,8 +32,10 @@ async def test_a_token_is_shown_once_and_then_known_by_its_id(tmp_path: Path, da
         )
         assert (in_json["user"], in_json["expires_at"]) == ("ana", None)
         listed = await ask(url(at), "token", "list")
-        assert re.search(rf"^{id_of(digest)}  ben +- +member +in 8\dd +not yet +laptop$", listed.stdout, re.MULTILINE)
-        assert re.search(r"^\w{12}  ana +- +member +never +not yet *$", listed.stdout, re.MULTILINE)
+        assert re.search(
+            rf"^{id_of(digest)}  ben +- +member +- +in 8\dd +not yet +laptop$", listed.stdout, re.MULTILINE
+        )
+        assert re.search(r"^\w{12}  ana +- +member +- +never +not yet *$", listed.stdout, re.MULTILINE)
         assert text not in listed.stdout
         at.keys["ben"] = text
         assert (await at.rpc("ben", "ping")).status_code == 200
@@ -75,3 +77,25 @@ async def test_what_cannot_be_done_is_said(tmp_path: Path, data: DataDir, words:
         refused = await ask(url(at), "token", *words)
         assert refused.exit_code != 0
         assert said in refused.stderr
+
+
+async def test_a_token_for_one_server_is_shown_as_an_address(tmp_path: Path, data: DataDir) -> None:
+    file = tmp_path / "ben.url"
+    create = ("token", "create", "--user", "ben", "--server")
+    async with doorway(tmp_path, data) as at:
+        base = url(at).rstrip("/")
+        made = await ask(url(at), *create, "clock", "--label", "phone")
+        address, _, token = made.stdout.strip().partition("?token=")
+        assert address == f"{base}/i/clock/mcp"
+        assert digest_of(token) is not None
+        assert (await at.rpc(None, "ping", f"/i/clock/mcp?token={token}")).status_code == 200
+        listed = (await ask(url(at), "token", "list")).stdout
+        assert re.search(r"^\w{12}  ben +- +member +clock +in 8\dd +\ds ago +phone$", listed, re.MULTILINE)
+        in_json = json.loads((await ask(url(at), *create, "clock", "--json")).stdout)
+        assert in_json["url"] == f"{base}/i/clock/mcp?token={in_json['token']}"
+        written = await ask(url(at), *create, "clock", "--out", str(file), "--json")
+        assert file.read_text().startswith(f"{base}/i/clock/mcp?token=mcpv_")
+        assert "mcpv_" not in written.stdout
+        refused = await ask(url(at), *create, "vault")
+        assert refused.exit_code == 1
+        assert "ben has no server 'vault'; mcpvisor status lists all there are" in refused.stderr

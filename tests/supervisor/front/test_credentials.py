@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from supervisor.front.credentials import MAX_BYTES, Credential, read_credential
 from supervisor.front.edge.fields import fields_of
@@ -31,3 +33,33 @@ NAME = b"authorization"
 )
 def test_one_bearer_token_is_shown_or_none(lines: list[tuple[bytes, bytes]], expected: Credential) -> None:
     assert read_credential(fields_of(lines)) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        (b"", Credential(missing=True)),
+        (b"x=1", Credential(missing=True)),
+        (b"token=abc", Credential("abc")),
+        (b"a=b&token=abc&c", Credential("abc")),
+        (b"token=a%62c", Credential("abc")),
+        (b"token=", Credential()),
+        (b"token", Credential()),
+        (b"token=abc&token=abc", Credential()),
+        (b"token=abc&token=", Credential()),
+        (b"token=%C3%A9", Credential()),
+        (b"token=%FF", Credential()),
+        (b"token=\xff", Credential()),
+        (b"token=" + b"x" * (MAX_BYTES + 1), Credential()),
+        (b"a&" * 30 + b"token=abc", Credential()),
+    ],
+)
+def test_the_query_of_a_personal_address_shows_one_token_or_none(query: bytes, shown: Credential) -> None:
+    assert read_credential(fields_of([]), query) == shown
+    beside = read_credential(fields_of([(NAME, b"Bearer other")]), query)
+    assert beside == (Credential("other") if shown.missing else Credential())
+
+
+@given(query=st.binary(max_size=200), line=st.none() | st.binary(max_size=50))
+def test_no_query_is_worse_than_a_wrong_token(query: bytes, line: bytes | None) -> None:
+    read_credential(fields_of([] if line is None else [(NAME, line)]), query)

@@ -19,7 +19,7 @@ KEY, NOW, END = b"k" * 32, 100.0, endpoint(("127.0.0.1", 3001))
 
 def request(token: str) -> HttpRequest:
     fields = Fields({b"authorization": f"Bearer {token}".encode()})
-    asked = SimpleNamespace(fields=fields, path="/mcp", address="127.0.0.1", own_end=END)
+    asked = SimpleNamespace(fields=fields, query=b"", path="/mcp", address="127.0.0.1", own_end=END)
     return cast("HttpRequest", asked)
 
 

@@ -112,3 +112,29 @@ async def test_so_many_are_kept_and_expired_ones_make_room(monkeypatch: pytest.M
         await tokens.make("cem", role="member", now=149.0)
     await tokens.make("cem", role="member", now=150.0)
     assert [each.user for each in tokens.all()] == ["ben", "cem"]
+
+
+async def test_what_becomes_of_tokens_is_told_for_the_audit() -> None:
+    disk, told = Disk(), list[tuple[str, str]]()
+    tokens = TokenTable(disk, lambda change, token: told.append((change, token.user)))
+    _, made = await tokens.make("ana", role="member", expires_at=200.0, now=100.0)
+    _, other = await tokens.make("ben", role="member", now=300.0)
+    assert told == [("create", "ana"), ("expire", "ana"), ("create", "ben")]
+    with pytest.raises(InvalidArguments):
+        await tokens.revoke(id_of(made.digest))
+    disk.works = False
+    with pytest.raises(NotKept):
+        await tokens.revoke(id_of(other.digest))
+    with pytest.raises(NotKept):
+        await tokens.make("cem", role="member", now=300.0)
+    assert told[3:] == [("revoke", "ben"), ("create", "cem"), ("revoke", "cem")]
+
+
+async def test_a_token_for_one_server_is_none_elsewhere_and_others_are_none_there() -> None:
+    tokens = TokenTable(Disk())
+    text, made = await tokens.make("ana", role="member", server="github", now=100.0)
+    whole, _ = await tokens.make("ana", role="member", now=100.0)
+    assert made.server == "github"
+    for server, shown in (("", whole), ("github", text)):
+        assert [each for each in (text, whole) if tokens.find(each, 100.0, server) is not None] == [shown]
+    assert tokens.find(text, 100.0, "git") is None

@@ -18,12 +18,16 @@ from actors.errors import LoginFailed
 from actors.kit import Latest
 from actors.principal import LOCAL
 from supervisor.config import parse
+from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.people import Person
+from supervisor.identity.requester import ORIGIN, Requester, RequestOrigin
 from supervisor.oauth.accounts import OAuthAccounts
 from supervisor.oauth.issuers.fetch import MAX_BODY_BYTES
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.servers.deployment import deploy
 from supervisor.store import open_store
 from tests.fakes.issuer_server import ISSUER, MCP, RESOURCE, IssuerServer, Reply
+from tests.fakes.kept_audit import KeptAudit
 
 CALLBACK = "http://127.0.0.1:1/oauth/callback"
 ELSEWHERE = "https://evil.example"
@@ -64,7 +68,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    directory: Path, server: IssuerServer, key: bytes = b"k" * 32, **oauth: Any
+    directory: Path, server: IssuerServer, key: bytes = b"k" * 32, audit: Audit = NO_AUDIT, **oauth: Any
 ) -> AsyncIterator[tuple[Scene, list[str]]]:
     entry = {"url": f"{server.base}/mcp", "oauth": oauth}
     text = json.dumps({"mcpServers": {"far": entry, "near": {"command": "x"}}})
@@ -76,7 +80,7 @@ async def scene(
         await trio.lowlevel.checkpoint()
 
     async with open_store(directory / "store.sqlite3") as store, trio.open_nursery() as nursery:
-        accounts = OAuthAccounts(deployment, store, key, time.time, CALLBACK, wake)
+        accounts = OAuthAccounts(deployment, store, key, time.time, CALLBACK, wake, audit)
         await nursery.start(accounts.run)
         yield Scene(accounts, server, deployment), woken
         nursery.cancel_scope.cancel()
@@ -287,3 +291,28 @@ async def test_a_login_at_a_server_that_wants_one_for_some_calls_goes_by_what_th
         challenge = f'Bearer scope="write", resource_metadata="{server.base}/elsewhere"'
         assert (await keeper.on_refused("", 401, [challenge])).login
         assert (await at.begun())["scope"] == "write"
+
+
+async def test_the_end_of_a_login_is_recorded_once_as_of_whoever_began_it(tmp_path: Path) -> None:
+    kept, began = KeptAudit(), RequestOrigin(Requester(person=Person(user="ana")), "192.0.2.1", "/api")
+    async with IssuerServer().running() as server, scene(tmp_path, server, audit=kept) as (at, _):
+        ORIGIN.set(began)
+        sent = await at.begun()
+        ORIGIN.set(RequestOrigin(address="192.0.2.2"))
+        await at.accounts.callback(CallbackQuery(state=sent["state"], code="c"))
+        await at.accounts.callback(CallbackQuery(state=sent["state"], code="again"))
+        ORIGIN.set(began)
+        await at.begun()
+        sent = await at.begun()
+        server.pages["/token"] = Reply({"error": "invalid_grant", "error_description": "secret"}, 400)
+        await at.accounts.callback(CallbackQuery(state=sent["state"], code="c"))
+    assert kept.notes == [("login.finish", "far", outcome, "") for outcome in ("done", "failed", "failed")]
+    assert kept.origins == [began] * 3
+
+
+async def test_a_login_without_a_user_is_recorded(tmp_path: Path) -> None:
+    kept = KeptAudit()
+    own: dict[str, Any] = {"grant": "client_credentials", "client_id": "c", "client_secret": "s"}
+    async with IssuerServer().running() as server, scene(tmp_path, server, audit=kept, **own) as (at, _):
+        assert (await at.accounts.login("far", LOCAL)).state == "done"
+    assert kept.notes == [("login.finish", "far", "done", "")]

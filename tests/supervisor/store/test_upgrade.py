@@ -12,6 +12,7 @@ from msgspec.structs import astuple, replace
 
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
+from supervisor.identity.audit import AuditQuery
 from supervisor.identity.given import Given
 from supervisor.oauth.vault import Vault
 from supervisor.store import ToolUsage, open_store
@@ -90,6 +91,9 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         sealing = Sealing((data / "values.key").read_bytes())
         values = [sealing.open(row.sealed, astuple(row)[:-1], Given) for row in await store.load_values()]
         assert values == ([Given(value="a-value", locked=True)] if schema >= 9 else [])
+        audit = [(record.id, record.action, record.target) for record in await store.load_audit(AuditQuery(), 9) or ()]
+        assert audit == ([(1, "token.create", "8f8dc83f6ab2")] if schema >= 9 else [])
+        assert await store.load_dropped() == ({"tool.call": 3} if schema >= 9 else {})
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actors.errors import ServerStarting, UnknownDoor
 from supervisor.config import Settings
 from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.identity.people import Person
-from supervisor.service.doors.addresses import door_of, path_of
+from supervisor.service.doors.addresses import door_of, path_of, personal_path, personal_server
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door
 from tests.fakes.http_client import JSON_HEADERS, Exchange, fetch, legacy, modern, modern_headers, opened
@@ -175,3 +178,15 @@ async def test_what_served_a_door_that_is_gone_is_not_kept() -> None:
     del front.doors.doors["second"], front.doors.doors["2nd"]
     assert (await front.post("/mcp/second", legacy("name"))).status == 404
     assert sorted(door.name for door in front.app._fronts) == ["", "third"]
+
+
+@given(server=st.text(min_size=1, max_size=30))
+def test_a_personal_address_leads_to_its_server_and_to_no_other_door(server: str) -> None:
+    path = unquote(personal_path(server))
+    assert (personal_server(path), door_of(path)) == (server, f"i/{server}")
+    assert personal_server(unquote(path_of(server))) == ""
+
+
+@pytest.mark.parametrize("path", ["/i/mcp", "/i//mcp", "/i/a", "/i/a/mcp/", "/I/a/mcp", "/mcp/i/a/mcp", "i/a/mcp", ""])
+def test_what_is_nearly_a_personal_address_is_none(path: str) -> None:
+    assert personal_server(path) == ""

@@ -123,6 +123,8 @@ READ_IN: dict[str, set[str]] = {
     "notify_catalogue_changes": {"service/gateway"},
     "show_debug": {"front/pages/api"},
     "profile": {"service/doors/addresses"},
+    "audit_days": {"store/trail"},
+    "audit_calls": {"store/trail"},
     "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
     "reload_drain_s": {"servers/launches/running", "servers/reloading/reload"},

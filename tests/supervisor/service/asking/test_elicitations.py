@@ -23,6 +23,7 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
 from tests.fakes.exchanges import Ear
+from tests.fakes.kept_audit import KeptAudit
 from tests.supervisor.service.asking.test_round_trips import (
     COMPLETE,
     DONE,
@@ -463,3 +464,28 @@ async def test_a_model_is_told_of_so_much_at_once_at_most(autojump_clock: MockCl
         assert not one.settled
         with pytest.raises(CannotAsk, match="bytes of questions at once"):
             await other.wait()
+
+
+async def test_an_answer_is_recorded_once_and_never_what_it_says() -> None:
+    kept = KeptAudit()
+    everything = Elicitations(Feed(100), lambda: 1000.0, "", kept)
+    call = CallElicitations(everything, "s", "t", QUESTION_S, everyone=True)
+    for action in ("accept", "decline"):
+        reply = Reply[msgspec.Raw]()
+        call.offer(question(SURE), reply)
+        (one,) = everything.of(LOCAL)
+        everything.answer(one, action, {"sure": True})
+    given, given_up = Reply[msgspec.Raw](), Reply[msgspec.Raw]()
+    for reply in (given, given_up):
+        call.on_asked(question(SURE), reply)
+    given.answer(msgspec.Raw(b'{"action":"cancel"}'))
+    given_up.fail(CannotAsk("it is over"))
+    confirmation = Reply[msgspec.Raw]()
+    msgspec.structs.replace(call, confirms=True).on_asked(question(SURE), confirmation)
+    confirmation.answer(msgspec.Raw(b'{"action":"accept"}'))
+    assert [(action, server, outcome) for action, server, outcome, _ in kept.notes] == [
+        ("question.answer", "s", "done"),
+        ("question.answer", "s", "refused"),
+        ("question.answer", "s", "refused"),
+    ]
+    assert [detail.partition(",")[0] for _, _, _, detail in kept.notes] == ["accept", "decline", "cancel"]

@@ -1,5 +1,9 @@
 PRAGMA user_version = 9;
 BEGIN TRANSACTION;
+CREATE TABLE audit (id INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, action TEXT NOT NULL, outcome TEXT NOT NULL, principal TEXT NOT NULL, user TEXT NOT NULL, team TEXT NOT NULL, role TEXT NOT NULL, credential TEXT NOT NULL, address TEXT NOT NULL, door TEXT NOT NULL, target TEXT NOT NULL, detail TEXT NOT NULL, request TEXT NOT NULL, count INTEGER NOT NULL);
+INSERT INTO "audit" VALUES(1,1795600000.0,'token.create','done','local','','','admin','operator','127.0.0.1','/api/access-tokens','8f8dc83f6ab2','admin ana','',1);
+CREATE TABLE audit_dropped (action TEXT PRIMARY KEY, rows INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO "audit_dropped" VALUES('tool.call',3);
 CREATE TABLE definitions (server TEXT NOT NULL, tool TEXT NOT NULL, number INTEGER NOT NULL, replaced_at REAL NOT NULL, definition BLOB NOT NULL, PRIMARY KEY (server, tool, number)) WITHOUT ROWID;
 INSERT INTO "definitions" VALUES('notes','add_note',1,1795600000.0,CAST('{"name":"add_note","description":"Add notes.","inputSchema":{"type":"object"}}' AS BLOB));
 CREATE TABLE disabled_servers (name TEXT PRIMARY KEY, updated_at REAL NOT NULL) WITHOUT ROWID;
@@ -16,12 +20,14 @@ INSERT INTO "grants" VALUES('local','tickets','https://issuer.example','http://1
 CREATE TABLE servers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, payload BLOB NOT NULL, updated_at REAL NOT NULL) WITHOUT ROWID;
 INSERT INTO "servers" VALUES('notes','2680aa11c8c122bc9d435fe2f1e6cf90697cb8a898f0093b6200fc790a277164',CAST('{"tools":[{"name":"add_note","description":"Add a note.","input_schema":{"type":"object","properties":{"text":{"type":"string"}}},"parameters":[["text",""]],"definition":{"name": "add_note", "description": "Add a note.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}}],"server_info":{"name": "notes", "version": "1"},"capabilities":{"tools": {}},"answer":{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}},"version":"2025-06-18","token_counts":{"add_note":20},"tokens_exact":true,"read_at":1795641968.3081713,"good_for_s":0.0}' AS BLOB),1795600000.0);
 INSERT INTO "servers" VALUES('off','022bdd8ba70a6f41c4cd3ddf4d2fad2876b5cea315a1135057cee638a4e35db4',CAST('{"tools":[{"name":"add_note","description":"Add a note.","input_schema":{"type":"object","properties":{"text":{"type":"string"}}},"parameters":[["text",""]],"definition":{"name": "add_note", "description": "Add a note.", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}}],"server_info":{"name": "notes", "version": "1"},"capabilities":{"tools": {}},"answer":{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}},"version":"2025-06-18","token_counts":{"add_note":20},"tokens_exact":true,"read_at":1795641968.2914898,"good_for_s":0.0}' AS BLOB),1795600000.0);
-CREATE TABLE tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL, team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL, used_at REAL) WITHOUT ROWID;
-INSERT INTO "tokens" VALUES(X'8F8DC83F6AB27502E3D9789691A440CE2265273396E8D30574D2BB337F27FE77','ana','admin','','laptop',1795600000.0,NULL,1795600000.0);
+CREATE TABLE tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL, team TEXT NOT NULL, label TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL, used_at REAL, server TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO "tokens" VALUES(X'8F8DC83F6AB27502E3D9789691A440CE2265273396E8D30574D2BB337F27FE77','ana','admin','','laptop',1795600000.0,NULL,1795600000.0,'');
 CREATE TABLE tool_usage (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL, calls INTEGER NOT NULL, failures INTEGER NOT NULL, total_ms REAL NOT NULL, waited_ms REAL NOT NULL, PRIMARY KEY (principal, server, tool)) WITHOUT ROWID;
 INSERT INTO "tool_usage" VALUES('local','notes','add_note',3,0,12.5,2.5);
 CREATE TABLE vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL);
 INSERT INTO "vectors" VALUES(X'646967657374206F6620612074657874',X'01020304',1795600000.0);
+CREATE INDEX audit_actions ON audit (action, id);
+CREATE INDEX audit_times ON audit (time);
 CREATE INDEX ended_sessions_expiry ON ended_sessions (expires_at);
 CREATE INDEX vectors_use ON vectors (used_at);
 COMMIT;

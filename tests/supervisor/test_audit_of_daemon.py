@@ -1,0 +1,291 @@
+"""What people do at a daemon leaves exactly one record each, with the right person, and no secret."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.identity.secrets import new_token
+from supervisor.servers.deployment import DeployedServer
+from supervisor.store.records import DAY_S
+from tests.fakes.http_client import META, MODERN, modern_headers
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+
+CANARY = "canary-5e1f"
+SERVERS: dict[str, Any] = {
+    "clock": {
+        "command": "x",
+        "args": ["--key", f"{CANARY}-argument"],
+        "env": {"API_KEY": f"{CANARY}-env"},
+        "confirm": ["wind"],
+        "tools": {"deny": ["hidden"]},
+    },
+    "far": {"url": "http://127.0.0.1:1/mcp", "headers": {"X-Key": f"{CANARY}-header"}, "users": ["ana"]},
+}
+IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}}, "teams": {"core": {"members": ["ana"]}}}
+UPGRADE = {
+    "connection": "upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "x3JJHMbDL1EzLkh9GBhXDw==",
+}
+YES = {"action": "accept", "content": {"run": True}}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    del server
+    return MemoryTransport(FakeServer(tools=[tool(name) for name in ("tell", "wind", "hidden")]).serve)
+
+
+class Scene(Doorway):
+    """A daemon with an audit, and what it has recorded."""
+
+    async def records(self, **filters: Any) -> list[dict[str, Any]]:
+        """All of them, the newest last."""
+        answer = await self.ask("operator", "GET", "/api/audit", params={"limit": 500, **filters})
+        assert answer.status_code == 200, answer.text
+        records: list[dict[str, Any]] = answer.json()["records"][::-1]
+        return records
+
+    async def new_since(self, id_: int) -> list[dict[str, Any]]:
+        return [record for record in await self.records() if record["id"] > id_]
+
+
+@asynccontextmanager
+async def scene(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[Scene]:
+    clock = settings.pop("clock", None)
+    more = {} if clock is None else {"clock": clock}
+    settings = {"auth": "tokens", "identity": IDENTITY, "reload_on_change": False, **settings}
+    config = configuration(directory, SERVERS, **settings)
+    async with running(config, data, connect=connect, **more) as client:
+        at = Scene(client, data.key("page").hex())
+        await until_ready(at)
+        yield at
+
+
+async def confirmed(at: Scene, who: str, answer: dict[str, Any]) -> None:
+    """Call a tool that needs a yes, and answer the question."""
+    meta = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
+    params: dict[str, Any] = {"name": "clock__wind", "arguments": {"key": CANARY}, "_meta": meta}
+    headers = modern_headers("tools/call", "clock__wind")
+    asked = (await at.ask(who, "POST", "/mcp/all", headers=headers, json=rpc(params))).json()["result"]
+    assert asked["resultType"] == "input_required"
+    params |= {"inputResponses": {"confirm": answer}, "requestState": asked["requestState"]}
+    await at.ask(who, "POST", "/mcp/all", headers=headers, json=rpc(params))
+
+
+def rpc(params: dict[str, Any]) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": "call-7", "method": "tools/call", "params": params}
+
+
+async def edited(at: Scene) -> None:
+    patch = {"entry": {"description": CANARY, "idle_timeout_s": 60}}
+    assert (await at.ask("ana", "PATCH", "/api/servers/clock", json=patch)).status_code == 200
+
+
+async def added(at: Scene) -> None:
+    new = {"name": "new", "entry": {"command": "x", "env": {"K": CANARY}}, "ephemeral": True}
+    assert (await at.ask("ana", "POST", "/api/servers", json=new)).status_code == 201
+
+
+async def refused_again(at: Scene) -> None:
+    """Four times within a minute, or in two."""
+    for _ in range(4):
+        assert (await at.ask("ben", "GET", "/api/status")).status_code == 404
+
+
+async def hidden_called(at: Scene) -> None:
+    for name, door in (("clock:hidden", "/mcp"), ("clock__hidden", "/mcp/all"), ("hidden", "/mcp/servers/clock")):
+        assert "error" in json.dumps((await at.rpc("ben", "tools/call", door, name=name, arguments={})).json())
+
+
+ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str, str, str]]]] = {
+    "an order": (
+        lambda at: at.ask("ana", "POST", "/api/servers/clock/sleep"),
+        [("server.sleep", "clock", "done", "ana")],
+    ),
+    "an order of the operator": (
+        lambda at: at.ask("operator", "POST", "/api/servers/clock/refresh"),
+        [("server.refresh", "clock", "done", "")],
+    ),
+    "an order for no server": (
+        lambda at: at.ask("ana", "POST", "/api/servers/none/restart"),
+        [("server.restart", "none", "refused", "ana")],
+    ),
+    "an order that fails": (
+        lambda at: at.ask("ana", "POST", "/api/servers/far/login"),
+        [("login.begin", "far", "failed", "ana")],
+    ),
+    "a token": (
+        lambda at: at.ask("ana", "POST", "/api/access-tokens", json={"user": "ben", "label": CANARY}),
+        [("token.create", "", "done", "ana")],
+    ),
+    "a server more": (added, [("configuration.load", "", "done", "ana"), ("server.add", "new", "done", "ana")]),
+    "a server that cannot be added": (
+        lambda at: at.ask("ana", "POST", "/api/servers", json={"name": "x", "entry": {"comand": CANARY}}),
+        [("server.add", "x", "refused", "ana")],
+    ),
+    "another entry": (edited, [("configuration.load", "", "done", "ana"), ("server.change", "clock", "done", "ana")]),
+    "a server less": (
+        lambda at: at.ask("operator", "DELETE", "/api/servers/far"),
+        [("configuration.load", "", "done", ""), ("server.remove", "far", "done", "")],
+    ),
+    "a reading that finds nothing new": (lambda at: at.ask("ana", "POST", "/api/reload"), []),
+    "a yes": (lambda at: confirmed(at, "ben", YES), [("tool.confirm", "clock:wind", "done", "ben")]),
+    "a no": (
+        lambda at: confirmed(at, "ben", {"action": "decline"}),
+        [("tool.confirm", "clock:wind", "refused", "ben")],
+    ),
+    "a call": (lambda at: at.rpc("ben", "tools/call", "/mcp/all", name="clock__tell", arguments={"x": CANARY}), []),
+    "a page that is read": (lambda at: at.ask("ana", "GET", "/api/status"), []),
+}
+"""What is done, and the records that it leaves: action, target, outcome, user."""
+
+
+@pytest.mark.parametrize("what", ACTIONS)
+async def test_an_action_leaves_its_record(tmp_path: Path, data: DataDir, what: str) -> None:
+    do, expected = ACTIONS[what]
+    async with scene(tmp_path, data) as at:
+        for user in ("ana", "ben"):
+            await at.admit(user, role="admin")
+        newest = (await at.records())[-1]["id"]
+        await do(at)
+        records = await at.new_since(newest)
+        left = [(each["action"], each["outcome"], each["user"]) for each in records]
+        assert left == [(action, outcome, user) for action, _, outcome, user in expected]
+        for record, (_, target, _, _) in zip(records, expected, strict=True):
+            assert record["target"] == (target or record["target"])
+        for record in records:
+            assert record["address"] == "127.0.0.1"
+            assert record["role"] == ("member" if record["user"] == "ben" else "admin")
+            assert record["principal"] == (f"user:{record['user']}" if record["user"] else "local")
+            assert len(record["credential"]) == (12 if record["user"] else len("operator"))
+            assert (record["request"] == '"call-7"') is (what in ("a yes", "a no"))
+        assert CANARY not in json.dumps(records)
+
+
+async def test_what_repeats_within_a_minute_shares_a_record(tmp_path: Path, data: DataDir) -> None:
+    now = 1_800_000_000.0
+    async with scene(tmp_path, data, clock=lambda: now) as at:
+        await at.admit("ben")
+        for shown in ("x", new_token(), f"mcpv_{CANARY}"):
+            assert (await at.rpc(shown, "ping")).status_code == 401
+        await refused_again(at)
+        await hidden_called(at)
+        for _ in range(2):  # nobody can be asked
+            await at.rpc("ben", "tools/call", "/mcp/all", name="clock__wind", arguments={"key": CANARY})
+        assert (await at.ask("ben", "GET", "/api/events", headers=UPGRADE)).status_code == 404
+        before = await at.records()
+        assert not [
+            each for each in before if each["action"] in ("credential.check", "page.ask", "tool.confirm", "tool.refuse")
+        ]
+    async with scene(tmp_path, data) as at:
+        records = [each for each in await at.records() if each["outcome"] == "refused"]
+    said = {(each["action"], each["target"], each["user"], each["door"]): each["count"] for each in records}
+    assert said == {
+        ("credential.check", "", "", ""): 3,
+        ("page.ask", "GET /api/status", "ben", "/api/status"): 4,
+        ("page.ask", "GET /api/events", "ben", "/api/events"): 1,
+        ("tool.confirm", "clock:wind", "ben", "/mcp/all"): 2,
+        ("tool.refuse", "clock:hidden", "ben", "/mcp"): 1,
+        ("tool.refuse", "clock:hidden", "ben", "/mcp/all"): 1,
+        ("tool.refuse", "clock:hidden", "ben", "/mcp/servers/clock"): 1,
+    }
+    assert CANARY not in json.dumps(records)
+
+
+async def test_records_survive_a_restart_and_are_gone_when_they_are_too_old(tmp_path: Path, data: DataDir) -> None:
+    now = 1_800_000_000.0
+    async with scene(tmp_path, data, clock=lambda: now, audit_days=2) as at:
+        await at.admit("ben")
+    async with scene(tmp_path, data, clock=lambda: now + 2 * DAY_S, audit_days=2) as at:
+        assert [each["action"] for each in await at.records()] == [
+            *("daemon.start", "token.create", "daemon.stop", "daemon.start")
+        ]
+    async with scene(tmp_path, data, clock=lambda: now + 2.5 * DAY_S, audit_days=2) as at:
+        assert [each["action"] for each in await at.records()] == ["daemon.start", "daemon.stop", "daemon.start"]
+
+
+async def test_calls_are_recorded_where_that_is_wanted_and_never_their_arguments(tmp_path: Path, data: DataDir) -> None:
+    async with scene(tmp_path, data, audit_calls=True) as at:
+        await at.admit("ben")
+        await at.call("ben", "execute_mcp_tool", tool_path="clock:tell", arguments={"x": CANARY})
+        await at.rpc("ben", "tools/call", "/mcp/servers/clock", name="tell", arguments={"x": CANARY})
+        records = await at.records(action="tool")
+        said = [(each["action"], each["target"], each["user"], each["door"], each["request"]) for each in records]
+        assert said == [("tool.call", "clock:tell", "ben", door, "1") for door in ("/mcp", "/mcp/servers/clock")]
+        assert CANARY not in json.dumps(records)
+
+
+async def test_the_file_is_recorded_by_its_digest_with_who_wanted_it_read(tmp_path: Path, data: DataDir) -> None:
+    async with scene(tmp_path, data) as at:
+        file = tmp_path / "mcp.json"
+        text = file.read_text()
+        file.write_text(text.replace('"wind"', '"none"'))
+        assert (await at.ask("operator", "POST", "/api/reload")).json()["outcome"] == "applied"
+        file.write_text(text.replace('"confirm"', f'"{CANARY}"'))
+        for _ in range(2):
+            assert (await at.ask("operator", "POST", "/api/reload")).status_code == 422
+        start, applied, refused = await at.records()
+        assert (applied["outcome"], applied["target"], applied["credential"]) == ("done", str(file), "operator")
+        assert applied["detail"].startswith("for an order; sha256 ")
+        assert applied["detail"].endswith(": 1 server changed (clock)")
+        digests = [hashlib.sha256(each.encode()).hexdigest()[:16] for each in (text, text.replace('"wind"', '"none"'))]
+        assert f"sha256 {digests[0]}" in start["detail"]
+        assert f"sha256 {digests[1]}" in applied["detail"]
+        assert (refused["outcome"], refused["detail"]) == ("refused", "for an order; 1 fault")
+        assert CANARY not in json.dumps(await at.records())
+
+
+async def test_a_change_of_the_file_is_recorded_as_what_had_it_read(tmp_path: Path, data: DataDir) -> None:
+    async with scene(tmp_path, data, reload_on_change=True, reload_poll_s=0.1) as at:
+        file = tmp_path / "mcp.json"
+        file.write_text(file.read_text().replace('"wind"', '"none"'))
+        with trio.fail_after(60):
+            while not (read := await at.records(action="configuration")):  # noqa: ASYNC110 - nothing tells of it
+                await trio.sleep(0.05)
+        (record,) = read
+        assert record["detail"].startswith("for its change; sha256 ")
+        assert (record["principal"], record["address"], record["door"]) == ("", "", "")
+
+
+async def test_where_nobody_is_asked_everybody_is_the_operator(tmp_path: Path, data: DataDir) -> None:
+    async with scene(tmp_path, data, auth="none", identity={}) as at:
+        assert (await at.ask(None, "POST", "/api/servers/clock/sleep")).status_code == 200
+        (record,) = await at.records(action="server")
+        assert (record["principal"], record["user"], record["credential"]) == ("local", "", "")
+        assert (record["role"], record["address"]) == ("admin", "127.0.0.1")
+
+
+async def test_what_is_wrong_with_a_question_is_said(tmp_path: Path, data: DataDir) -> None:
+    async with scene(tmp_path, data) as at:
+        await at.admit("ben")
+        wrong = {"action": "tokens", "user": "a:b", "since": "yesterday", "before": "0", "limit": "501", "by": "me"}
+        said = {"action": "write one of audit", "user": "the name holds", "by": "there is no parameter"}
+        for name, value in wrong.items():
+            answer = await at.ask("operator", "GET", "/api/audit", params={name: value})
+            assert answer.status_code == 400
+            assert said.get(name, f"'{name}'") in answer.json()["error"]["message"]
+        assert (await at.ask("ben", "GET", "/api/audit")).status_code == 404
+        assert (await at.ask("operator", "GET", "/api/status")).json()["audit"] == {
+            "days": 90,
+            "calls": False,
+            "lost": 0,
+        }
