@@ -214,6 +214,11 @@ class ServerDisabled(ServerError, kind="disabled"):
     """The server is switched off, in the configuration or by its operator. No call starts it."""
 
 
+class ToolHeld(SupervisorError, code=-31451, kind="not_approved"):
+    """The tool waits for approval, as its server defines it otherwise than was approved. Nothing was called: an admin
+    runs `mcpvisor approve`. `data.reason` says why."""
+
+
 # The operator's fault -------------------------------------------------------------------------------------------------
 
 

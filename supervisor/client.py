@@ -149,6 +149,12 @@ class DaemonClient:
         path = f"/api/access-tokens/{quote(id_, safe='')}"
         return self._object(await self._ask("DELETE", path, PAGE_TIMEOUT_S), "revoked")
 
+    async def approve(self, server: str, digests: Mapping[str, str]) -> dict[str, Any]:
+        """Approve definitions of a server's tools, by name and digest in hexadecimal."""
+        content, headers = encode({"server": server, "tools": digests}), {"content-type": "application/json"}
+        answer = await self._ask("POST", "/api/trust", PAGE_TIMEOUT_S * 2, content=content, headers=headers)
+        return self._object(answer, "approved")
+
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")

@@ -52,6 +52,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store, open_store
+from supervisor.store.approvals import Approvals
 from supervisor.store.memory import StoreMemory
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
@@ -102,6 +103,8 @@ class Daemon:
             usage = Usage(store)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
+            approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
+            await approvals.read(deployed.server_names)
             await usage.load()
             off = await switched_off(store, deployed)
             kinds = {name: server.config.kind for name, server in deployed.servers.items()}
@@ -115,12 +118,14 @@ class Daemon:
                 conditions=self.conditions,
                 names=deployed.names,
                 rules=lambda server: deployment.value.tool_rules_of(server),
+                pinning=approvals.pinning,
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
+                core.start_soon(approvals.read_later, registry.address)
                 core.start_soon(self.systemd.give_signs_of_life)
                 servers = Servers(
                     registry.address,
@@ -131,6 +136,7 @@ class Daemon:
                     reached=reached_of(settings),
                     conditions=self.conditions,
                     recall=registry.offer,
+                    keeper=approvals.pinning,
                 )
                 self._accounts = self._late_accounts(deployment, store, servers)
                 prepare = partial(self._accounts.open, core)
@@ -149,7 +155,7 @@ class Daemon:
                     prepare=prepare,
                     systemd=self.systemd,
                 )
-                front = await self._front(core, deployment, store, registry, router, servers, usage)
+                front = await self._front(core, deployment, store, registry, router, servers, usage, approvals)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
                 async with trio.open_nursery() as supervised:
@@ -201,6 +207,7 @@ class Daemon:
         router: Router,
         servers: Servers,
         usage: Usage,
+        approvals: Approvals,
     ) -> Front:
         assert self._reload is not None
         host, _ = deployment.value.settings.address
@@ -237,6 +244,7 @@ class Daemon:
             deployment=deployment,
             store=store.status,
             definitions=store.load_definitions,
+            approvals=approvals,
             degraded=self.conditions.now,
             usage=usage.table,
             counters=lambda: counters,

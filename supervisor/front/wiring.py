@@ -31,6 +31,7 @@ from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tokens import add_token_routes
 from supervisor.front.pages.tools import add_tool_routes
+from supervisor.front.pages.trust import add_trust_routes
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.host.datadir import DataDir
@@ -41,6 +42,7 @@ from supervisor.store import Store
 ROUTES: Final = {
     "Health and status": add_routes,
     "Tools": add_tool_routes,
+    "Trust": add_trust_routes,
     "Servers": add_server_routes,
     "Configuration": add_configuration_routes,
     "Logins": add_login_routes,

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from actors.catalogue.metadata import Judgement, Safety
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
 from actors.life.policy import RestartPolicy
 from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
@@ -171,6 +172,10 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
 
     def tool_rules_of(self, server: str) -> ToolRules:
         return self.tool_rules.get(server, NO_RULES)
+
+    def trust_of(self, server: str) -> Trust:
+        entry = self.entries.get(server)
+        return (entry.trust if entry is not None else None) or self.settings.trust
 
     def is_remote(self, server: str) -> bool:
         deployed = self.servers.get(server)

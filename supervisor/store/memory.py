@@ -8,7 +8,9 @@ from functools import partial
 
 import trio
 
+from actors.catalogue.lists.marks import MARKS, marked
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
+from actors.kit import is_want
 from actors.messages import EraLearned
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
@@ -66,6 +68,7 @@ class StoreMemory:
             except json.UnreadableJson:
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
                 continue
+            offer = await _marked(offer)
             self._redefinitions.learn(name, offer)
             if valid_for == digest:
                 offers[name] = offer
@@ -78,3 +81,15 @@ class StoreMemory:
         self._store.keep_definitions_of(self._configured())
         by_digest = await self._store.load_eras(now)
         return offers, {name: by_digest[digest] for name, digest in digests.items() if digest in by_digest}
+
+
+async def _marked(offer: Offer) -> Offer:
+    """Return what an earlier version read with the marks of this one, made in a thread. No checkpoint without that."""
+    if offer.marked_by == MARKS:
+        return offer
+    try:
+        return await trio.to_thread.run_sync(marked, offer)
+    except (RuntimeError, MemoryError) as error:
+        if not is_want(error):
+            raise
+        return marked(offer)

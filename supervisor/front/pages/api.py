@@ -37,6 +37,7 @@ from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.store import ReplacedDefinition
+from supervisor.store.approvals import Approvals
 
 ROWS_AT_ONCE = 16
 """A row takes some 50 us."""
@@ -75,6 +76,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     accounts: Callable[[], Accounts | None] = lambda: None
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
+    approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     described: Described = msgspec.field(default_factory=Described)
 

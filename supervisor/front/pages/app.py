@@ -36,6 +36,7 @@ from actors.kit import is_want, reason_of
 from supervisor.front.pages.requests import FromElsewhere, NoKey, S, decode
 from supervisor.front.pages.rights import check_right
 from supervisor.identity.tokens import NotKept, TooManyTokens
+from supervisor.store.approvals import NotAsSeen
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ STATUSES: tuple[tuple[type[SupervisorError], int], ...] = (
     (MailboxFull, 503),
     (NotKept, 503),
     (TooManyTokens, 409),
+    (NotAsSeen, 409),
     (ShuttingDown, 503),
     (CallTimedOut, 504),
     (ServerError, 502),

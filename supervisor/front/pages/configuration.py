@@ -101,7 +101,7 @@ class ConfigurationPages:
 
     async def add(self) -> Response:
         """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
-        self._check_token()
+        check_key(self._view, "changing the configuration", "mcpvisor add")
         new = await _body(_NEW)
         return await _when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
 
@@ -110,29 +110,34 @@ class ConfigurationPages:
 
         null removes a key. It answers as a reload does.
         """
-        self._check_token()
+        check_key(self._view, "changing the configuration", "mcpvisor add")
         self._view.control.check(server)
         patch = (await _body(_CHANGE)).entry
         return await _when_done(lambda: self._view.editor.change(server, patch))
 
     async def remove(self, server: str) -> Response:
         """Remove a server. It answers as a reload does."""
-        self._check_token()
+        check_key(self._view, "changing the configuration", "mcpvisor add")
         self._view.control.check(server)
         return await _when_done(lambda: self._view.editor.remove(server))
 
-    def _check_token(self) -> None:
-        check_from_here(request.scope)
-        if REQUESTER.get().is_proven:
-            return
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        shown = given.strip() if scheme.lower() == SCHEME else ""
-        if not is_key(shown, self._view.key, endpoint(request.scope.get("server") or ("", 0)), self._view.clock()):
-            raise NoKey(
-                "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
-                "digits: Authorization: Bearer KEY; the command is mcpvisor add",
-                details={"key_file": self._view.token_file},
-            )
+
+def check_key(view: View, what: str, command: str) -> None:
+    """Raise `NoKey` for a request of somebody who has not shown that they may do `what`, for which there is a command.
+
+    Who they are, or that they may read the daemon's files, which a program that only reaches its address may not.
+    """
+    check_from_here(request.scope)
+    if REQUESTER.get().is_proven:
+        return
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    shown = given.strip() if scheme.lower() == SCHEME else ""
+    if not is_key(shown, view.key, endpoint(request.scope.get("server") or ("", 0)), view.clock()):
+        raise NoKey(
+            f"{what} takes the key in page.key of the daemon's data directory, in hexadecimal digits: Authorization: "
+            f"Bearer KEY; the command is {command}",
+            details={"key_file": view.token_file},
+        )
 
 
 async def _body(decoder: msgspec.json.Decoder[Any]) -> Any:

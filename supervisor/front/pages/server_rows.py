@@ -42,6 +42,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
 
     `path` is that of its own door. `tokens` are what its tools would cost if a model saw them: all of that is saved.
     `tokens_share_percent` is its part of what all servers would cost. `hidden_tools`: the configuration hides them.
+    `unapproved_tools` wait for approval, `held_tools` of them are not seen meanwhile.
     """
     row = status_row(status, now)
     row.pop("stderr")
@@ -56,6 +57,8 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
         row["tokens_exact"] = offer.tokens_exact
         row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
         row["hidden_tools"] = len(entry.hidden_tools)
+        row["held_tools"] = len(entry.standing.held)
+        row["unapproved_tools"] = len(entry.standing.waiting)
         row["problems"] = list(offer.problems)
     return row
 

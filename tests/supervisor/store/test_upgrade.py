@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from actors.catalogue.lists.marks import digest, marked
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.oauth.vault import Vault
 from supervisor.store import ToolUsage, open_store
+from supervisor.store.approvals import Approvals
 from supervisor.store.file import SCHEMA_VERSION
 from tests.supervisor.store.earlier import (
     DIGEST,
@@ -57,7 +59,7 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
     schema = schema_of(version)
     async with open_store(data / "store.sqlite3", clock=lambda: WRITTEN_AT) as store:
         servers = await store.load_servers()
-        offers = {name: decode_offer(payload) for name, (_, payload) in servers.items()}
+        offers = {name: marked(decode_offer(payload)) for name, (_, payload) in servers.items()}
         assert {name: [tool.name for tool in offer.tools] for name, offer in offers.items()} == {
             "notes": ["add_note"],
             "off": ["add_note"],
@@ -85,6 +87,10 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         assert tokens == ({"tickets": "an-access-token"} if schema >= 5 else {})
         own = [(token.user, token.role, token.label) for token in await store.load_tokens()]
         assert own == ([("ana", "admin", "laptop")] if schema >= 8 else [])
+        approvals = Approvals(store, lambda server: "strict")
+        await approvals.read(["notes", "off"])
+        assert approvals.pinning.is_read
+        assert approvals.pinning.has("notes", "add_note", digest(offers["notes"].tools[0])) == (schema >= 9)
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

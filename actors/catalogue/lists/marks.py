@@ -1,0 +1,57 @@
+"""What is noted of a definition when it is read: its digest, what is suspicious about it, how its name looks. Pure.
+
+That takes a while, so it is done where lists are read, in a thread, and kept with what was read. The digest is one of
+all that a definition says, whatever its spelling: the order of members, white space and escapes do not count. The whole
+definition counts, not only what a model reads today: clients get all of it at the doors of servers, rows of
+`discover_mcp_tools` show `_meta`, and what counts here is what `redefinition` shows as a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from actors.catalogue.lists.findings import look
+from actors.catalogue.lists.suspicion_rules import AS_TEXT
+from actors.catalogue.lists.suspicions import alarms_of
+from actors.catalogue.offer import Offer, Tool
+from actors.protocol.wire import json
+
+MARKS: Final = zlib.crc32(AS_TEXT.encode()) or 1
+"""Another number for other rules: what was marked by earlier ones is marked again."""
+
+
+def digest_of(definition: Any) -> bytes:
+    """Return the SHA-256 digest of a decoded definition: whoever writes both of two must not make them agree."""
+    return hashlib.sha256(msgspec.json.encode(definition, order="sorted")).digest()
+
+
+def marks_of(definition: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a `Tool` that are noted of its definition, which was decoded and has a name."""
+    name = definition.get("name")
+    seen = look(name) if isinstance(name, str) else ""
+    return {"digest": digest_of(definition), "alarms": alarms_of(definition), "look": seen}
+
+
+def digest(tool: Tool) -> bytes:
+    """Return the digest of a tool as its server has it, made if it was not marked."""
+    own = tool.own or tool
+    return own.digest or digest_of([json.read_or(json.VALUE, own.definition, None), own.name])
+
+
+def marked(offer: Offer) -> Offer:
+    """Return an offer of an earlier run with what is known of its tools by the rules of today. Takes a while."""
+    if offer.marked_by == MARKS:
+        return offer
+    return replace(offer, tools=tuple(_marked(offer.tools)), marked_by=MARKS)
+
+
+def _marked(tools: Iterable[Tool]) -> Iterable[Tool]:
+    for tool in tools:
+        definition = json.read_or(json.VALUE, tool.definition, None)
+        yield replace(tool, **marks_of(definition)) if isinstance(definition, dict) else tool
