@@ -61,7 +61,7 @@ class Servers:
         recall: Callable[[str], Offer | None] = lambda server: None,
         keeper: Keeper = TRUSTING,
     ) -> None:
-        """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of no processes."""
+        """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of remotes."""
         self.directory: Directory[ServerMessage] = Directory()
         self.statuses = Statuses()
         self._registry = registry

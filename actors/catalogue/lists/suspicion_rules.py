@@ -1,7 +1,7 @@
 """What in a definition is an attack, or may be one: the rules, as data. `suspicions` applies them.
 
 - A rule is a row: its code (a key of `findings.RULES`), words without which the pattern is not tried, and the pattern.
-  Texts come in lower case, with single spaces, and as they look: letters of other alphabets as those they are taken for.
+  Texts come in lower case, with single spaces, and letters of other alphabets as those that they are taken for.
 - Rules are few and narrow: real servers write "always call X first" and take passwords of files. Who is flagged for
   nothing teaches people to approve everything.
 - A pattern begins with fixed texts and has bounded gaps, so it is linear; it spans `OVERLAP_CHARS` at most.

@@ -102,9 +102,8 @@ def _asked_by(parameter: str) -> str:
 
 
 def _as_it_looks(text: str) -> str:
-    if not text.isascii() and _FOREIGN.search(text):
-        text = text.translate(LOOKALIKES)
-    return _SPACES.sub(" ", text).lower()
+    read = _SPACES.sub(" ", text).lower()
+    return read if read.isascii() or not _FOREIGN.search(read) else read.translate(LOOKALIKES)
 
 
 def _matches(rules: tuple[Rule, ...], read: str) -> Iterator[tuple[Rule, str]]:
