@@ -33,6 +33,7 @@ from actors.catalogue.lists.findings import (
     texts,
 )
 from actors.catalogue.lists.inference import Complexity, Effects
+from actors.catalogue.lists.marks import TWICE
 from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.search.language.text import words
@@ -275,6 +276,8 @@ def _findings(tool: Tool, declared: _Declared, suggested: Effects, schema: Any, 
     yield from told
     known = {finding.code for finding in told}
     yield from (finding for finding in suspicions.findings_of(_whole(tool)) if finding.code not in known)
+    if TWICE in tool.alarms:
+        yield found(TWICE)
 
 
 def _whole(tool: Tool) -> dict[str, Any]:

@@ -112,9 +112,9 @@ def unread(tools: Iterable[Tool]) -> Judged:
 
 
 def _reason(pins: Pins, name: str, suspicious: Collection[str]) -> Reason:
-    if name in suspicious:
-        return "suspicious"
-    return "changed" if name in pins.tools else "added"
+    if name in pins.tools:
+        return "changed"
+    return "suspicious" if name in suspicious else "added"
 
 
 def refusal(server: str, pins: Pins | None, tool: Tool, trust: Trust) -> ToolHeld | None:

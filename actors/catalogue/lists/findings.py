@@ -69,6 +69,7 @@ RULES: dict[str, tuple[Severity, str]] = {
     "text-unread": ("warning", "its texts are too long to be looked into"),
     "schema-secrets": ("warning", "a parameter asks for a secret of the user"),
     "schema-context": ("warning", "a parameter asks for the conversation, or for results of other tools"),
+    "schema-twice": ("warning", "an object has a member twice: readers differ in which one counts"),
     "name-lookalike": ("warning", "its name can be taken for that of another server's tool"),
 }
 

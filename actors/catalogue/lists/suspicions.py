@@ -21,7 +21,6 @@ _BETWEEN: Final = "\x01"
 """Between two texts: no pattern spans it."""
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_WORD: Final = re.compile(r"[^a-z0-9]+")
-_SPACES: Final = re.compile(r"\s\s+|[\n\t\r]")
 _FOREIGN: Final = re.compile("[" + "".join(map(chr, LOOKALIKES)) + "]")
 _MAX_NAME_CHARS: Final = 100
 
@@ -102,7 +101,7 @@ def _asked_by(parameter: str) -> str:
 
 
 def _as_it_looks(text: str) -> str:
-    read = _SPACES.sub(" ", text).lower()
+    read = " ".join(text.lower().split())
     return read if read.isascii() or not _FOREIGN.search(read) else read.translate(LOOKALIKES)
 
 

@@ -84,7 +84,7 @@ def tool(raw: msgspec.Raw) -> Tool:
         mirrors=mirrors,
         misplaced=misplaced,
         needs_task=_TASK_SUPPORT in bytes(raw) and _needs_task(value.get("execution")),
-        **marks_of(value),
+        **marks_of(value, bytes(raw)),
     )
 
 
