@@ -264,20 +264,6 @@ class RulesChanged(msgspec.Struct, frozen=True, kw_only=True):
     server: str
 
 
-class ApproveTools(Ask[bool], frozen=True, kw_only=True):
-    """Approve definitions of a server's tools, each by its name there and its digest, as somebody has seen them.
-
-    Answered with False if any is another one now: then none is approved.
-    """
-
-    server: str
-    digests: dict[str, bytes]
-
-
-class PinsRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What was approved in earlier runs is known now, though it was not before."""
-
-
 class AwaitShown(Ask[None], frozen=True, kw_only=True):
     """Answered when all that the registry was told of a server before this can be searched and called."""
 

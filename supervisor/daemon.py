@@ -103,7 +103,7 @@ class Daemon:
             usage = Usage(store)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
-            approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
+            self._approvals = approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
             await approvals.read(deployed.server_names)
             await usage.load()
             off = await switched_off(store, deployed)
@@ -155,7 +155,7 @@ class Daemon:
                     prepare=prepare,
                     systemd=self.systemd,
                 )
-                front = await self._front(core, deployment, store, registry, router, servers, usage, approvals)
+                front = await self._front(core, deployment, store, registry, router, servers, usage)
                 ended = trio.Event()
                 urls = await core.start(partial(self._serve, front, ended))
                 async with trio.open_nursery() as supervised:
@@ -207,7 +207,6 @@ class Daemon:
         router: Router,
         servers: Servers,
         usage: Usage,
-        approvals: Approvals,
     ) -> Front:
         assert self._reload is not None
         host, _ = deployment.value.settings.address
@@ -244,7 +243,7 @@ class Daemon:
             deployment=deployment,
             store=store.status,
             definitions=store.load_definitions,
-            approvals=approvals,
+            approvals=self._approvals,
             degraded=self.conditions.now,
             usage=usage.table,
             counters=lambda: counters,

@@ -116,7 +116,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         """The tools that the server has and nobody sees, by the server's own names."""
         if not self.rules:
             return ()
-        seen = {(tool.own or tool).name for tool in self.offer.tools} | self.standing.held.keys()
+        seen = {(tool.own or tool).name for tool in self.offer.tools} | self.standing.hold.keys()
         return tuple(tool.name for tool in self.own.tools if tool.name not in seen)
 
     def with_counts(self, counts: dict[str, int], *, exact: bool) -> Entry:

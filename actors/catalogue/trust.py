@@ -106,7 +106,7 @@ def judge(pins: Pins | None, tools: Iterable[Tool], trust: Trust, lookalikes: Co
     return Judged(known, {name: _reason(known, name, suspicious) for name in unknown})
 
 
-def unread(tools: Iterable[Tool]) -> Judged:
+def judge_blindly(tools: Iterable[Tool]) -> Judged:
     """Return what becomes of tools while the pins could not be read: nothing is pinned."""
     return Judged(None, {tool.name: "unread" for tool in tools})
 
@@ -138,12 +138,12 @@ class Standing(msgspec.Struct, frozen=True):
         return self.trust == "strict"
 
     @property
-    def held(self) -> Mapping[str, Reason]:
+    def hold(self) -> Mapping[str, Reason]:
         return self.waiting if self.holds else {}
 
     def apply(self, offer: Offer) -> tuple[Offer, Mapping[str, Reason]]:
         """Return what clients see of an offer, and why they do not see the rest, by the names that it would have."""
-        held = self.held
+        held = self.hold
         named = (
             {tool.name: held[own] for tool in offer.tools if (own := (tool.own or tool).name) in held} if held else {}
         )
@@ -157,7 +157,7 @@ class Standing(msgspec.Struct, frozen=True):
 TRUSTED: Final = Standing()
 
 
-class Keeper(Protocol):
+class PinKeeper(Protocol):
     """Who knows the pins of all servers."""
 
     def holds(self, server: str) -> bool:
@@ -168,7 +168,7 @@ class Keeper(Protocol):
 
 
 class Trusting:
-    """Implements `Keeper` where everything is trusted."""
+    """Implements `PinKeeper` where everything is trusted."""
 
     def holds(self, server: str) -> bool:
         del server

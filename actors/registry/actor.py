@@ -22,12 +22,10 @@ from actors.catalogue.trust import Standing
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, persist
 from actors.life.states import State
 from actors.messages import (
-    ApproveTools,
     AwaitShown,
     EraLearned,
     Memory,
     NamesChanged,
-    PinsRead,
     RulesChanged,
     ServerChanged,
     ServerListed,
@@ -38,7 +36,7 @@ from actors.registry.counting import UNCOUNTED, Counted, Counter, Uncountable, c
 from actors.registry.happening import Happening, change_data, state_data, waiting_data
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
-from actors.registry.pinning import Pinning
+from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.publication import Publication
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index

@@ -10,11 +10,14 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+import msgspec
+
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.names.lookalikes import Lookalikes
 from actors.catalogue.offer import Offer, Tool
-from actors.catalogue.trust import Pins, Standing, Trust, judge, key_of, refusal, unread
+from actors.catalogue.trust import Pins, Standing, Trust, judge, judge_blindly, key_of, refusal
 from actors.errors import ToolHeld
+from actors.kit import Ask
 
 log = logging.getLogger(__name__)
 
@@ -22,8 +25,22 @@ MAX_TOLD: Final = 5
 NO_PINS: Final[Mapping[str, Pins]] = {}
 
 
+class ApproveTools(Ask[bool], frozen=True, kw_only=True):
+    """Approve definitions of a server's tools, each by its name there and its digest, as somebody has seen them.
+
+    Answered with False if any is another one now: then none is approved.
+    """
+
+    server: str
+    digests: dict[str, bytes]
+
+
+class PinsRead(msgspec.Struct, frozen=True):
+    """What was approved in earlier runs is known now, though it was not before."""
+
+
 class Pinning:
-    """Implements `Keeper`. `trust` gives the setting of a server now, `save` keeps pins, None to forget them.
+    """Implements `PinKeeper`. `trust` gives the setting of a server now, `save` keeps pins, None to forget them.
 
     `known` are the pins of earlier runs, None while they could not be read: then nothing is pinned or saved, and where
     trust is strict everything is held. `unreadable` are servers of which that is so for good.
@@ -59,7 +76,7 @@ class Pinning:
         """
         lookalikes, trust, key = self._lookalikes.read(server, own.tools), self._trust(server), key_of(server)
         if self._pins is None or key in self._unreadable:
-            judged = unread(own.tools)
+            judged = judge_blindly(own.tools)
         else:
             before = self._pins.get(key)
             judged = judge(before, own.tools, trust, lookalikes)

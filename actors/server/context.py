@@ -9,7 +9,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
-from actors.catalogue.trust import TRUSTING, Keeper
+from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.kit import Address, Starts, StartSoon
 from actors.kit.timers import Timers
 from actors.life.effects import Effect
@@ -63,7 +63,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     subscribers: Subscribers
     desk: trio.CapacityLimiter | None = None
-    keeper: Keeper = TRUSTING
+    keeper: PinKeeper = TRUSTING
 
     def beside(self) -> Shared:
         """Return what an actor gets that works beside the one of its server: clients miss nothing when it ends."""

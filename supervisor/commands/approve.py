@@ -43,7 +43,7 @@ def approve(*, server: str | None, tools: tuple[str, ...], every: bool, yes: boo
     """
     if every and server is not None:
         raise click.UsageError("--all is for all servers: leave out the name, or --all")
-    rows = ask(url, lambda daemon: _waiting(daemon, server, tools))
+    rows = ask(url, lambda daemon: _find_waiting(daemon, server, tools))
     for missing in sorted(set(tools) - {row["tool"] for row in rows}):
         raise CommandFailed(f"{server} has no tool {missing[:100]!r} that waits for approval")
     orders = every or server is not None
@@ -62,7 +62,7 @@ def approve(*, server: str | None, tools: tuple[str, ...], every: bool, yes: boo
         say(f"Approved {_count(rows)}.")
 
 
-async def _waiting(daemon: DaemonClient, server: str | None, tools: tuple[str, ...]) -> list[dict[str, Any]]:
+async def _find_waiting(daemon: DaemonClient, server: str | None, tools: tuple[str, ...]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     while True:
         # A list in a parameter is written with commas, which a name may not have (MCP 2025-11-25, server/tools).
@@ -78,11 +78,11 @@ async def _approve(daemon: DaemonClient, rows: list[dict[str, Any]]) -> list[dic
     return [
         await daemon.approve(server, {row["tool"]: row["digest"] for row in some})
         for server, of_server in groupby(rows, lambda row: row["server"])
-        for some in _batched(of_server, MAX_AT_ONCE)
+        for some in _batches(of_server, MAX_AT_ONCE)
     ]
 
 
-def _batched(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
+def _batches(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
     left = iter(rows)
     while some := [*islice(left, most)]:
         yield some

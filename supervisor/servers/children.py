@@ -11,7 +11,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
-from actors.catalogue.trust import TRUSTING, Keeper
+from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.errors import ActorStopped, ShuttingDown, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
@@ -59,7 +59,7 @@ class Servers:
         reached: Starts | None = None,
         conditions: Conditions | None = None,
         recall: Callable[[str], Offer | None] = lambda server: None,
-        keeper: Keeper = TRUSTING,
+        keeper: PinKeeper = TRUSTING,
     ) -> None:
         """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of remotes."""
         self.directory: Directory[ServerMessage] = Directory()

@@ -19,10 +19,10 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.trust import Pins, Trust
 from actors.errors import SupervisorError
 from actors.kit import Address
-from actors.messages import ApproveTools, AwaitShown, PinsRead
+from actors.messages import AwaitShown
 from actors.protocol.wire import json
 from actors.registry.actor import Message as RegistryMessage
-from actors.registry.pinning import Pinning
+from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store
 
@@ -82,7 +82,7 @@ class Approvals:
         else:
             self._store.save_pins(server, partial(msgspec.json.encode, pins))
 
-    async def approved(self, server: str, tool: Tool) -> bytes | None:
+    async def find_base(self, server: str, tool: Tool) -> bytes | None:
         """Return the newest definition of a tool that was approved, as far as earlier ones are kept. A checkpoint."""
         earlier = await self._store.load_definitions(server, tool.name)
         definitions = (each.definition for each in reversed(earlier))

@@ -8,7 +8,7 @@ from functools import partial
 
 import trio
 
-from actors.catalogue.lists.marks import MARKS, marked
+from actors.catalogue.lists.marks import MARKS, with_marks
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.kit import is_want
 from actors.messages import EraLearned
@@ -68,7 +68,7 @@ class StoreMemory:
             except json.UnreadableJson:
                 log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
                 continue
-            offer = await _marked(offer)
+            offer = await _with_marks(offer)
             self._redefinitions.learn(name, offer)
             if valid_for == digest:
                 offers[name] = offer
@@ -83,13 +83,13 @@ class StoreMemory:
         return offers, {name: by_digest[digest] for name, digest in digests.items() if digest in by_digest}
 
 
-async def _marked(offer: Offer) -> Offer:
+async def _with_marks(offer: Offer) -> Offer:
     """Return what an earlier version read with the marks of this one, made in a thread. No checkpoint without that."""
     if offer.marked_by == MARKS:
         return offer
     try:
-        return await trio.to_thread.run_sync(marked, offer)
+        return await trio.to_thread.run_sync(with_marks, offer)
     except (RuntimeError, MemoryError) as error:
         if not is_want(error):
             raise
-        return marked(offer)
+        return with_marks(offer)

@@ -83,14 +83,14 @@ def digest(tool: Tool) -> bytes:
     return own.digest or digest_of([json.read_or(json.VALUE, own.definition, None), own.name])
 
 
-def marked(offer: Offer) -> Offer:
+def with_marks(offer: Offer) -> Offer:
     """Return an offer of an earlier run with what is known of its tools by the rules of today. Takes a while."""
     if offer.marked_by == MARKS:
         return offer
-    return replace(offer, tools=tuple(_marked(offer.tools)), marked_by=MARKS)
+    return replace(offer, tools=tuple(_with_marks(offer.tools)), marked_by=MARKS)
 
 
-def _marked(tools: Iterable[Tool]) -> Iterable[Tool]:
+def _with_marks(tools: Iterable[Tool]) -> Iterable[Tool]:
     for tool in tools:
         definition = json.read_or(json.VALUE, tool.definition, None)
         yield replace(tool, **marks_of(definition, bytes(tool.definition))) if isinstance(definition, dict) else tool

@@ -55,5 +55,5 @@ class Lookalikes:
 def _double(server: str, name: str, others: Mapping[str, str]) -> str:
     own = squash(name)
     unlike = (other for other, called in others.items() if other != server and squash(called) != own)
-    found = next(unlike, None)
-    return tool_path(found, others[found]) if found is not None else ""
+    double = next(unlike, None)
+    return tool_path(double, others[double]) if double is not None else ""

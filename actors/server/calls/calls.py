@@ -30,7 +30,7 @@ from actors.server.calls.errors import (
     too_large_error,
     wrong_run_error,
 )
-from actors.server.calls.gate import READ_AGAIN, Gate
+from actors.server.calls.gate import READ_AGAIN, ApprovalGate
 from actors.server.calls.queue import CallQueue, Deadlines
 from actors.server.calls.turns import CallTurns
 from actors.server.calls.window import Window
@@ -48,7 +48,9 @@ class Calls:
     which of them may be called. `waiting` are those to be sent, by number, the oldest first.
     """
 
-    def __init__(self, server: str, settings: ServerSettings, hide: Hide, mirrors_of: MirrorsOf, gate: Gate) -> None:
+    def __init__(
+        self, server: str, settings: ServerSettings, hide: Hide, mirrors_of: MirrorsOf, gate: ApprovalGate
+    ) -> None:
         self._server = server
         self.last_activity = 0.0
         self._hide = hide

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from actors.catalogue.offer import Tool
-from actors.catalogue.trust import Keeper, unlisted_error
+from actors.catalogue.trust import PinKeeper, unlisted_error
 from actors.errors import ToolHeld
 from actors.server.calls.call import Call
 
@@ -31,7 +31,7 @@ CALL: Final = "tools/call"
 READ_AGAIN: Final = "; its tools are being read again, as they may have changed"
 
 
-class Listed(Protocol):
+class CurrentLists(Protocol):
     """What is known of the lists of a server."""
 
     @property
@@ -42,10 +42,10 @@ class Listed(Protocol):
         """Return a tool that was in the last reading of the present process."""
 
 
-class Gate:
+class ApprovalGate:
     """The gate of one server: `keeper` knows the pins, `lists` what the server lists now."""
 
-    def __init__(self, server: str, keeper: Keeper, lists: Listed) -> None:
+    def __init__(self, server: str, keeper: PinKeeper, lists: CurrentLists) -> None:
         self._server = server
         self._keeper = keeper
         self._lists = lists
@@ -59,7 +59,7 @@ class Gate:
         """Whether calls of tools have to wait until the lists are read."""
         return self.guards and not self._lists.current
 
-    def passing(self, calls: Iterable[Call]) -> Iterable[Call]:
+    def let_through(self, calls: Iterable[Call]) -> Iterable[Call]:
         """Return those of some calls that need not wait."""
         return _others(calls) if self.shut else calls
 

@@ -23,7 +23,7 @@ from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.exchanges import MESSAGE, wants
 from actors.protocol.wire.jsonrpc import encode
 from actors.server.calls.call import Call
-from actors.server.calls.gate import Gate
+from actors.server.calls.gate import ApprovalGate
 
 QUIET_CALLS: Final = 3
 """After so many calls without a question nothing is expected of what was suspected once."""
@@ -47,7 +47,7 @@ class _Suspicion(msgspec.Struct):
 class CallTurns:
     """Chooses, for as long as the actor of a server lives. `waiting` and `in_flight` are its calls, by number."""
 
-    def __init__(self, server: str, waiting: _Calls, in_flight: _Calls, gate: Gate) -> None:
+    def __init__(self, server: str, waiting: _Calls, in_flight: _Calls, gate: ApprovalGate) -> None:
         self._server = server
         self._gate = gate
         self._waiting = waiting
@@ -64,7 +64,7 @@ class CallTurns:
 
     def next(self) -> Call | None:
         """Return the call to be sent now; None if there is none, or all have to wait: for another one, or the lists."""
-        waiting = self._gate.passing(self._waiting.values())
+        waiting = self._gate.let_through(self._waiting.values())
         if self._held or self._suspected:
             busy = self._blocker()
             return next((call for call in waiting if not (busy and self._apply_to(call))), None)

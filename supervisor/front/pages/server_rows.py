@@ -57,7 +57,7 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
         row["tokens_exact"] = offer.tokens_exact
         row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if exposed_tokens else 0.0
         row["hidden_tools"] = len(entry.hidden_tools)
-        row["held_tools"] = len(entry.standing.held)
+        row["held_tools"] = len(entry.standing.hold)
         row["unapproved_tools"] = len(entry.standing.waiting)
         row["problems"] = list(offer.problems)
     return row

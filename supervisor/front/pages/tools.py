@@ -119,7 +119,7 @@ def hidden_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, list[str
 def held_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, dict[str, str]]:
     """Return the tools that wait for approval and are held, and why, by server, of those that are asked for."""
     held = {
-        name: {tool: why for tool, why in entry.standing.held.items() if criteria.name.lower() in tool.lower()}
+        name: {tool: why for tool, why in entry.standing.hold.items() if criteria.name.lower() in tool.lower()}
         for name, entry in catalogue.entries.items()
         if not criteria.servers or name in criteria.servers
     }

@@ -59,7 +59,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 _APPROVAL: Final = msgspec.json.Decoder(Approval)
-_Waiting = tuple[Entry, Tool, Reason, bytes | None]
+_Shown = tuple[Entry, Tool, Reason, bytes | None]
 
 
 def add_trust_routes(view: View, app: QuartTrio) -> None:
@@ -89,14 +89,14 @@ def add_trust_routes(view: View, app: QuartTrio) -> None:
 async def _trust(view: View, asked: TrustQuery) -> bytes:
     for name in asked.servers:
         view.control.check(name)
-    every = [*_waiting(view, asked)]
-    shown: list[_Waiting] = []
+    every = [*_find_waiting(view, asked)]
+    shown: list[_Shown] = []
     size = 0
     for entry, tool, reason in every[asked.offset : asked.offset + asked.limit]:
         size += len(tool.definition)
         if shown and size > MAX_PAGE_BYTES:
             break
-        base = await view.approvals.approved(entry.server, tool) if reason != "added" and view.approvals else None
+        base = await view.approvals.find_base(entry.server, tool) if reason != "added" and view.approvals else None
         shown.append((entry, tool, reason, base))
     deployment = view.deployment.value
     page = {"total": len(every), "offset": asked.offset, "following": asked.offset + len(shown)}
@@ -105,7 +105,7 @@ async def _trust(view: View, asked: TrustQuery) -> bytes:
     )
 
 
-def _waiting(view: View, asked: TrustQuery) -> Iterator[tuple[Entry, Tool, Reason]]:
+def _find_waiting(view: View, asked: TrustQuery) -> Iterator[tuple[Entry, Tool, Reason]]:
     for server, entry in view.visible_catalogue().entries.items():
         if entry.standing.waiting and (not asked.servers or server in asked.servers):
             for tool in entry.own.tools:

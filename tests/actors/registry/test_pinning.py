@@ -43,7 +43,7 @@ def test_what_is_pinned_outlives_the_daemon() -> None:
     assert kept.pinning().judge("s", offer(OLD)).waiting == {}
     pins = kept.pins["s"]
     assert pins is not None
-    assert kept.pinning(known={"s": pins}).judge("s", offer(NEW)).held == {"a": "changed"}
+    assert kept.pinning(known={"s": pins}).judge("s", offer(NEW)).hold == {"a": "changed"}
     assert kept.pins["s"] is pins
 
 
@@ -80,36 +80,36 @@ def test_one_that_is_not_configured_any_more_is_forgotten() -> None:
 def test_while_pins_cannot_be_read_everything_is_held_and_nothing_is_written() -> None:
     kept = Kept()
     pinning = kept.pinning(known=None)
-    assert pinning.judge("s", offer(OLD)).held == {"a": "unread"}
+    assert pinning.judge("s", offer(OLD)).hold == {"a": "unread"}
     assert pinning.refusal("s", OLD) is not None
     assert not pinning.approve("s", offer(OLD), {"a": digest(OLD)})
     pinning.forget("t")
     assert kept.pins == {}
     kept.trust = "open"
-    assert pinning.judge("s", offer(OLD)).held == {}
+    assert pinning.judge("s", offer(OLD)).hold == {}
     assert pinning.refusal("s", OLD) is None
     kept.trust = "strict"
     pinning.take({"s": Pins({"a": (digest(OLD),)})}, ())
     assert pinning.is_read
-    assert pinning.judge("s", offer(OLD)).held == {}
+    assert pinning.judge("s", offer(OLD)).hold == {}
     pinning.take({}, ())
     assert pinning.refusal("s", OLD) is None
 
 
 def test_pins_of_one_server_that_are_unreadable_are_no_first_sight_of_it() -> None:
     pinning = Kept().pinning(known={}, unreadable=["s"])
-    assert pinning.judge("s", offer(OLD)).held == {"a": "unread"}
+    assert pinning.judge("s", offer(OLD)).hold == {"a": "unread"}
     assert pinning.refusal("s", OLD) is not None
-    assert pinning.judge("t", offer(OLD)).held == {}
+    assert pinning.judge("t", offer(OLD)).hold == {}
     assert pinning.approve("s", offer(OLD), {"a": digest(OLD)})
-    assert pinning.judge("s", offer(OLD, made("b"))).held == {"b": "added"}
+    assert pinning.judge("s", offer(OLD, made("b"))).hold == {"b": "added"}
 
 
 def test_a_tool_that_looks_like_one_of_another_server_waits() -> None:
     pinning = Kept().pinning()
     assert pinning.judge("github", offer(made("create_issue"))).waiting == {}
     standing = pinning.judge("other", offer(made("create_isue"), made("b")))
-    assert standing.held == {"create_isue": "suspicious"}
+    assert standing.hold == {"create_isue": "suspicious"}
     assert standing.lookalikes == {"create_isue": "github:create_issue"}
 
 

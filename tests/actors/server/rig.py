@@ -14,7 +14,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer
-from actors.catalogue.trust import TRUSTING, Keeper
+from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.kit import Mailbox, Reply, Starts
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
@@ -187,7 +187,7 @@ async def running_server(
     now_s: float = 0.0,
     subscribers: Subscribers | None = None,
     predecessor: trio.Event | None = None,
-    keeper: Keeper = TRUSTING,
+    keeper: PinKeeper = TRUSTING,
 ) -> AsyncIterator[Rig]:
     """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
 

@@ -169,7 +169,7 @@ def test_an_earlier_a_later_and_a_damaged_database_are_told_apart(machine: Machi
     root.mkdir(parents=True, mode=0o700)
     database = root / "store.sqlite3"
     make_database(database, "3")
-    assert machine.said("database") == [("ok", "schema 3: the next start copies it and brings it to 8", "")]
+    assert machine.said("database") == [("ok", "schema 3: the next start copies it and brings it to 9", "")]
     database.write_bytes(b"no database" * 100)
     ((status, seen, _),) = machine.said("database")
     assert (status, seen) == ("warning", "the database is damaged: file is not a database")

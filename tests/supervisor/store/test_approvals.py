@@ -31,8 +31,8 @@ async def test_what_was_approved_is_known_after_a_restart_and_goes_with_its_serv
         async with open_store(path) as store:
             approvals = Approvals(store, lambda server: "strict")
             await approvals.read(configured)
-            assert approvals.pinning.judge("s", Offer(tools=(NEW if held else OLD,))).held == held
-            assert approvals.pinning.judge("t", OFFER).held == {}
+            assert approvals.pinning.judge("s", Offer(tools=(NEW if held else OLD,))).hold == held
+            assert approvals.pinning.judge("t", OFFER).hold == {}
 
 
 async def test_pins_that_nobody_can_read_hold_what_is_of_that_server(
@@ -47,7 +47,7 @@ async def test_pins_that_nobody_can_read_hold_what_is_of_that_server(
         approvals = Approvals(store, lambda server: "strict")
         await approvals.read(["s", "t", "u"])
         for server, held in (("s", {"a": "unread"}), ("t", {"a": "unread"}), ("u", {})):
-            assert approvals.pinning.judge(server, OFFER).held == held
+            assert approvals.pinning.judge(server, OFFER).hold == held
     assert "what is approved of s, t cannot be read: approve its tools again" in caplog.text
 
 
@@ -121,5 +121,5 @@ async def test_the_newest_definition_that_was_approved_is_shown_beside_the_prese
         approvals.pinning.judge("s", OFFER)
         for turn, earlier in enumerate((OLD, NEW)):
             store.replace_definition("s", "a", bytes(earlier.definition), lambda: True, turn)
-        assert await approvals.approved("s", NEW) == bytes(OLD.definition)
-        assert await approvals.approved("t", NEW) is None
+        assert await approvals.find_base("s", NEW) == bytes(OLD.definition)
+        assert await approvals.find_base("t", NEW) is None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from actors.catalogue.lists.marks import digest, marked
+from actors.catalogue.lists.marks import digest, with_marks
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.oauth.vault import Vault
@@ -59,7 +59,7 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
     schema = schema_of(version)
     async with open_store(data / "store.sqlite3", clock=lambda: WRITTEN_AT) as store:
         servers = await store.load_servers()
-        offers = {name: marked(decode_offer(payload)) for name, (_, payload) in servers.items()}
+        offers = {name: with_marks(decode_offer(payload)) for name, (_, payload) in servers.items()}
         assert {name: [tool.name for tool in offer.tools] for name, offer in offers.items()} == {
             "notes": ["add_note"],
             "off": ["add_note"],

@@ -13,7 +13,7 @@ from actors.kit import Mark, Outbox, Reply
 from actors.messages import CallServer, Result
 from actors.server.calls.call import Call
 from actors.server.calls.calls import Calls
-from actors.server.calls.gate import Gate
+from actors.server.calls.gate import ApprovalGate
 from actors.server.lists.lists import Lists
 from actors.server.settings import ServerSettings
 
@@ -21,7 +21,7 @@ RESULT = Result(msgspec.Raw(b"{}"), "legacy")
 
 
 def calls_of_server() -> Calls:
-    gate = Gate("s", TRUSTING, Lists("s", ServerSettings(), None, lambda: False))
+    gate = ApprovalGate("s", TRUSTING, Lists("s", ServerSettings(), None, lambda: False))
     return Calls("s", ServerSettings(), str, lambda _: (), gate)
 
 
