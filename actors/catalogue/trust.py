@@ -6,7 +6,7 @@
   seen. Where trust is `open`, nobody is asked: everything but the suspicious is pinned as it comes.
 - Where trust is `strict`, what waits is *held*: nobody sees it, nobody calls it. `refusal` decides that for a call, and
   `judge` for everything else, by the same digests: held is what is not among the pins, whatever came in which order.
-- A tool may have several approved definitions, as two instances of a server differ during an update. One that comes
+- A tool may have several approved definitions, as the copies of a remote server differ during an update. One that comes
   back to any of them needs no approval.
 - What cannot be known is held: pins that could not be read are no first sight.
 
