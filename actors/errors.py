@@ -218,6 +218,11 @@ class ValuesMissing(ServerError, kind="needs_configuration"):
     """The server is started with values of its users or their team, and some are missing. `data.missing` names them."""
 
 
+class ToolHeld(SupervisorError, code=-31451, kind="not_approved"):
+    """The tool waits for approval, as its server defines it otherwise than was approved. Nothing was called: an admin
+    runs `mcpvisor approve`. `data.reason` says why."""
+
+
 # The operator's fault -------------------------------------------------------------------------------------------------
 
 

@@ -262,7 +262,7 @@ class NamesChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RulesChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration shows other tools of a server than before, or shows them otherwise."""
+    """The configuration shows other tools of a server than before, shows them otherwise, or trusts it otherwise."""
 
     server: str
 

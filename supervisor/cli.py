@@ -57,6 +57,7 @@ GROUPS: Final = {
         "tools": "supervisor.commands.tools",
         "search": "supervisor.commands.search",
         "call": "supervisor.commands.call",
+        "approve": "supervisor.commands.approve",
         "history": "supervisor.commands.history",
         "tokens": "supervisor.commands.tokens",
     },

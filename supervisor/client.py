@@ -158,6 +158,12 @@ class DaemonClient:
     async def forget_value(self, place: Sequence[str]) -> dict[str, Any]:
         return self._object(await self._ask("DELETE", _value_path(place), PAGE_TIMEOUT_S), "forgotten")
 
+    async def approve(self, server: str, digests: Mapping[str, str]) -> dict[str, Any]:
+        """Approve definitions of a server's tools, by name and digest in hexadecimal."""
+        content, headers = encode({"server": server, "tools": digests}), {"content-type": "application/json"}
+        answer = await self._ask("POST", "/api/trust", PAGE_TIMEOUT_S * 2, content=content, headers=headers)
+        return self._object(answer, "approved")
+
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")

@@ -53,6 +53,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store, open_store
+from supervisor.store.approvals import Approvals
 from supervisor.store.memory import StoreMemory
 from supervisor.store.trail import AuditTrail
 from supervisor.store.usage import Usage
@@ -112,6 +113,8 @@ class Daemon:
                 store, lambda: {**deployment.value.digests, **own_digests()}, lambda: deployment.value.server_names
             )
             offers, eras = await memory.load(self._clock())
+            self._approvals = approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
+            await approvals.read(deployed.server_names)
             await usage.load()
             off = await switched_off(store, deployed)
             kinds = {name: server.config.kind for name, server in deployed.servers.items()}
@@ -125,6 +128,7 @@ class Daemon:
                 conditions=self.conditions,
                 names=deployed.names,
                 rules=lambda server: deployment.value.tool_rules_of(server),
+                pinning=approvals.pinning,
             )
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
@@ -132,6 +136,7 @@ class Daemon:
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
                 core.start_soon(trail.run)
+                core.start_soon(approvals.read_later, registry.address)
                 core.start_soon(self.systemd.give_signs_of_life)
                 servers = Servers(
                     registry.address,
@@ -142,6 +147,7 @@ class Daemon:
                     reached=reached_of(settings),
                     conditions=self.conditions,
                     recall=registry.offer,
+                    keeper=approvals.pinning,
                 )
                 self._accounts = self._late_accounts(deployment, store, servers)
                 prepare = partial(self._accounts.open, core)
@@ -269,6 +275,7 @@ class Daemon:
             deployment=deployment,
             store=store.status,
             definitions=store.load_definitions,
+            approvals=self._approvals,
             degraded=self.conditions.now,
             usage=usage.table,
             counters=lambda: counters,
@@ -282,6 +289,7 @@ class Daemon:
             journals=servers.journals.find,
             accounts=self._accounts.now,
             users_of=self._launches.people_of,
+            mask_of=self._launches.mask_of,
             elicitations=elicitations,
         )
         core.start_soon(doors.run)

@@ -13,13 +13,13 @@ Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from actors.catalogue.lists import inference
+from actors.catalogue.lists import inference, suspicions
 from actors.catalogue.lists.findings import (
     MAX_SCHEMA_BYTES,
     Finding,
@@ -33,6 +33,7 @@ from actors.catalogue.lists.findings import (
     texts,
 )
 from actors.catalogue.lists.inference import Complexity, Effects
+from actors.catalogue.lists.marks import TWICE
 from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.search.language.text import words
@@ -53,6 +54,7 @@ FROM_META = frozenset({"category", "complexity", "deprecated", "requiresConfirma
 MAX_TAGS = 16
 MAX_TAG_CHARS = 64
 MAX_TITLE_CHARS = 256
+NOTHING: Mapping[str, str] = {}
 
 
 class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -140,9 +142,16 @@ def judge(tool: Tool) -> Judgement:
     return Judgement(_safety(hints, suggested), _confirmation(hints, suggested, declared))
 
 
-def describe_all(server: str, tools: Iterable[Tool]) -> dict[str, Metadata]:
-    """Return what is known of each tool of a server by name, names that can be mistaken for each other included."""
+def describe_all(server: str, tools: Collection[Tool], lookalikes: Mapping[str, str] = NOTHING) -> dict[str, Metadata]:
+    """Return what is known of each tool of a server by name, names that can be mistaken for each other included.
+
+    `lookalikes` has paths of tools of other servers that some can be taken for, by the server's own names.
+    """
     known = {tool.name: describe(server, tool) for tool in tools}
+    for tool in tools if lookalikes else ():
+        if other := lookalikes.get((tool.own or tool).name):
+            finding = found("name-lookalike", quote(other))
+            known[tool.name] = replace(known[tool.name], findings=(*known[tool.name].findings, finding))
     for name, others in duplicates(known).items():
         finding = found("name-duplicate", ", ".join(quote(other) for other in others))
         known[name] = replace(known[name], findings=(*known[name].findings, finding))
@@ -263,7 +272,21 @@ def _findings(tool: Tool, declared: _Declared, suggested: Effects, schema: Any, 
     parts = [("the name", tool.name), ("the title", tool.title), ("the description", tool.description)]
     title = declared.get("title")
     parts += [("the annotated title", title)] if isinstance(title, str) else []
-    yield from text_findings([*parts, *(("the input schema", text) for text in texts(schema))])
+    told = [*text_findings([*parts, *(("the input schema", text) for text in texts(schema))])]
+    yield from told
+    known = {finding.code for finding in told}
+    yield from (finding for finding in suspicions.findings_of(_whole(tool)) if finding.code not in known)
+    if TWICE in tool.alarms:
+        yield found(TWICE)
+
+
+def _whole(tool: Tool) -> dict[str, Any]:
+    """Return the definition as its server wrote it; what is known of the tool, where nobody wrote one."""
+    written = json.read_or(json.VALUE, tool.definition, None)
+    if isinstance(written, dict) and written:
+        return written
+    schema = json.read_or(json.VALUE, tool.input_schema, None)
+    return {"name": tool.name, "title": tool.title, "description": tool.description, "inputSchema": schema}
 
 
 def _hint_findings(tool: Tool, declared: _Declared, suggested: Effects) -> Iterator[Finding]:

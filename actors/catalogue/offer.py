@@ -33,6 +33,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     `needs_task`: it can only be run as a task (2025-11-25, server/tools "taskSupport").
     `mirrors`: which arguments the head of a call repeats over HTTP. `misplaced`: why it cannot be called there.
     `own`: the tool as its server has it, where the configuration gives it another name or description.
+    `digest` is that of the whole definition, `alarms` the codes of what is suspicious about it, and `look` is how its
+    name looks, see `lists.marks`.
     """
 
     name: str
@@ -48,6 +50,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     misplaced: str = ""
     needs_task: bool = False
     own: Tool | None = None
+    digest: bytes = b""
+    alarms: tuple[str, ...] = ()
+    look: str = ""
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -87,6 +92,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     what was read is in doubt. `good_for_s`: for how long the server says that its lists are good; 0 if it says nothing.
     `barred`: names of tools that cannot be called as they are reached, see `Tool.misplaced`.
     `circular`: lists whose pages have no end at the server; all of them is here.
+    `marked_by`: the rules by which its tools have their digests and alarms, see `lists.marks`; 0 if they have none.
     `answer` is what the server answered to the handshake, as it wrote it; an empty object if an earlier version read
     the offer.
     """
@@ -109,6 +115,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     partial: bool = False
     read_at: float = 0.0
     good_for_s: float = 0.0
+    marked_by: int = 0
 
 
 _LISTS = ("tools", "resources", "templates", "prompts")

@@ -38,23 +38,23 @@ def differs(before: bytes, after: bytes) -> bool:
     return any(_parts("", _read(before), _read(after)))
 
 
-def excerpts(before: str, after: str) -> tuple[str, str]:
-    """Return two texts, if they are long, as far as they differ, with some of what is around that."""
+def excerpts(before: str, after: str, most: int = _LONGEST) -> tuple[str, str]:
+    """Return two texts, if over `most` characters long, as far as they differ, with some of what is around that."""
     longest = max(len(before), len(after))
-    if longest <= _LONGEST:
+    if longest <= most:
         return before, after
     start = _common(before, after)
     end = _common(before[start:][::-1], after[start:][::-1])
-    return _excerpt(before, start, end), _excerpt(after, start, end)
+    return _excerpt(before, start, end, most), _excerpt(after, start, end, most)
 
 
 def _common(one: str, other: str) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
-def _excerpt(text: str, start: int, end: int) -> str:
+def _excerpt(text: str, start: int, end: int, most: int) -> str:
     first, last = max(0, start - _EITHER_SIDE), min(len(text), len(text) - end + _EITHER_SIDE)
-    shown = text[first : min(last, first + _LONGEST)]
+    shown = text[first : min(last, first + most)]
     cut = first + len(shown) < len(text)
     return f"{'...' if first else ''}{shown}{'...' if cut else ''}"
 

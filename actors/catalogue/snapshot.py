@@ -17,6 +17,7 @@ from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
 from actors.catalogue.offer import Item, Offer, Prompt, Tool
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.trust import TRUSTED, Reason, Standing
 from actors.principal import Principal
 from actors.search.document import TOOLS, Document, Kind
 from actors.search.documents.index import Index
@@ -30,7 +31,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `offer` is what clients see of the server's `own` by the `rules`. `renamed`: names that tools of it had before, or
     have at the server itself, and those that they have now. `revisions` are those of the catalogue at which each list
     of this server changed last. `narrowed`: it has some of its tools only, see `with_tools`; `hidden` are those of the
-    others that are above the safety level that clients are shown.
+    others that are above the safety level that clients are shown. `standing` says which tools wait for approval, by the
+    server's own names; those that are `held` are not in `offer`, and here by the names that clients would see.
     """
 
     server: str
@@ -46,12 +48,21 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     revisions: Revisions = Revisions()
     narrowed: bool = False
     hidden: frozenset[str] = frozenset()
+    standing: Standing = TRUSTED
+    held: Mapping[str, Reason] = {}
 
     @classmethod
     def make(
-        cls, server: str, transport: str, own: Offer, *, available: bool = True, rules: ToolRules = NO_RULES
+        cls,
+        server: str,
+        transport: str,
+        own: Offer,
+        *,
+        available: bool = True,
+        rules: ToolRules = NO_RULES,
+        standing: Standing = TRUSTED,
     ) -> Entry:
-        offer = rules.apply(own)
+        offer, held = standing.apply(rules.apply(own))
         tools = {tool.name: tool for tool in offer.tools}
         return cls(
             server=server,
@@ -59,6 +70,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             offer=offer,
             own=own,
             rules=rules,
+            standing=standing,
+            held=held,
             available=available,
             renamed={tool.own.name: name for name, tool in tools.items() if tool.own and tool.own.name != name},
             tools=tools,
@@ -66,8 +79,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             prompt_names=Spellings(frozenset(prompt.name for prompt in offer.prompts)),
         )
 
-    def with_rules(self, rules: ToolRules) -> Entry:
-        return Entry.make(self.server, self.transport, self.own, available=self.available, rules=rules)
+    def with_rules(self, rules: ToolRules, standing: Standing | None = None) -> Entry:
+        own, available, stands = self.own, self.available, standing or self.standing
+        return Entry.make(self.server, self.transport, own, available=available, rules=rules, standing=stands)
 
     def after(self, before: Entry | None) -> Entry:
         """Return the entry with what was known before of names that changed."""
@@ -97,7 +111,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_altered(self) -> bool:
         """Whether its tools are seen as the server itself would not list them."""
-        return self.narrowed or bool(self.rules)
+        return self.narrowed or bool(self.rules) or self.standing.holds
 
     def has(self, tools: Collection[str]) -> bool:
         """Say whether the server has all these tools, by its own names, shown or not."""
@@ -108,7 +122,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The tools that the server has and nobody sees, by the server's own names."""
         if not self.rules:
             return ()
-        seen = {(tool.own or tool).name for tool in self.offer.tools}
+        seen = {(tool.own or tool).name for tool in self.offer.tools} | self.standing.hold.keys()
         return tuple(tool.name for tool in self.own.tools if tool.name not in seen)
 
     def with_counts(self, counts: dict[str, int], *, exact: bool) -> Entry:

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.trust import Standing
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, persist
 from actors.launch import is_own, server_of
 from actors.life.states import State
@@ -35,9 +34,10 @@ from actors.messages import (
     ServerStatus,
 )
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Uncountable, count, is_counted
-from actors.registry.happening import Happening
+from actors.registry.happening import Happening, change_data, state_data, waiting_data
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
+from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.publication import Publication
 from actors.registry.sharing import share
 from actors.registry.vectors import Embedding
@@ -49,8 +49,8 @@ SAVE_AGAIN_S = 3600.0
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
-Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
-Message = Fact | AwaitShown | Indexed | Counted | Uncountable
+Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned | PinsRead
+Message = Fact | AwaitShown | ApproveTools | Indexed | Counted | Uncountable
 
 
 class Registry(Actor[Message]):
@@ -68,23 +68,28 @@ class Registry(Actor[Message]):
         conditions: Conditions | None = None,
         names: ServerNames | None = None,
         rules: Callable[[str], ToolRules] = lambda server: NO_RULES,
+        pinning: Pinning | None = None,
     ) -> None:
         """`names` are those of all configured servers, also of those that cannot run.
 
         `embedding` makes vectors for the index. `conditions` is told when something waits for resources. `rules` gives
-        what clients see of a server's tools now; `RulesChanged` tells that it gives something else.
+        what clients see of a server's tools now, and `pinning` which of them wait for approval; `RulesChanged` tells
+        that either gives something else.
         """
         super().__init__(4096)
         self._rules = rules
-        self._entries = {name: Entry.make(name, kind, own, rules=rules(name)) for name, (kind, own) in known.items()}
+        self._pinning = pinning or Pinning()
+        self._entries: dict[str, Entry] = {}
         self._names = names or ServerNames({})
+        self._clock = clock
         first = Catalogue(index=Index.empty(), indexed=not known, names=self._names)
-        self.catalogue: Latest[Catalogue] = Latest(
-            first.with_entries(self._entries, first.index, compare_entries({}, self._entries))[0]
-        )
+        self.catalogue: Latest[Catalogue] = Latest(first)
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
-        self._memory, self._counter, self._clock = memory, counter, clock
+        self._entries |= {name: self._make(name, kind, own) for name, (kind, own) in known.items()}
+        changes = compare_entries({}, self._entries)
+        self.catalogue.set(first.with_entries(self._entries, first.index, changes)[0])
+        self._memory, self._counter = memory, counter
         self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._unsearched: set[str] = set(self._entries)
@@ -116,9 +121,15 @@ class Registry(Actor[Message]):
             case ServerListed(server=server, offer=own):
                 self._on_listed(server, own)
             case RulesChanged(server=server):
-                self._on_rules(server)
+                self._judge_again(server)
+            case PinsRead():
+                for server in {server_of(launch) for launch in self._entries}:
+                    self._judge_again(server)
+            case ApproveTools() if reply is not None:
+                reply.answer(self._approve(message))
             case ServerRemoved(server=server):
                 self._entries.pop(server, None)
+                self._pinning.forget(server)
                 self._saved_at.pop(server, None)
                 self._memory.forget(server)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
@@ -128,8 +139,7 @@ class Registry(Actor[Message]):
                 self.catalogue.set(replace(self.catalogue.value, names=names))
             case EraLearned(server=server):
                 self._memory.save_era(server, message)
-            case AwaitShown(server=server):
-                assert reply is not None
+            case AwaitShown(server=server) if reply is not None:
                 self._publication.wait(server, reply)
             case Indexed():
                 self._on_indexed(message)
@@ -143,7 +153,7 @@ class Registry(Actor[Message]):
         before = self.statuses.value.get(status.server)
         self.statuses.set({**self.statuses.value, status.server: status})
         if before is None or message.previous is not status.state or before.disabled != status.disabled:
-            self._emit_state(message)
+            self._emit("server_state", status.server, state_data(message))
             self._make_available(status)
 
     def _make_available(self, status: ServerStatus) -> None:
@@ -154,15 +164,6 @@ class Registry(Actor[Message]):
             self._entries[status.server] = share(following, self._entries) if is_own(status.server) else following
             self._mark(status.server)
 
-    def _emit_state(self, message: ServerChanged) -> None:
-        status = message.status
-        data = {"state": status.state.value, "previous": message.previous.value, "incarnation": status.incarnation}
-        if status.pid is not None:
-            data["pid"] = status.pid
-        if message.reason or status.state in (State.FAILED, State.RESPAWNING):
-            data["reason"] = message.reason or status.last_error or ""
-        self._emit("server_state", status.server, data)
-
     def _on_listed(self, server: str, own: Offer) -> None:
         status = self.statuses.value.get(server)
         before = self._entries.get(server)
@@ -172,21 +173,42 @@ class Registry(Actor[Message]):
         available = status is None or status.state is not State.FAILED
         self._emit("discovery_completed", server, {"tools": len(own.tools), "problems": list(own.problems)})
         if before is not None and before.available == available and unchanged(before.own, own):
+            self._judge_again(server_of(server))
             if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new
                 self._save(server, own)
             return
-        named = server_of(server)
-        entry = Entry.make(named, kind, own, available=available, rules=self._rules(named))
+        entry = self._make(server, kind, own, available=available)
         self._entries[server] = share(entry.after(before), self._entries) if is_own(server) else entry
         self._save(server, own)
         self._mark(server)
 
-    def _on_rules(self, server: str) -> None:
+    def _make(self, launch: str, kind: str, own: Offer, *, available: bool = True) -> Entry:
+        """Return the entry of what a server lists: here it is decided what of it is seen, and nowhere else."""
+        server, standing = server_of(launch), self._judge(launch, own)
+        return Entry.make(server, kind, own, available=available, rules=self._rules(server), standing=standing)
+
+    def _judge(self, server: str, own: Offer) -> Standing:
+        before = self._entries.get(server)
+        standing = self._pinning.judge(server, own)
+        if standing.waiting != (before.standing.waiting if before is not None else {}):
+            self._emit("tools_waiting", server, waiting_data(standing))
+        return standing
+
+    def _judge_again(self, server: str) -> None:
+        """Decide again what is seen of all launches of a server."""
         rules = self._rules(server)
-        changed = [name for name, each in self._entries.items() if server_of(name) == server and each.rules != rules]
-        for launch in changed:
-            self._entries[launch] = self._entries[launch].with_rules(rules)
-            self._mark(launch)
+        for launch, entry in [(name, each) for name, each in self._entries.items() if server_of(name) == server]:
+            standing = self._judge(launch, entry.own)
+            if entry.rules != rules or entry.standing != standing:
+                self._entries[launch] = entry.with_rules(rules, standing)
+                self._mark(launch)
+
+    def _approve(self, message: ApproveTools) -> bool:
+        own = self.offer(message.server)
+        if own is None or not self._pinning.approve(message.server, own, message.digests):
+            return False
+        self._judge_again(server_of(message.server))
+        return True
 
     def _save(self, server: str, offer: Offer) -> None:
         if offer.tools or not offer.partial:
@@ -219,7 +241,8 @@ class Registry(Actor[Message]):
         for server in message.removed - self._entries.keys():
             self._publication.forget(server)
         for server, change in changes.items():
-            self._emit_change(server, change)
+            for type_, data in change_data(change):
+                self._emit(type_, server, data)
         self._unembedded.set()
         self._uncounted.update({name: entry.offer for name, entry in entries.items() if not is_counted(entry.offer)})
         self._counting.set()
@@ -244,13 +267,6 @@ class Registry(Actor[Message]):
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and _same(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
-
-    def _emit_change(self, server: str, change: OfferChange) -> None:
-        for kind in ("tools", "resources", "prompts"):
-            part: Change = getattr(change, kind)
-            if part:
-                data = {name: value for name, value in msgspec.to_builtins(part).items() if value}
-                self._emit(f"{kind}_changed", server, data)
 
     def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
         revision = self.catalogue.value.revision

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+
+from actors.catalogue.diff import Change, OfferChange
+from actors.catalogue.trust import Standing
+from actors.life.states import State
+from actors.messages import ServerChanged
+
+MAX_WAITING = 500
+"""So many tools that wait for approval are named in one event."""
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -15,3 +24,28 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     server: str | None = None
     revision: int | None = None
     data: dict[str, Any] = {}
+
+
+def state_data(message: ServerChanged) -> dict[str, Any]:
+    status = message.status
+    data: dict[str, Any] = {"state": status.state.value, "previous": message.previous.value}
+    data["incarnation"] = status.incarnation
+    if status.pid is not None:
+        data["pid"] = status.pid
+    if message.reason or status.state in (State.FAILED, State.RESPAWNING):
+        data["reason"] = message.reason or status.last_error or ""
+    return data
+
+
+def change_data(change: OfferChange) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield type and data of an event for each list that differs."""
+    for kind in ("tools", "resources", "prompts"):
+        part: Change = getattr(change, kind)
+        if part:
+            yield f"{kind}_changed", {name: value for name, value in msgspec.to_builtins(part).items() if value}
+
+
+def waiting_data(standing: Standing) -> dict[str, Any]:
+    """Return which tools wait for approval now, and whether clients see them meanwhile."""
+    waiting = dict([*standing.waiting.items()][:MAX_WAITING])
+    return {"waiting": len(standing.waiting), "held": standing.holds, "tools": waiting}

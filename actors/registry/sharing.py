@@ -17,6 +17,7 @@ def share(entry: Entry, entries: Mapping[str, Entry]) -> Entry:
     """Return an equal entry that there is already, by launch, so that what is made of it is there once; else itself."""
     variants = {id(each): each for launch, each in entries.items() if server_of(launch) == entry.server}
     for each in [*variants.values()][-MAX_VARIANTS:]:
-        if each.available == entry.available and each.rules == entry.rules and unchanged(each.own, entry.own):
+        shown_alike = (each.available, each.rules, each.standing) == (entry.available, entry.rules, entry.standing)
+        if shown_alike and unchanged(each.own, entry.own):
             return each
     return entry

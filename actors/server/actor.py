@@ -76,6 +76,7 @@ class ServerActor(Actor[ServerMessage]):
             lambda profile: ServerActor(profile, shared.beside(), Reporter(None)),
             self.address,
             self.start_soon,
+            lambda: shared.keeper.holds(server.name),
         )
 
     @property

@@ -9,6 +9,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
+from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.kit import Address, Starts, StartSoon
 from actors.kit.timers import Timers
 from actors.life.effects import Effect
@@ -55,7 +56,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """What all servers of a daemon share. `starts` bounds how many start at once, `identity` is who we say we are.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `desk` is where large pages of lists are read.
-    `subscribers` are who is told of changes of resources.
+    `subscribers` are who is told of changes of resources. `keeper` knows which tools may be called.
     """
 
     starts: Starts
@@ -63,6 +64,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     subscribers: Subscribers
     desk: trio.CapacityLimiter | None = None
+    keeper: PinKeeper = TRUSTING
 
     def beside(self) -> Shared:
         """Return what an actor gets that works beside the one of its server: clients miss nothing when it ends."""

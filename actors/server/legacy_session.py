@@ -62,7 +62,8 @@ class LegacySession:
     """The session of one server, made when a call needs it.
 
     `known` gives what the catalogue has of the server, `make` makes the actor, `main` is the mailbox of the server's
-    own. `possible`: it is no process, and not pinned to an era.
+    own. `possible`: it is no process, and not pinned to an era. `guarded`: calls wait until lists are read; a session
+    reads none, so what its tools are would not be known, and all calls go on in the modern conversation.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class LegacySession:
         make: Callable[[Profile], SessionActor],
         main: Address[ServerMessage],
         start_soon: StartSoon,
+        guarded: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._guarded = guarded
         self.possible = server.transport.kind != "stdio" and server.settings.terms.only is None
         self._server = server
         self._known = known
@@ -104,7 +107,7 @@ class LegacySession:
             return False
         if message.retry or message.as_task or message.run or life.state not in (State.READY, State.DORMANT):
             return False
-        if self._refused or not self.possible:
+        if self._refused or not self.possible or self._guarded():
             return False
         known = self._known()
         return known is not None and known.era == "modern" and trio.current_time() >= self._not_before

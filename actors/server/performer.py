@@ -16,6 +16,7 @@ from actors.life import events as ev
 from actors.life.states import State, Timer
 from actors.messages import ServerStatus
 from actors.server.calls.calls import Calls
+from actors.server.calls.gate import ApprovalGate
 from actors.server.context import Course, Profile, ServerContext, Shared
 from actors.server.dialogue import Dialogue
 from actors.server.inbox import ProcessExit, ServerMessage, TimerFired
@@ -42,7 +43,7 @@ class Performer:
         lists = Lists(name, settings, known, lambda: server.transport.kind == "http")
         timers: Timers[Timer] = Timers(lambda timer, number: post.tell(TimerFired(timer, number)), start_soon)
         orders = Orders(name)
-        calls = Calls(name, settings, server.hide, lists.mirrors_of)
+        calls = Calls(name, settings, server.hide, lists.mirrors_of, ApprovalGate(name, shared.keeper, lists))
         handover = Handover(name, calls, orders)
         self.context = context = ServerContext(
             server=server,
@@ -152,6 +153,7 @@ class Performer:
             case ef.Report(previous=previous):
                 self._report(previous)
             case ef.Spawn(incarnation=number):
+                self.discovery.doubt()
                 self.processes.spawn(number, urgent=bool(self.context.calls.waiting) or self.context.orders.urgent)
             case ef.Greet():
                 self.processes.greet()

@@ -181,6 +181,11 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"tried again in {duration(again - now)}")
     if hidden := row.get("hidden_tools"):
         yield plain(f"{hidden} more tool{'s' if hidden > 1 else ''}, which the configuration hides")
+    if waiting := row.get("unapproved_tools"):
+        are = "are held" if row.get("held_tools") else "are usable"
+        yield plain(
+            f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}: mcpvisor approve {row['server']}"
+        )
     problems = [problem for problem in row.get("problems") or () if problem != error]
     for problem in problems[:MAX_PROBLEMS]:
         yield plain(f"problem: {problem}")

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct, field
 
 from actors.catalogue.metadata import Safety
 from actors.catalogue.profiles import ViewProfile
+from actors.catalogue.trust import Trust
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import split_address
 from supervisor.config.syntax.units import (
@@ -89,6 +90,10 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     confirm: Confirm = "none"
     """The safety level from which on a tool runs only after the user has said yes. Any level but `none` also holds back
     the tools whose own words ask for a yes."""
+    trust: Trust = "open"
+    """What becomes of a tool that is new, defined otherwise than was approved, or suspicious. `open`: nothing.
+    `notice`: people and models are told. `strict`: nobody sees or calls it before `mcpvisor approve`; see
+    `docs/guides/trust.md`."""
     profiles: dict[str, ViewProfile] = field(default_factory=dict)
     """Named sets of servers and tools. A client sees one alone by `?profile=NAME` at an address of MCP."""
     profile: str = ""

@@ -33,6 +33,7 @@ from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tokens import add_token_routes
 from supervisor.front.pages.tools import add_tool_routes
+from supervisor.front.pages.trust import add_trust_routes
 from supervisor.front.pages.values import add_value_routes
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
@@ -45,6 +46,7 @@ ROUTES: Final = {
     "Health and status": add_routes,
     "What is yours": add_own_routes,
     "Tools": add_tool_routes,
+    "Trust": add_trust_routes,
     "Servers": add_server_routes,
     "Configuration": add_configuration_routes,
     "Logins": add_login_routes,

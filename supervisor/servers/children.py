@@ -11,6 +11,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
+from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.errors import ActorStopped, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
@@ -59,16 +60,18 @@ class Servers:
         reached: Starts | None = None,
         conditions: Conditions | None = None,
         recall: Callable[[str], Offer | None] = lambda server: None,
+        keeper: PinKeeper = TRUSTING,
     ) -> None:
-        """`recall` gives what the catalogue has of a server now. `reached`: `starts` of those without a process."""
+        """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of remotes."""
         self.directory: Directory[ServerMessage] = Directory()
         self.statuses = Statuses()
         self._registry = registry
         self._connect = connect
         self._clock = clock
         self.subscribers = Subscribers(lambda wake: wakes().soon(wake))
+        desk = trio.CapacityLimiter(1)
         self._shared = Shared(
-            starts=starts, clock=clock, identity=identity, desk=trio.CapacityLimiter(1), subscribers=self.subscribers
+            starts=starts, clock=clock, identity=identity, desk=desk, subscribers=self.subscribers, keeper=keeper
         )
         self._reaching = replace(self._shared, starts=reached or starts)
         self._conditions = conditions

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
 from actors.launch import launch_name
 from actors.life.policy import RestartPolicy
@@ -190,6 +191,10 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
 
     def tool_rules_of(self, server: str) -> ToolRules:
         return self.tool_rules.get(server, NO_RULES)
+
+    def trust_of(self, server: str) -> Trust:
+        entry = self.entries.get(server)
+        return (entry.trust if entry is not None else None) or self.settings.trust
 
     def is_remote(self, server: str) -> bool:
         config = self.entries.get(server)

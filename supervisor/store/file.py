@@ -37,6 +37,8 @@ _SCHEMA = (
     " PRIMARY KEY (principal, server)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS definitions (server TEXT NOT NULL, tool TEXT NOT NULL, number INTEGER NOT NULL,"
     " replaced_at REAL NOT NULL, definition BLOB NOT NULL, PRIMARY KEY (server, tool, number)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS pins (server TEXT PRIMARY KEY, payload BLOB NOT NULL, updated_at REAL NOT NULL)"
+    " WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS vectors (digest BLOB PRIMARY KEY, levels BLOB NOT NULL, used_at REAL NOT NULL)",
     "CREATE INDEX IF NOT EXISTS vectors_use ON vectors (used_at)",
     "CREATE TABLE IF NOT EXISTS tokens (digest BLOB PRIMARY KEY, user TEXT NOT NULL, role TEXT NOT NULL,"

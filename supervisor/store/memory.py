@@ -8,7 +8,9 @@ from functools import partial
 
 import trio
 
+from actors.catalogue.lists.marks import MARKS, with_marks
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
+from actors.kit import is_want
 from actors.messages import EraLearned
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
@@ -70,6 +72,7 @@ class StoreMemory:
             valid_for, payload = saved[name]
             if (offer := _decoded(name, payload)) is None:
                 continue
+            offer = await _with_marks(offer)
             self._redefinitions.learn(name, offer)
             if valid_for == digest:
                 offers[name] = offer
@@ -91,3 +94,15 @@ def _decoded(name: str, payload: bytes) -> Offer | None:
     except json.UnreadableJson:
         log.warning("the saved catalogue of %s is not readable; it will be discovered again", name)
         return None
+
+
+async def _with_marks(offer: Offer) -> Offer:
+    """Return what an earlier version read with the marks of this one, made in a thread. No checkpoint without that."""
+    if offer.marked_by == MARKS:
+        return offer
+    try:
+        return await trio.to_thread.run_sync(with_marks, offer)
+    except (RuntimeError, MemoryError) as error:
+        if not is_want(error):
+            raise
+        return with_marks(offer)

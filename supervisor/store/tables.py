@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import trio
 from msgspec.structs import astuple
@@ -119,6 +120,23 @@ class Store(WriteBehind):
         """Forget what was kept of all others."""
         others = "DELETE FROM definitions WHERE server NOT IN (SELECT value FROM json_each(?))"
         self._put(("definitions",), (others, (encode([*servers]).decode(),)))
+
+    def save_pins(self, server: str, payload: Payload) -> None:
+        """Keep which definitions of a server's tools are approved; encoded by the writer if it can be."""
+        values = (server, payload, self._clock())
+        self._put(("pins", server), ("INSERT OR REPLACE INTO pins VALUES (?, ?, ?)", values))
+
+    def forget_pins(self, server: str) -> None:
+        self._put(("pins", server), ("DELETE FROM pins WHERE server = ?", (server,)))
+
+    def keep_pins_of(self, servers: Collection[str]) -> None:
+        """Forget what is approved of all others."""
+        others = "DELETE FROM pins WHERE server NOT IN (SELECT value FROM json_each(?))"
+        self._put(("pins",), (others, (encode([*servers]).decode(),)))
+
+    async def load_pins(self) -> list[tuple[str, Any]] | None:
+        """Return what is approved of each server, as it was encoded; None if the disk does not say. A checkpoint."""
+        return await self._read(self._database.load, tuple[str, Any], "SELECT server, payload FROM pins")
 
     def switch_server(self, name: str, *, disabled: bool) -> None:
         if disabled:

@@ -61,6 +61,7 @@ def test_every_error_has_its_place() -> None:
 ELSEWHERE = {
     "FromElsewhere": "of pages, which say so by a status",
     "NoKey": "of pages, which say so by a status",
+    "NotAsSeen": "of pages, which say so by a status",
     "NotKept": "of pages, which say so by a status",
     "SealBroken": "a session that is not found",
     "SeveralErrors": "of the configuration, to its operator",

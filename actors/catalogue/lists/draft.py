@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from actors.catalogue.lists.marks import MARKS
 from actors.catalogue.lists.pages import MAX_PROBLEMS, Known, ListPage, ListRoom
 from actors.catalogue.lists.validation import MAX_DESCRIPTION
 from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool, key_of
@@ -40,6 +41,10 @@ class Draft:
 
     def count(self, kind: Kind) -> int:
         return len(self._parts[kind].entries)
+
+    def names(self, kind: Kind) -> frozenset[str]:
+        """Return what was read of a list, by name or URI, without what was only known before."""
+        return frozenset(self._parts[kind].entries)
 
     def room(self, kind: Kind) -> ListRoom:
         part = self._parts[kind]
@@ -81,6 +86,7 @@ class Draft:
             partial="tools" in listed.missing,
             circular=tuple(sorted(listed.circular)),
             good_for_s=self._good_for_s,
+            marked_by=MARKS,
         )
 
     def _list(self, kind: Kind, of: type[E], listed: Listed) -> tuple[E, ...]:

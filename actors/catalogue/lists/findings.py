@@ -53,13 +53,24 @@ RULES: dict[str, tuple[Severity, str]] = {
     "schema-required": ("warning", "`required` is not a list of names, or names what is no property"),
     "schema-reference": ("warning", "a `$ref` leaves the schema: it is never fetched"),
     "schema-pattern": ("warning", f"a `pattern` is over {MAX_PATTERN_CHARS} characters"),
-    "schema-size": ("warning", f"the input schema is over {MAX_SCHEMA_BYTES} bytes: it is not looked into, nor shown"),
+    "schema-size": (
+        "warning",
+        f"the input schema is over {MAX_SCHEMA_BYTES} bytes: its form is not checked, nor is it shown",
+    ),
     "schema-depth": ("warning", f"the input schema is nested over {MAX_SCHEMA_DEPTH} levels"),
     "hints-contradict": ("warning", "declared read-only and destructive at once"),
     "hints-doubtful": ("warning", "declared read-only or harmless, but its words say that it destroys"),
     "hints-malformed": ("note", "a declared hint is neither true nor false"),
     "text-hidden": ("warning", "invisible characters, which a model reads and a person does not see"),
     "text-control": ("warning", "control characters or terminal escape sequences"),
+    "text-instructs": ("warning", "its text gives orders to the model that are not about calling the tool"),
+    "text-conceals": ("warning", "its text wants something kept from the user"),
+    "text-exfiltrates": ("warning", "its text wants secrets, or the conversation, to be read or sent"),
+    "text-unread": ("warning", "its texts are too long to be looked into"),
+    "schema-secrets": ("warning", "a parameter asks for a secret of the user"),
+    "schema-context": ("warning", "a parameter asks for the conversation, or for results of other tools"),
+    "schema-twice": ("warning", "an object has a member twice: readers differ in which one counts"),
+    "name-lookalike": ("warning", "its name can be taken for that of another server's tool"),
 }
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -68,7 +79,7 @@ _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _JOINERS = "\u200c\u200d"
 _SUSPECT = re.compile(r"[^\n\t\r -~]")
 _SCRIPTS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU")
-_LOOKALIKES = str.maketrans(
+LOOKALIKES = str.maketrans(
     {
         **dict(
             zip("\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455", "aeopcyxijs", strict=True)
@@ -109,18 +120,18 @@ def name_findings(name: str) -> Iterator[Finding]:
         yield found("name-length", f"{len(name)}")
     if name.lower() in RESERVED:
         yield found("name-reserved")
-    if _confusable(name):
+    if is_confusable(name):
         yield found("name-confusable", quote(name))
 
 
-def _confusable(name: str) -> bool:
+def is_confusable(name: str) -> bool:
     """Say whether letters of several alphabets are mixed, or each foreign letter can be taken for a plain one."""
     foreign = {char for char in name if char.isalpha() and not char.isascii()}
     if not foreign:
         return False
     scripts = {script for char in name if char.isalpha() and (script := _script(char)) in _SCRIPTS}
     variant = any(unicodedata.normalize("NFKC", char).isascii() for char in foreign)
-    return len(scripts) > 1 or variant or all(char.lower().translate(_LOOKALIKES).isascii() for char in foreign)
+    return len(scripts) > 1 or variant or all(char.lower().translate(LOOKALIKES).isascii() for char in foreign)
 
 
 def _script(char: str) -> str:
@@ -129,7 +140,22 @@ def _script(char: str) -> str:
 
 def skeleton(name: str) -> str:
     """Return what of a name a hurried reader sees: letters and digits in lower case, look-alikes as Latin letters."""
-    return squash(name).translate(_LOOKALIKES)
+    return squash(name).translate(LOOKALIKES)
+
+
+_FOLD = bytes.maketrans(b"01i5", b"olls")
+_TWICE = re.compile(rb"(.)\1+")
+
+
+def look(name: str) -> str:
+    """Return what of a name anybody could be deceived by: doubled letters once, and those as one that look alike.
+
+    Words that differ have other looks, mostly: `create_isue` looks like `create_issue`, and `l` like `1`.
+    """
+    plain = name if name.isascii() else skeleton(name)
+    seen = plain.encode(errors="replace").lower().translate(_FOLD, b"_-. ")
+    seen = seen.replace(b"rn", b"m").replace(b"vv", b"w").replace(b"cl", b"d")
+    return _TWICE.sub(rb"\1", seen).decode(errors="replace")
 
 
 def duplicates(names: Iterable[str]) -> dict[str, list[str]]:

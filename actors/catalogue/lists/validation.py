@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from actors.catalogue.lists.marks import marks_of
 from actors.catalogue.offer import NO_RAW, Prompt, Resource, Tool
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import MARK, Mirror, MisplacedMirror, mirrors_in
@@ -83,6 +84,7 @@ def tool(raw: msgspec.Raw) -> Tool:
         mirrors=mirrors,
         misplaced=misplaced,
         needs_task=_TASK_SUPPORT in bytes(raw) and _needs_task(value.get("execution")),
+        **marks_of(value, bytes(raw)),
     )
 
 

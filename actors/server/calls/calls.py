@@ -30,6 +30,7 @@ from actors.server.calls.errors import (
     too_large_error,
     wrong_run_error,
 )
+from actors.server.calls.gate import READ_AGAIN, ApprovalGate
 from actors.server.calls.queue import CallQueue, Deadlines
 from actors.server.calls.turns import CallTurns
 from actors.server.calls.window import Window
@@ -43,15 +44,18 @@ _ENVELOPE_BYTES = 512
 class Calls:
     """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
 
-    `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last. `waiting`
-    are those to be sent, by number, the oldest first.
+    `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last, `gate`
+    which of them may be called. `waiting` are those to be sent, by number, the oldest first.
     """
 
-    def __init__(self, server: str, settings: ServerSettings, hide: Hide, mirrors_of: MirrorsOf) -> None:
+    def __init__(
+        self, server: str, settings: ServerSettings, hide: Hide, mirrors_of: MirrorsOf, gate: ApprovalGate
+    ) -> None:
         self._server = server
         self.last_activity = 0.0
         self._hide = hide
         self._mirrors_of = mirrors_of
+        self.gate = gate
         self.window = Window(settings.max_in_flight)
         self._max_open = settings.max_in_flight + settings.max_queued
         self._max_bytes = settings.max_queued_bytes
@@ -62,7 +66,7 @@ class Calls:
         self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
         self._deadlines = Deadlines(self._in_flight, self.waiting)
-        self.turns = CallTurns(server, self.waiting, self._in_flight)
+        self.turns = CallTurns(server, self.waiting, self._in_flight, gate)
         self.total = self.failures = self.unheard = 0
 
     @property
@@ -100,7 +104,10 @@ class Calls:
         for call in self.sendable(self.window.size, now, link.place):
             self.window.sent += 1
             bound = call.message.run or call.message.resumes
-            if bound and (error := wrong_run_error(call.message, link.talk.era, link.run)) is not None:
+            if (held := self.gate.refusal(call)) is not None:
+                self._in_flight.pop(call.number)
+                self.fail(call, held)
+            elif bound and (error := wrong_run_error(call.message, link.talk.era, link.run)) is not None:
                 self._in_flight.pop(call.number)
                 self.fail(call, error)
             else:
@@ -266,6 +273,7 @@ class Calls:
             call = self._in_flight.get(number) or self.waiting[number]
             took_s = None if call.sent_at is None else now - call.began
             turn = self.turns.reason(call, now)
+            why = why or (READ_AGAIN if self.gate.shut else "")
             late = late_error(call.message, took_s, why, retry_after_s)
             self.fail(call, busy_error(self._server, turn) if turn else late)
             if self.drop(number) and link is not None:

@@ -23,6 +23,7 @@ from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.exchanges import MESSAGE, wants
 from actors.protocol.wire.jsonrpc import encode
 from actors.server.calls.call import Call
+from actors.server.calls.gate import ApprovalGate
 
 QUIET_CALLS: Final = 3
 """After so many calls without a question nothing is expected of what was suspected once."""
@@ -46,8 +47,9 @@ class _Suspicion(msgspec.Struct):
 class CallTurns:
     """Chooses, for as long as the actor of a server lives. `waiting` and `in_flight` are its calls, by number."""
 
-    def __init__(self, server: str, waiting: _Calls, in_flight: _Calls) -> None:
+    def __init__(self, server: str, waiting: _Calls, in_flight: _Calls, gate: ApprovalGate) -> None:
         self._server = server
+        self._gate = gate
         self._waiting = waiting
         self._in_flight = in_flight
         self._suspected: OrderedDict[Subject, _Suspicion] = OrderedDict()
@@ -61,8 +63,8 @@ class CallTurns:
         return bool(self._held) or any(each.calls_left for each in self._suspected.values())
 
     def next(self) -> Call | None:
-        """Return the call to be sent now; None if there is none, or all have to wait for another one to end."""
-        waiting = self._waiting.values()
+        """Return the call to be sent now; None if there is none, or all have to wait: for another one, or the lists."""
+        waiting = self._gate.let_through(self._waiting.values())
         if self._held or self._suspected:
             busy = self._blocker()
             return next((call for call in waiting if not (busy and self._apply_to(call))), None)

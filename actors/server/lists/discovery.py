@@ -25,7 +25,7 @@ from actors.server.lists.lists import Lists
 from actors.server.operators.record import listed_change
 from actors.server.process.link import Link
 from actors.server.processes import Processes
-from actors.server.settings import CATCH_UP_S, LIST_LIMITS
+from actors.server.settings import CATCH_UP_S, LIST_LIMITS, RELIST_INTERVAL_S
 
 AT_ONCE_BYTES = 16 * 1024
 """A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
@@ -76,7 +76,12 @@ class Discovery:
         self._timers.start(Timer.LISTING, self._settings.discovery_timeout_s)
         link.talk.list_all(now)
 
+    def doubt(self) -> None:
+        """There is another process: its lists were not read."""
+        self._lists.doubt()
+
     def on_changed(self, link: Link) -> None:
+        self._lists.doubt()
         if link.talk.listing:
             self._lists.owed = True
         elif self._course.life.serving:
@@ -84,8 +89,12 @@ class Discovery:
 
     def on_missed(self) -> None:
         """The server could not tell of changes for a while: read its lists, unless that was done lately."""
+        guarded = self._context.calls.gate.guards
+        if guarded:  # calls wait for it
+            self._lists.doubt()
         if self._course.life.serving:
-            self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time(), CATCH_UP_S))
+            interval_s = RELIST_INTERVAL_S if guarded else CATCH_UP_S
+            self._timers.start_by(Timer.RELIST, self._lists.next_reading(trio.current_time(), interval_s))
 
     def take(self, arrived: PageArrived, link: Link) -> Fact | None:
         """Read a page, now or in a thread. Returns what the message means instead if it is no page."""

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.lists.draft import Draft
 from actors.catalogue.lists.pages import MAX_PROBLEMS
-from actors.catalogue.offer import Offer
+from actors.catalogue.offer import Offer, Tool
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import Listed, capability_names
 from actors.protocol.wire.mirrors import Mirror
@@ -33,6 +33,8 @@ SETTLE_S = 10.0
 class Lists:
     """`known` is what the catalogue has of the server; `owed`: a reading must follow the one that is under way.
 
+    `current`: its tools were read from its present process, and nothing was told of a change since that began.
+
     `over_http` says whether it is reached by Streamable HTTP, where tools that ask for headers in a wrong way are not
     to be used (MCP 2026-07-28, server/tools "x-mcp-header").
     All times are seconds of one steady clock, but `read_at` of an offer, which is unix time.
@@ -43,7 +45,8 @@ class Lists:
     ) -> None:
         self._over_http = over_http
         self._know(known)
-        self.owed = False
+        self.owed = self.current = False
+        self._read: frozenset[str] = frozenset()
         self._settings = settings
         self._spread = zlib.crc32(server.encode()) / 2**32  # of servers over an interval; the same at each start
         self._begun_at: float | None = None
@@ -78,7 +81,7 @@ class Lists:
 
     def begin(self, now: float) -> Draft:
         self._begun_at = now
-        self.owed = False
+        self.owed = self.current = False
         return Draft(LIST_LIMITS, self.known)
 
     def next_reading(self, now: float, interval_s: float = RELIST_INTERVAL_S) -> float:
@@ -99,8 +102,13 @@ class Lists:
         pause = self._settings.probe_interval_s * 2.0 ** min(self._failed_looks, 20)
         self._due_at = now + min(pause, self._max_age_s)
 
+    def doubt(self) -> None:
+        """There is another process, or a change was told of: what was read may not be so any more."""
+        self.current = False
+
     def take(self, now: float, unix_now: float, agreement: Agreement, draft: Draft, listed: Listed) -> Offer:
         offer = draft.offer(agreement, listed)
+        self._read, self.current = draft.names("tools"), not self.owed
         if offer.era == "modern" and self._over_http():
             offer = _without(offer, {tool.name: tool.misplaced for tool in offer.tools if tool.misplaced})
         self._looked_at = now
@@ -127,8 +135,13 @@ class Lists:
     def _know(self, offer: Offer | None) -> None:
         tools = offer.tools if offer is not None else ()
         self.known = offer
+        self._tools = {tool.name: tool for tool in tools}
         self._mirrors = {tool.name: tool.mirrors for tool in tools if tool.mirrors}
         self._task_only = frozenset(tool.name for tool in tools if tool.needs_task)
+
+    def read_tool(self, name: str) -> Tool | None:
+        """Return a tool that was in the last reading: neither one that is only remembered, nor one that is barred."""
+        return self._tools.get(name) if name in self._read else None
 
     def mirrors_of(self, tool: str) -> tuple[Mirror, ...]:
         return self._mirrors.get(tool, ())

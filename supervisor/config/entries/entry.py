@@ -8,6 +8,7 @@ from msgspec import Meta, Struct, field
 
 from actors.catalogue.metadata import Safety
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
+from actors.catalogue.trust import Trust
 from actors.protocol.asking.questions import Fallback
 from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
@@ -83,6 +84,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Which tools clients see, and under which names; see `docs/reference/tools.md`. A list is its `allow`."""
     expose: Safety | None = None
     """The highest safety level of the tools that clients see, as that of the daemon; null takes the daemon's."""
+    trust: Trust | None = None
+    """What becomes of tools that nobody has approved, as that of the daemon; null takes the daemon's."""
     confirm: Confirm | Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
     """Which tools run only after the user has said yes. A list has names, `*` for any rest, which count beside the
     level of the daemon. A word is a level, for this server in place of the daemon's."""

@@ -67,7 +67,9 @@ FOREIGN: dict[str, ForeignKey] = {
         ForeignKey("headersHelper", "Claude Code", "noted", "Not applied."),
         ForeignKey("alwaysAllow", "Roo Code, older Cline", "used", "Added to `confirm_except`."),
         ForeignKey("autoApprove", "Cline, Kiro", "used", "Added to `confirm_except`."),
-        ForeignKey("trust", "Gemini CLI", "ignored", "The client decides what it asks its user."),
+        ForeignKey(
+            "trust", "Gemini CLI", "ignored", "As `true` or `false`: the client decides what it asks. Ours is a word."
+        ),
         ForeignKey("networkTimeout", "some clients", "ignored", "Set `call_timeout_s` instead."),
         ForeignKey("watchPaths", "Roo Code", "ignored", "Nothing restarts on a changed file."),
         ForeignKey("dev", "VS Code", "ignored", "Development mode belongs to the editor."),
@@ -122,6 +124,8 @@ def translate_entry(members: Mapping[str, Any], ours: Collection[str]) -> tuple[
     if isinstance(own.get("env"), dict):
         # VS Code's schema allows numbers here; every program gets text.
         own["env"] = {name: str(value) if type(value) is int else value for name, value in own["env"].items()}
+    if isinstance(own.get("trust"), bool):
+        del own["trust"]
     if isinstance(own.get("tools"), list):
         own["tools"] = {"allow": own["tools"]}
     return own, spelled

@@ -41,6 +41,7 @@ from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.store import ReplacedDefinition
+from supervisor.store.approvals import Approvals
 from supervisor.store.trail import AuditTrail
 from supervisor.values.table import ValueTable
 
@@ -54,7 +55,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. `token` is what a
     program has to know that changes the configuration, and `token_file` where that is; without one nobody can.
     `definitions` gives what a server\'s tool was defined as before, the oldest first. `users_of` gives who has a launch
-    that not all share, `seen_by` what somebody sees.
+    that not all share, `mask_of` what hides its secrets, `seen_by` what somebody sees.
     """
 
     version: str
@@ -84,8 +85,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     trail: AuditTrail | None = None
     accounts: Callable[[], Accounts | None] = lambda: None
     users_of: Callable[[str], list[str]] = lambda launch: []
+    mask_of: Callable[[str], Callable[[str], str]] = lambda launch: str
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
+    approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     described: Described = msgspec.field(default_factory=Described)
 

@@ -102,7 +102,7 @@ class ConfigurationPages:
 
     async def add(self) -> Response:
         """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
-        self._check_token()
+        check_key(self._view, "changing the configuration", "mcpvisor add")
         new = await _body(_NEW)
         describe(new.name, "until the daemon ends" if new.ephemeral else "")
         return await _when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
@@ -112,7 +112,7 @@ class ConfigurationPages:
 
         null removes a key. It answers as a reload does.
         """
-        self._check_token()
+        check_key(self._view, "changing the configuration", "mcpvisor add")
         self._view.control.check(server)
         patch = (await _body(_CHANGE)).entry
         describe(server, ", ".join(patch))
@@ -120,16 +120,16 @@ class ConfigurationPages:
 
     async def remove(self, server: str) -> Response:
         """Remove a server. It answers as a reload does."""
-        self._check_token()
+        check_key(self._view, "changing the configuration", "mcpvisor add")
         self._view.control.check(server)
         return await _when_done(lambda: self._view.editor.remove(server))
 
-    def _check_token(self) -> None:
-        check_key(self._view)
 
+def check_key(view: View, what: str, command: str) -> None:
+    """Raise `NoKey` for a request of somebody who has not shown that they may do `what`, for which there is a command.
 
-def check_key(view: View) -> None:
-    """Raise `FromElsewhere`, `NoKey` for whoever has shown neither who they are nor that they may read our files."""
+    Who they are, or that they may read the daemon's files, which a program that only reaches its address may not.
+    """
     check_from_here(request.scope)
     if REQUESTER.get().is_proven:
         return
@@ -137,8 +137,8 @@ def check_key(view: View) -> None:
     shown = given.strip() if scheme.lower() == SCHEME else ""
     if not is_key(shown, view.key, endpoint(request.scope.get("server") or ("", 0)), view.clock()):
         raise NoKey(
-            "changing the configuration takes the key in page.key of the daemon's data directory, in hexadecimal "
-            "digits: Authorization: Bearer KEY; the command is mcpvisor add",
+            f"{what} takes the key in page.key of the daemon's data directory, in hexadecimal digits: Authorization: "
+            f"Bearer KEY; the command is {command}",
             details={"key_file": view.token_file},
         )
 

@@ -21,6 +21,7 @@ class _Kept(msgspec.Struct, frozen=True):
     tools: tuple[Tool, ...]
     metadata: Mapping[str, Metadata]
     warnings: int
+    lookalikes: Mapping[str, str]
 
 
 class Described:
@@ -52,12 +53,14 @@ class Described:
             return {name: self._kept[name] for name in catalogue.entries if name in self._kept}
 
     def _fresh(self, server: str, entry: Entry) -> bool:
-        return server in self._kept and self._kept[server].tools is entry.offer.tools
+        kept = self._kept.get(server)
+        return kept is not None and kept.tools is entry.offer.tools and kept.lookalikes == entry.standing.lookalikes
 
 
 def _describe(entry: Entry) -> _Kept:
-    metadata = describe_all(entry.server, entry.offer.tools)
-    return _Kept(entry.offer.tools, metadata, sum(known.warnings for known in metadata.values()))
+    lookalikes = entry.standing.lookalikes
+    metadata = describe_all(entry.server, entry.offer.tools, lookalikes)
+    return _Kept(entry.offer.tools, metadata, sum(known.warnings for known in metadata.values()), lookalikes)
 
 
 def findings(described: Mapping[str, Mapping[str, Metadata]]) -> dict[str, list[dict[str, Any]]]:

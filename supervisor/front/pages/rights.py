@@ -22,7 +22,14 @@ REQUESTER: Final[ContextVar[Requester]] = ContextVar("requester", default=THE_OP
 """Who asks for the page that is being made."""
 ANYBODY: Final = ("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback")
 AUDITORS: Final = (
-    *("GET /api/status", "GET /api/status/debug", "GET /api/tools", "GET /api/tools/history", "GET /api/tokens"),
+    *(
+        "GET /api/status",
+        "GET /api/status/debug",
+        "GET /api/tools",
+        "GET /api/tools/history",
+        "GET /api/tokens",
+        "GET /api/trust",
+    ),
     *("GET /api/servers/<server>", "GET /api/servers/<server>/logs", "GET /api/configuration", "GET /api/events"),
     "GET /api/audit",
 )

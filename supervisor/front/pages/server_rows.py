@@ -46,7 +46,8 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
 
     `status` is what its users may expect, `path` that of its own door. `tokens` are what its tools would cost if a
     model saw them: all of that is saved. `tokens_share_percent` is its part of what all servers would cost.
-    `hidden_tools`: the configuration hides them. A launch that not all share has a row of its own.
+    `hidden_tools`: the configuration hides them. `unapproved_tools` wait for approval,
+    `held_tools` of them are not seen meanwhile. A launch that not all share has a row of its own.
     """
     row = status_row(status, now)
     row.pop("stderr")
@@ -63,6 +64,8 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
         share = exposed_tokens and not is_own(status.server)
         row["tokens_share_percent"] = round(tokens / exposed_tokens * 100, 2) if share else 0.0
         row["hidden_tools"] = len(entry.hidden_tools)
+        row["held_tools"] = len(entry.standing.hold)
+        row["unapproved_tools"] = len(entry.standing.waiting)
         row["problems"] = list(offer.problems)
     return row
 

@@ -36,6 +36,8 @@ from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
 from supervisor.store import ReplacedDefinition
 
+MAX_SHOWN_CHARS = 400
+"""Of a text of a definition that changed, in its history."""
 MAX_TOKEN_ROWS = 1000
 MAX_HIDDEN = 500
 """So many hidden tools of a server are named."""
@@ -99,6 +101,7 @@ def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> b
         "groups": selection.groups,
         "tools": selection.rows,
         "hidden": hidden_tools(catalogue, criteria),
+        "held": held_tools(catalogue, criteria),
     }
     return msgspec.json.encode(page)
 
@@ -111,6 +114,16 @@ def hidden_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, list[str
         if not criteria.servers or name in criteria.servers
     }
     return {name: tools for name, tools in hidden.items() if tools}
+
+
+def held_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, dict[str, str]]:
+    """Return the tools that wait for approval and are held, and why, by server, of those that are asked for."""
+    held = {
+        name: {tool: why for tool, why in entry.standing.hold.items() if criteria.name.lower() in tool.lower()}
+        for name, entry in catalogue.entries.items()
+        if not criteria.servers or name in criteria.servers
+    }
+    return {name: dict([*tools.items()][:MAX_HIDDEN]) for name, tools in held.items() if tools}
 
 
 async def _tokens(view: View, asked: TokenQuery) -> bytes:
@@ -230,16 +243,19 @@ def _revision(
 
 
 def _changes(before: bytes, after: bytes, hide: Hide) -> list[dict[str, Any]] | None:
-    if not before or not after:
-        return None
-    told = [_change(part, hide) for part in parts(before, after)]
+    return changes(before, after, hide) if before and after else None
+
+
+def changes(before: bytes, after: bytes, hide: Hide, most: int = MAX_SHOWN_CHARS) -> list[dict[str, Any]]:
+    """Return what differs, place by place, of each text at most so many characters around what differs in it."""
+    told = [_change(part, hide, most) for part in parts(before, after)]
     return [*told, {"place": "...", "before": None, "after": None}] if len(told) == MAX_PARTS else told
 
 
-def _change(part: Part, hide: Hide) -> dict[str, Any]:
+def _change(part: Part, hide: Hide, most: int) -> dict[str, Any]:
     before, after = (None if text is None else escape(hide(text)) for text in (part.before, part.after))
     if before is not None and after is not None:
-        before, after = excerpts(before, after)
+        before, after = excerpts(before, after, most)
     else:
-        before, after = (None if text is None else excerpts("", text)[1] for text in (before, after))
+        before, after = (None if text is None else excerpts("", text, most)[1] for text in (before, after))
     return {"place": escape(hide(part.place))[:400], "before": before, "after": after}

@@ -132,7 +132,7 @@ class ValuePages:
         asker = REQUESTER.get().person
         if tier not in get_args(Tier) or not (asker.may("admin") or (tier == "user" and owner == asker.user)):
             abort(404)
-        check_key(self._view)
+        check_key(self._view, "changing values", "mcpvisor config set")
         for each in (owner, server):
             if fault := name_fault(each):
                 raise InvalidArguments(fault)

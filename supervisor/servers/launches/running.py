@@ -52,6 +52,11 @@ class Launches:
         """Return the digests of the launches that run, by name."""
         return {name: deployed.digest for name, deployed in self._running.items()}
 
+    def mask_of(self, launch: str) -> Callable[[str], str]:
+        """Return what hides the secrets of a launch, also of one that all share."""
+        own = self._running.get(launch)
+        return own.mask if own is not None else self._deployment.value.mask(launch)
+
     def people_of(self, launch: str) -> list[str]:
         """Return the users who have a launch."""
         having = (each for each in self._people.values() if any(own.name == launch for own in each.rights.launches))

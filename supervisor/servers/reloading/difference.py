@@ -22,7 +22,7 @@ LIVE: Final = frozenset(
         *("max_query_chars", "notify_catalogue_changes", "show_debug", "reload_on_change", "reload_drain_s"),
         *("identity", "profile", "profiles"),
         *("audit_days", "audit_calls"),
-        *("expose", "confirm", "catalogue_max_age_s"),
+        *("expose", "confirm", "trust", "catalogue_max_age_s"),
         *("result_token_budget", "max_kept_result_bytes", "result_kept_s"),
     }
 )

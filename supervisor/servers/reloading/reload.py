@@ -240,8 +240,8 @@ class Reload:
         if "log_level" in changes.settings:
             set_level(new.settings.log_level)
         await self._registry.address.tell(NamesChanged(names=new.names))
-        for name in changes.changed:
-            if old.tool_rules_of(name) != new.tool_rules_of(name):
+        for name in new.entries:
+            if old.tool_rules_of(name) != new.tool_rules_of(name) or old.trust_of(name) != new.trust_of(name):
                 await self._registry.address.tell(RulesChanged(server=name))
         for name in changes.removed:
             await self._servers.remove(name, REMOVED, new.settings.reload_drain_s)

@@ -16,7 +16,7 @@ from actors.catalogue.names.resolution import Ambiguous, Meaning, Resolved
 from actors.catalogue.names.uris import resolve_bare
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.errors import UnknownPrompt, UnknownTool
+from actors.errors import ToolHeld, UnknownPrompt, UnknownTool
 from actors.protocol.listing import Kind
 from actors.protocol.wire import json
 from supervisor.host.loop.workbench import beside
@@ -169,11 +169,11 @@ def _same(before: Lists, after: Lists) -> bool:
     )
 
 
-def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool:
+def _unknown_tool(seen: Catalogue, names: Names, name: str) -> UnknownTool | ToolHeld:
     server = seen.names.literal(name.partition(SEPARATOR)[0])
     entry = seen.entries.get(server) if server is not None else None
     if entry is not None:
-        for own in (*entry.offer.barred, *entry.hidden):
+        for own in (*entry.offer.barred, *entry.hidden, *entry.held):
             refused = refuse_left_out(entry, own)
             if refused is not None and name_for(entry.server, own) == name:
                 return refused

@@ -16,7 +16,8 @@ from actors.catalogue.names.resolution import Absent, Ambiguous, Meaning, Resolu
 from actors.catalogue.names.uris import resolve_bare, resolve_named
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.errors import AmbiguousName, UnknownPrompt, UnknownTool
+from actors.catalogue.trust import held_error
+from actors.errors import AmbiguousName, ToolHeld, UnknownPrompt, UnknownTool
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.definitions import SCHEMAS
 from supervisor.metatools.servers.availability import refusal, unlisted_of
@@ -54,7 +55,7 @@ class Lookup:
     async def tool(self, client: Client, path: str, server: str, since: float) -> tuple[Entry, Tool]:
         """Return the tool that a path means; `server` is what stood beside the path, mostly nothing.
 
-        Raises `UnknownTool`, `AmbiguousName`, and what `Arrival.of` and `Looks.find` raise. A checkpoint
+        Raises `UnknownTool`, `ToolHeld`, `AmbiguousName`, and what `Arrival.of` and `Looks.find` raise. A checkpoint
         unless it is found at once.
         """
         seen = self._visible.now(client.principal)
@@ -140,8 +141,10 @@ def ambiguous(name: str, readings: tuple[Meaning, ...], path: Callable[[str, str
     return AmbiguousName(text, details={"readings": paths})
 
 
-def refuse_left_out(entry: Entry, name: str) -> UnknownTool | None:
+def refuse_left_out(entry: Entry, name: str) -> UnknownTool | ToolHeld | None:
     """Return the error for a tool that its server offers, and that clients are not shown; None for any other."""
+    if name in entry.held:
+        return held_error(entry.server, name, entry.held[name])
     if name in entry.hidden:
         return exposure_error(entry.server, name)
     if name not in entry.offer.barred or entry.offer.era == "legacy":
@@ -151,7 +154,7 @@ def refuse_left_out(entry: Entry, name: str) -> UnknownTool | None:
 
 def _is_hidden(seen: Catalogue, absent: Absent) -> bool:
     entry = seen.entries.get(absent.server)
-    return entry is not None and absent.name in entry.hidden
+    return entry is not None and (absent.name in entry.hidden or absent.name in entry.held)
 
 
 def _no_server(path: str) -> str:
@@ -168,7 +171,7 @@ def _new_path(seen: Catalogue, absent: Absent) -> str:
     return clean(tool_path(absent.server, name))[:200] if name else ""
 
 
-def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool:
+def unknown_tool(seen: Catalogue, path: str, absent: Absent | None = None) -> UnknownTool | ToolHeld:
     """Return the error for a path that means nothing, with the nearest paths; if `absent`, of the server named."""
     last = _PATH_PARTS.split(path.strip())[-1]
     if last in SCHEMAS:

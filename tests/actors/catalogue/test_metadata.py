@@ -211,6 +211,8 @@ def test_a_very_deep_schema_is_a_finding_not_an_error() -> None:
     ]
 
 
-def test_a_schema_over_64_kib_is_a_finding_and_is_not_looked_into() -> None:
-    found = known(inputSchema={"type": "object", "properties": {"a": {"description": "\u200b" + "x" * 70_000}}})
+def test_of_a_schema_over_64_kib_only_the_texts_are_looked_at() -> None:
+    found = known(inputSchema={"type": "object", "required": 3, "properties": {"a": {"description": "x" * 70_000}}})
     assert codes(found) == ["schema-size"]
+    found = known(inputSchema={"type": "object", "properties": {"a": {"description": "\u200b" + "x" * 70_000}}})
+    assert codes(found) == ["schema-size", "text-hidden"]

@@ -14,6 +14,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer
+from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.kit import Mailbox, Reply, Starts
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
@@ -186,6 +187,7 @@ async def running_server(
     now_s: float = 0.0,
     subscribers: Subscribers | None = None,
     predecessor: trio.Event | None = None,
+    keeper: PinKeeper = TRUSTING,
 ) -> AsyncIterator[Rig]:
     """Run a server actor for the block, at most a week of virtual time; everything is settled at the end.
 
@@ -212,6 +214,7 @@ async def running_server(
             clock=lambda: now_s,
             identity=Identity(),
             subscribers=subscribers or Subscribers(at_once),
+            keeper=keeper,
         ),
         Reporter(box.address),
     )

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import astuple, replace
 
+from actors.catalogue.lists.marks import digest, with_marks
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
 from supervisor.identity.given import Given
 from supervisor.oauth.vault import Vault
 from supervisor.store import ToolUsage, open_store
+from supervisor.store.approvals import Approvals
 from supervisor.store.file import SCHEMA_VERSION
 from supervisor.store.sealing import Sealing
 from tests.supervisor.store.earlier import (
@@ -60,7 +62,7 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
     schema = schema_of(version)
     async with open_store(data / "store.sqlite3", clock=lambda: WRITTEN_AT) as store:
         servers = await store.load_servers()
-        offers = {name: decode_offer(payload) for name, (_, payload) in servers.items()}
+        offers = {name: with_marks(decode_offer(payload)) for name, (_, payload) in servers.items()}
         assert {name: [tool.name for tool in offer.tools] for name, offer in offers.items()} == {
             "notes": ["add_note"],
             "off": ["add_note"],
@@ -94,6 +96,10 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         audit = [(record.id, record.action, record.target) for record in await store.load_audit(AuditQuery(), 9) or ()]
         assert audit == ([(1, "token.create", "8f8dc83f6ab2")] if schema >= 9 else [])
         assert await store.load_dropped() == ({"tool.call": 3} if schema >= 9 else {})
+        approvals = Approvals(store, lambda server: "strict")
+        await approvals.read(["notes", "off"])
+        assert approvals.pinning.is_read
+        assert approvals.pinning.has("notes", "add_note", digest(offers["notes"].tools[0])) == (schema >= 9)
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

@@ -7,18 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.catalogue.trust import TRUSTING
 from actors.errors import ServerGaveUp, SupervisorError
 from actors.kit import Mark, Outbox, Reply
 from actors.messages import CallServer, Result
 from actors.server.calls.call import Call
 from actors.server.calls.calls import Calls
+from actors.server.calls.gate import ApprovalGate
+from actors.server.lists.lists import Lists
 from actors.server.settings import ServerSettings
 
 RESULT = Result(msgspec.Raw(b"{}"), "legacy")
 
 
 def calls_of_server() -> Calls:
-    return Calls("s", ServerSettings(), str, lambda _: ())
+    gate = ApprovalGate("s", TRUSTING, Lists("s", ServerSettings(), None, lambda: False))
+    return Calls("s", ServerSettings(), str, lambda _: (), gate)
 
 
 def time_out(calls: Calls, now: float) -> None:

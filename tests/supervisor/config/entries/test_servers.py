@@ -118,7 +118,15 @@ def test_what_other_programs_write_means_the_same_here(entry: Any, field: str, v
 @pytest.mark.parametrize("key", sorted(FOREIGN))
 def test_a_key_of_another_program_is_no_problem_and_is_noted_if_something_is_lost(key: str) -> None:
     lists: dict[str, Any] = {name: ["a"] for name in (*ALLOWED, *DENIED, *APPROVED)}
-    values = {"type": "stdio", "transport": "stdio", "transportType": "stdio", "enabled": True, "timeout": 60, **lists}
+    values = {
+        "type": "stdio",
+        "transport": "stdio",
+        "transportType": "stdio",
+        "enabled": True,
+        "timeout": 60,
+        "trust": True,
+    }
+    values |= lists
     remote = key in ("serverUrl", "httpUrl")
     entry = {key: "http://x"} if remote else {"command": "c", key: values.get(key, None if key == "envFile" else {})}
     configuration = parse_entry(entry)

@@ -110,6 +110,7 @@ def test_a_setting_is_either_live_or_waits_for_a_restart() -> None:
 
 
 READ_IN: dict[str, set[str]] = {
+    "trust": {"servers/deployment"},
     "env": {"config/load", "config/provenance"},
     "pass_env": {"config/load"},
     "call_timeout_s": {"config/entries/entry", "servers/deployment"},
