@@ -274,7 +274,7 @@ def _findings(tool: Tool, declared: _Declared, suggested: Effects, schema: Any, 
     parts += [("the annotated title", title)] if isinstance(title, str) else []
     told = [*text_findings([*parts, *(("the input schema", text) for text in texts(schema))])]
     yield from told
-    known = {finding.code for finding in told}
+    known = {"name-confusable", *(finding.code for finding in told)}  # that one is told of the name above
     yield from (finding for finding in suspicions.findings_of(_whole(tool)) if finding.code not in known)
     if TWICE in tool.alarms:
         yield found(TWICE)

@@ -150,6 +150,7 @@ def test_what_honest_servers_write_is_nothing(text: str) -> None:
             "tool",
             "tools",
         ),
+        "conversation_history" * 10,
     ],
 )
 def test_a_name_that_honest_tools_have_is_nothing(name: str) -> None:
