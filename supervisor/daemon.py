@@ -38,7 +38,7 @@ from supervisor.host.loop.pauses import keep_catalogue
 from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
 from supervisor.identity.tokens import TokenTable
-from supervisor.oauth.late import LateAccounts
+from supervisor.oauth.late import LateAccounts, open_verifier
 from supervisor.oauth.port import callback_uri
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
@@ -226,6 +226,7 @@ class Daemon:
             tokens.take(await store.load_tokens())
         view = View(
             tokens=tokens,
+            bearer=await open_verifier(deployment, self._clock, core),
             version=VERSION,
             started=self._started,
             clock=self._clock,

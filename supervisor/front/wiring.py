@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from socket import socket
 from typing import Final
+from urllib.parse import urlsplit
 
 import trio
 
 from actors.errors import ConfigError
 from supervisor.config import Settings
+from supervisor.config.syntax.address import is_loopback
 from supervisor.front.admission import Admission
+from supervisor.front.cors import CrossOrigin
 from supervisor.front.dispatch import Dispatch
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import BodyLimits
@@ -31,9 +34,12 @@ from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tokens import add_token_routes
 from supervisor.front.pages.tools import add_tool_routes
+from supervisor.front.proxies import TrustedProxies
+from supervisor.front.resource import ProtectedResource
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.host.datadir import DataDir
+from supervisor.identity.tokens import TokenTable
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors
 from supervisor.store import Store
@@ -105,9 +111,12 @@ class Front:
         for add in ROUTES.values():
             add(view, app)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
-        guarded = settings.auth != "none"
-        admission = Admission(view.tokens, view.deployment, view.key, view.token_file, view.clock) if guarded else None
+        admission = _admission(settings, sockets, view)
         handler = Dispatch(_guard(settings, sockets), admission, http.serve, websocket.serve, pages, PageSockets(view))
+        handler.cross_origin = CrossOrigin(settings.allowed_origins)
+        if settings.trusted_proxies:
+            handler.proxies = TrustedProxies(settings.trusted_proxies)
+            handler.only_proxies = needs_proxy(settings)
 
         async def learn_late() -> None:
             if not store.ready.is_set():
@@ -146,10 +155,33 @@ class Front:
             nursery.cancel_scope.cancel()
 
 
+def needs_proxy(settings: Settings) -> bool:
+    """Say whether a proxy has to encrypt what comes from other machines."""
+    host, _ = settings.address
+    return not (is_loopback(host) or settings.tls_certificate or settings.insecure_http)
+
+
+def _admission(settings: Settings, sockets: list[socket], view: View) -> Admission | None:
+    if settings.auth == "none":
+        return None
+    host, _ = settings.address
+    tokens = view.tokens if settings.takes_own_tokens else TokenTable.empty()
+    return Admission(
+        tokens,
+        view.deployment,
+        view.key,
+        view.token_file,
+        view.clock,
+        view.bearer,
+        ProtectedResource(settings.public_url, host, {listener.getsockname()[1] for listener in sockets}),
+    )
+
+
 def _guard(settings: Settings, sockets: list[socket]) -> Guard:
     host, _ = settings.address
     ports = {listener.getsockname()[1] for listener in sockets}
     try:
-        return Guard(host, ports, settings.allowed_hosts, settings.allowed_origins)
+        public = urlsplit(settings.public_url).netloc
+        return Guard(host, ports, (*settings.allowed_hosts, *([public] if public else [])), settings.allowed_origins)
     except ValueError as error:
         raise ConfigError(str(error), key="supervisor.allowed_hosts") from None

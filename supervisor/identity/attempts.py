@@ -31,7 +31,7 @@ class FailedAttempts:
     def fail(self, address: str, now: float) -> float:
         """Count an attempt that failed; return how many seconds the next one should wait, 0 while there may be more."""
         self.total += 1
-        network = _network(address)
+        network = network_of(address)
         free_at = min(max(self._free_at.pop(network, now), now) + EVERY_S, now + (BURST + 1) * EVERY_S)
         self._free_at[network] = free_at
         if len(self._free_at) > MAX_ADDRESSES:
@@ -39,7 +39,8 @@ class FailedAttempts:
         return max(0.0, free_at - now - BURST * EVERY_S)
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
+    """Return by what an address is counted: itself, or the network that whoever has it has; empty for none."""
     try:
         known = ip_address(address.partition("%")[0])
     except ValueError:

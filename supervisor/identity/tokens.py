@@ -63,6 +63,17 @@ class TokenStore(Protocol):
         """Wait until all of that is on the disk, and say whether it is."""
 
 
+class _NoStore:
+    """Keeps nothing."""
+
+    def save_token(self, token: SavedToken) -> None: ...
+
+    def forget_token(self, digest: bytes) -> None: ...
+
+    async def secure(self) -> bool:
+        return False
+
+
 class TokenTable:
     """All tokens, once they are `read`. `revoked` is told the digest of each that was. Moments are unix seconds."""
 
@@ -71,6 +82,13 @@ class TokenTable:
         self.revoked: Callable[[bytes], None] = lambda digest: None
         self.read = False
         self._tokens: dict[bytes, SavedToken] = {}
+
+    @classmethod
+    def empty(cls) -> TokenTable:
+        """Return the table of a daemon that takes no tokens of its own."""
+        table = cls(_NoStore())
+        table.read = True
+        return table
 
     def take(self, saved: Iterable[SavedToken]) -> None:
         """Know what was kept."""

@@ -29,6 +29,7 @@ from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import SUMMED, Now, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.grants import Bearer
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
@@ -72,6 +73,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes = b""
     token_file: str = ""
     tokens: TokenTable
+    bearer: Bearer | None = None
     accounts: Callable[[], Accounts | None] = lambda: None
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None

@@ -132,7 +132,10 @@ READ_IN: dict[str, set[str]] = {
     "result_token_budget": {"servers/deployment"},
     "max_kept_result_bytes": {"service/results/keeper"},
     "result_kept_s": {"service/results/keeper"},
-    "identity": {"config/load", "config/provenance", "servers/deployment", "service/realms"},
+    "identity": {
+        *("config/load", "config/provenance", "servers/deployment", "service/realms"),
+        *("front/admission", "oauth/bearer/verifier"),
+    },
 }
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
 level of the log at the start, `reload` afterwards; a search gets the settings of its moment as an argument."""
@@ -143,6 +146,7 @@ ONCE = {
     ("daemon", "drain_within_s"),
     ("daemon", "address"),
     ("daemon", "buffered_bytes"),
+    ("oauth/late", "takes_provider_tokens"),
     ("servers/reloading/reload", "reload_poll_s"),
 }
 """Read from a deployment, which has what they were at the start: see `in_force`."""
