@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 from joserfc.errors import UnsupportedAlgorithmError
 from joserfc.jwk import ECKey, Key, OKPKey, RSAKey, import_key
-from joserfc.jws import JWSAlgModel, JWSRegistry, deserialize_compact
+from joserfc.jws import JWSRegistry, deserialize_compact
 from joserfc.jwt import JWTClaimsRegistry
 
 from actors.protocol.wire import json
@@ -90,7 +90,7 @@ _key_document = msgspec.json.Decoder(_KeyDocument)
 class _Algorithms(JWSRegistry):
     """Those that are configured and no others. The library has its own opinion of some, which it gives on stderr."""
 
-    def get_alg(self, name: str) -> JWSAlgModel:
+    def get_alg(self, name: str) -> Any:
         if name not in (self.allowed or ()):
             raise UnsupportedAlgorithmError
         return self.algorithms[name]
