@@ -181,7 +181,9 @@ class Daemon:
 
     def _late_accounts(self, deployment: Latest[Deployment], store: Store, servers: Servers) -> LateAccounts:
         host, _ = deployment.value.settings.address
-        uri = callback_uri(host, self._sockets[0].getsockname()[1])
+        settings = deployment.value.settings
+        public = settings.public_url if settings.tls_certificate else ""
+        uri = callback_uri(host, self._sockets[0].getsockname()[1], public)
         return LateAccounts(deployment, store, self._data.key("oauth"), self._clock, uri, servers.logged_in)
 
     async def _watch_end(self) -> None:
@@ -204,7 +206,8 @@ class Daemon:
     ) -> Front:
         assert self._reload is not None
         host, _ = deployment.value.settings.address
-        pages = base_url(host, self._sockets[0].getsockname()[1])
+        settings = deployment.value.settings
+        pages = settings.public_url.rstrip("/") or base_url(host, self._sockets[0].getsockname()[1])
         elicitations = Elicitations(registry.feed, self._clock, pages)
         shown = await core.start(expose, registry.catalogue, deployment, self.conditions)
         parts = ServiceParts(

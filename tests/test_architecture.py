@@ -485,6 +485,7 @@ MANY_PARAMETERS = {
     "actors.registry.actor.Registry.__init__": "made once, by the daemon",
     "supervisor.metatools.answers.page.build_page": "what is known of a query beside its words",
     "supervisor.servers.children.Servers.__init__": "made once, by the daemon",
+    "supervisor.front.edge.serve.serve": "called once, by the front",
     "supervisor.servers.reloading.reload.Reload.__init__": "made once, by the daemon",
     "supervisor.service.gateway.ServiceParts.__init__": "made once, by the daemon",
     "supervisor.store.tables.open_store": "six times and bounds, of which tests set one",

@@ -40,10 +40,11 @@ _KEPT: Final = "/~:@!$&'()*+,;="
 class ProtectedResource:
     """What one daemon is called, and who issues tokens for it."""
 
-    def __init__(self, public_url: str, listen_host: str, ports: Collection[int]) -> None:
+    def __init__(self, public_url: str, listen_host: str, ports: Collection[int], scheme: str = "http") -> None:
         self._public = public_url.rstrip("/")
+        self._scheme = scheme
         self._ports = frozenset(ports)
-        self._own = base_url(listen_host, min(ports, default=0))
+        self._own = scheme + base_url(listen_host, min(ports, default=0)).removeprefix("http")
 
     def base(self, fields: Fields) -> str:
         """Return the address of the daemon for whoever sent these headers, which the guard has checked."""
@@ -51,7 +52,7 @@ class ProtectedResource:
             return self._public
         host = authority(fields.lines.get(b"host", b"").decode("ascii", "replace"))
         ours = host is not None and is_loopback(host.name) and host.port in self._ports
-        return f"http://{host}" if ours else self._own
+        return f"{self._scheme}://{host}" if ours else self._own
 
     def name(self, fields: Fields, path: str) -> str:
         """Return how the resource at a path is called; what is no door belongs to that of `/mcp`."""

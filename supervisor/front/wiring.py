@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from socket import socket
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ from actors.errors import ConfigError
 from supervisor.config import Settings
 from supervisor.config.syntax.address import is_loopback
 from supervisor.front.admission import Admission
+from supervisor.front.certificates import Certificates
 from supervisor.front.cors import CrossOrigin
 from supervisor.front.dispatch import Dispatch
 from supervisor.front.edge.connection import Handler
@@ -39,6 +41,7 @@ from supervisor.front.resource import ProtectedResource
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.host.datadir import DataDir
+from supervisor.host.loop.workbench import beside
 from supervisor.identity.tokens import TokenTable
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors
@@ -69,9 +72,11 @@ class Front:
         drain: RequestDrain,
         state: EdgeState,
         tasks: Sequence[Callable[[], Awaitable[None]]],
+        certificates: Certificates | None = None,
     ) -> None:
         """`tasks` run as long as it serves."""
         self._settings = settings
+        self._certificates = certificates
         self._tasks = tasks
         self._state = state
         self._sockets = sockets
@@ -124,8 +129,10 @@ class Front:
                 http.sessions.take_ended(await store.load_ended_sessions(clock()))
                 view.tokens.take(await store.load_tokens())
 
-        tasks = [http.run, learn_late, *([admission.run] if admission is not None else [])]
-        return cls(settings, sockets, handler, drain, state, tasks)
+        files = (settings.tls_certificate, settings.tls_key)
+        certificates = await beside(partial(Certificates, *files)) if settings.tls_certificate else None
+        tasks = [http.run, learn_late, *(each.run for each in (admission, certificates) if each is not None)]
+        return cls(settings, sockets, handler, drain, state, tasks, certificates)
 
     async def wait_answered(self) -> None:
         """Wait until every request that came before the end is performed. A checkpoint if there are any."""
@@ -150,6 +157,7 @@ class Front:
                 closing,
                 grace_s=self._settings.drain_within_s + FAREWELL_S,
                 state=self._state,
+                certificates=self._certificates,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
@@ -173,7 +181,12 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
         view.token_file,
         view.clock,
         view.bearer,
-        ProtectedResource(settings.public_url, host, {listener.getsockname()[1] for listener in sockets}),
+        ProtectedResource(
+            settings.public_url,
+            host,
+            {listener.getsockname()[1] for listener in sockets},
+            "https" if settings.tls_certificate else "http",
+        ),
     )
 
 
