@@ -41,7 +41,7 @@ SETTINGS = {
     "tools": ("tools", "profiles"),
     "logins": ("oauth",),
     "daemon": ("supervisor", "environment"),
-    "identity": ("identity", "user", "team"),
+    "identity": ("identity", "user", "team", "issuer", "introspection"),
 }
 """The pages that have the keys of the configuration, and the generated parts on each."""
 

@@ -210,11 +210,13 @@ class Admission:
             return self._wrong(request)
         issuer = self._deployment.value.settings.identity.issuer(verdict.issuer)
         person = self._deployment.value.subject(verdict.issuer, verdict.subject)
-        for_this = issuer is not None and self._resource.admits(verdict, request.fields, request.path, issuer.audience)
-        if person is None or not for_this or verdict.expires_at <= self._clock():
+        audience = () if issuer is None else issuer.audience
+        for_this = self._resource.admits(verdict, request.fields, request.path, audience)
+        if issuer is None or person is None or not for_this or verdict.expires_at <= self._clock():
             log.debug("the token of an identity provider is of a stranger" if for_this else "it is for somebody else")
             return self._wrong(request)
-        requester = Requester(person=person, credential=id_of_text(token), grant=verdict, shown=token)
+        shown = token if issuer.asks else ""
+        requester = Requester(person=person, credential=id_of_text(token), grant=verdict, shown=shown)
         if not requester.allows(needed_scope(request.path, request.method)):
             return self.insufficient(request)
         return requester
