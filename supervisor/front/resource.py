@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -90,6 +91,7 @@ def _door_path(path: str) -> str:
     return quote(path, safe=_KEPT) if fits else MCP_PATH
 
 
+@lru_cache(maxsize=1024)
 def _normal(address: str) -> str:
     """Return an address in one form: what its letters may be otherwise, without another meaning (RFC 3986 6.2)."""
     try:

@@ -94,6 +94,7 @@ class Verifier:
 
         Raises `TokenRefused`, and `ProviderUnavailable` where nobody can be asked.
         """
+        self._follow()
         digest = digest_of(token)
         question = self._questions.get(digest)
         if question is None:
