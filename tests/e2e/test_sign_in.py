@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import httpx2
 import pytest
 import trio
 
 from tests.e2e import environments
-from tests.e2e.daemons import PATIENCE_S, running
+from tests.e2e.daemons import PATIENCE_S, client, running
 
 pytestmark = pytest.mark.e2e
 
@@ -65,6 +64,12 @@ async def told(command: list[str]) -> Any:
     return json.loads(done.stdout)
 
 
+async def counts_of(issuer: str) -> dict[str, int]:
+    async with client() as http:
+        counted: dict[str, int] = (await http.get(f"{issuer}/counts")).json()
+    return counted
+
+
 def settings(issuer: str, **more: Any) -> dict[str, Any]:
     return {"auth": "oauth", "identity": {"issuers": [{"issuer": issuer, **more}]}}
 
@@ -80,7 +85,7 @@ async def test_sign_in_call_renew_and_be_revoked(tmp_path: Path, kind: str) -> N
     ):
         url = f"{at.url}/mcp"
         report = await told(flow(kind, url, LIFE_S))
-        counts = httpx2.get(f"{issuer}/counts").json()
+        counts = await counts_of(issuer)
     asked = parse_qs(urlsplit(report["asked"]).query)
     assert (asked["resource"], asked["code_challenge_method"]) == ([url], ["S256"])
     assert set(asked["scope"][0].split()) - {"offline_access"} == SCOPES, "what the challenge named"
@@ -104,6 +109,6 @@ async def test_sign_in_call_renew_and_be_revoked(tmp_path: Path, kind: str) -> N
 async def test_sign_in_and_call_with_signed_tokens(tmp_path: Path, kind: str) -> None:
     with authorization_server("jwt", 600) as issuer, running(tmp_path, SERVERS, **settings(issuer)) as at:
         report = await told(flow(kind, f"{at.url}/mcp", 0))
-        counts = httpx2.get(f"{issuer}/counts").json()
+        counts = await counts_of(issuer)
     assert "Europe/Berlin" in report["called"][0]
     assert (report["redirected"], counts["authorization_code"], counts["introspected"]) == (1, 1, 0)

@@ -459,7 +459,7 @@ def test_an_address_that_others_can_reach_must_be_allowed(tmp_path: Path, listen
 
 
 def test_the_key_that_allowed_it_without_tokens_says_what_is_there_instead(tmp_path: Path) -> None:
-    result = invoke("check", "--config", written(tmp_path, {"mcpServers": {}, "supervisor": {"allow_remote": True}}))
+    result = invoke("check", written(tmp_path, {"mcpServers": {}, "supervisor": {"allow_remote": True}}))
     assert result.exit_code
     assert "trusted_proxies" in result.output
 
