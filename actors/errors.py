@@ -119,6 +119,15 @@ class TokensNotRead(SupervisorError, code=-31503, http_status=503, kind="unavail
     """The daemon has not read its database yet, so it does not know whose the token is. Nothing was done."""
 
 
+class ProviderUnavailable(SupervisorError, code=-31503, http_status=503, kind="unavailable", retryable=True):
+    """The identity provider that issued the token could not be asked about it, or too many are asked about just now.
+    That says nothing about the token. Nothing was done."""
+
+
+class InsufficientScope(SupervisorError, code=-31403, http_status=403, kind="insufficient_scope"):
+    """The token of an identity provider is valid, but was not issued for that. `data.scope` has what it needs."""
+
+
 class CallTooLarge(SupervisorError, code=-31413, http_status=413, kind="too_large"):
     """A request or an answer is larger than a limit allows. The message names the limit."""
 

@@ -42,7 +42,7 @@ SETTINGS = {
     "tools": ("tools", "profiles"),
     "logins": ("oauth",),
     "daemon": ("supervisor", "environment"),
-    "identity": ("identity", "user", "team"),
+    "identity": ("identity", "user", "team", "issuer", "introspection"),
     "values": ("value",),
 }
 """The pages that have the keys of the configuration, and the generated parts on each."""

@@ -38,7 +38,7 @@ from supervisor.host.loop.pauses import keep_catalogue
 from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
 from supervisor.identity.tokens import TokenTable
-from supervisor.oauth.late import LateAccounts
+from supervisor.oauth.late import LateAccounts, open_verifier
 from supervisor.oauth.port import callback_uri
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
@@ -212,8 +212,9 @@ class Daemon:
 
     def _late_accounts(self, deployment: Latest[Deployment], store: Store, servers: Servers) -> LateAccounts:
         host, _ = deployment.value.settings.address
-        uri = callback_uri(host, self._sockets[0].getsockname()[1])
-        key = self._data.key("oauth")
+        settings = deployment.value.settings
+        public = settings.public_url if settings.tls_certificate else ""
+        uri, key = callback_uri(host, self._sockets[0].getsockname()[1], public), self._data.key("oauth")
         return LateAccounts(deployment, store, key, self._clock, uri, servers.logged_in, self._trail)
 
     async def _watch_end(self) -> None:
@@ -236,7 +237,8 @@ class Daemon:
     ) -> Front:
         assert self._reload is not None
         host, _ = deployment.value.settings.address
-        pages = base_url(host, self._sockets[0].getsockname()[1])
+        settings = deployment.value.settings
+        pages = settings.public_url.rstrip("/") or base_url(host, self._sockets[0].getsockname()[1])
         elicitations = Elicitations(registry.feed, self._clock, pages, self._trail)
         shown = await core.start(expose, registry.catalogue, deployment, self.conditions)
         parts = ServiceParts(
@@ -264,6 +266,7 @@ class Daemon:
             tokens=tokens,
             values=self._values,
             trail=self._trail,
+            bearer=await open_verifier(deployment, self._clock, core),
             version=VERSION,
             started=self._started,
             clock=self._clock,

@@ -110,17 +110,28 @@ def checked_address(listen: str | None) -> str | None:
 
 
 def check_exposure(settings: Settings) -> None:
-    """Raise `ConfigError` for an address that others can reach, unless the operator has said so."""
+    """Raise `ConfigError` for an address that others can reach, unless they show who they are and nobody reads
+    along.
+    """
     host, _ = settings.address
-    if is_loopback(host) or settings.allow_remote:
+    if is_loopback(host):
         return
-    allow = 'set "allow_remote": true behind a proxy that encrypts'
-    if settings.auth == "tokens":
-        fault, way = f"{host} is not encrypted: whoever reads along could use the tokens of others", allow
-    else:
+    if settings.auth == "none":
         fault = f"whoever can reach {host} could use every server: clients are not asked who they are"
-        way = f'ask them for tokens ("auth": "tokens") and {allow}'
-    raise ConfigError(fault, key="listen", hint=f"listen on 127.0.0.1, or {way}")
+        raise ConfigError(fault, key="listen", hint='listen on 127.0.0.1, or ask them for tokens ("auth": "tokens")')
+    if not (settings.tls_certificate or settings.trusted_proxies or settings.insecure_http):
+        raise ConfigError(
+            f"{host} is not encrypted: whoever reads along could use the tokens of others",
+            key="listen",
+            hint='listen on 127.0.0.1, or set "tls_certificate", or "trusted_proxies" for a proxy that encrypts, or '
+            '"insecure_http": true where nobody can read along',
+        )
+    if settings.takes_provider_tokens and not settings.public_url:
+        raise ConfigError(
+            "the tokens of an identity provider are for the address that clients use, which is not known",
+            key="public_url",
+            hint='set it, for example "https://mcp.example.com"',
+        )
 
 
 def _introduce(configuration: Configuration, data: DataDir) -> None:

@@ -1,4 +1,4 @@
-"""The object `identity` of a configuration: users and teams, and what they give for servers.
+"""The object `identity` of a configuration: users and teams, what they give for servers, and identity providers.
 
 A fault of it is one of the whole file: with less in it, or more, people would see what nobody meant.
 """
@@ -7,22 +7,89 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from supervisor.config.entries.limits import is_address
 from supervisor.config.given import VALUES, Expand, GivenReader
+from supervisor.config.syntax.address import is_loopback
+from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import is_comment, name_fault, nearest, suggest_name
 from supervisor.config.syntax.values import Problem, Remark, read_members
+from supervisor.identity.issuers import ALGORITHMS, Introspection, Issuer
 from supervisor.identity.people import People, Team, User
 
 IDENTITY: Final = "identity"
+ISSUERS: Final = "issuers"
+SECRET: Final = ("introspection", "client_secret")
+"""Where, within a provider, a variable may stand."""
 _KINDS: Final[Mapping[str, type[Struct]]] = {"users": User, "teams": Team}
+_HTTPS: Final = "it begins with https://, as a secret or a key is fetched there"
 
 
 def read_identity(written: Any, expand: Expand, problem: Problem) -> dict[str, Any]:
     """Return the members of the object as `People` takes them. `problem` takes keys from `supervisor` inwards."""
     own = read_members(People, written, (IDENTITY,), problem, IDENTITY)
-    return {key: _read_named(key, own[key], expand, problem) for key in _KINDS if key in own}
+    read: dict[str, Any] = {key: _read_named(key, own[key], expand, problem) for key in _KINDS if key in own}
+    issuers = [_read_issuer(at, each, problem) for at, each in enumerate(own.get(ISSUERS, ()))]
+    _check_subjects(read.get("users", {}), [each.get("issuer") for each in issuers], problem)
+    return {**read, ISSUERS: issuers}
+
+
+def _read_issuer(at: int, written: Any, problem: Problem) -> dict[str, Any]:
+    place: KeyPath = (IDENTITY, ISSUERS, at)
+    own = read_members(Issuer, written, place, problem, IDENTITY)
+    if not _is_provider(own.get("issuer", "")):
+        problem((*place, "issuer"), "must be the https address of an identity provider", _HTTPS)
+    for number, algorithm in enumerate(own.get("algorithms", ())):
+        if algorithm not in ALGORITHMS:
+            problem(
+                (*place, "algorithms", number), "is not an algorithm that is taken", f"one of {', '.join(ALGORITHMS)}"
+            )
+    if own.get("algorithms") == []:
+        problem((*place, "algorithms"), "names none: no token could be valid", "leave it out for the usual ones")
+    if "introspection" in own:
+        own["introspection"] = _read_introspection(own["introspection"], (*place, "introspection"), problem)
+    return own
+
+
+def _read_introspection(written: Any, place: KeyPath, problem: Problem) -> dict[str, Any]:
+    own = read_members(Introspection, written, place, problem, IDENTITY)
+    if own.get("endpoint") and not _is_provider(own["endpoint"], query=True):
+        problem((*place, "endpoint"), "is not an address", _HTTPS)
+    if not (own.get("client_id") and own.get("client_secret")):
+        problem(place, "the daemon has to say who asks", 'give "client_id" and "client_secret"')
+    return own
+
+
+def _is_provider(address: str, *, query: bool = False) -> bool:
+    """Say whether something that has to be confidential can be fetched at an address."""
+    if not is_address(address, "http"):
+        return False
+    parts = urlsplit(address)
+    secure = parts.scheme == "https" or is_loopback(parts.hostname or "")
+    plain = address.isascii() and "@" not in parts.netloc and "#" not in address and (query or "?" not in address)
+    return secure and plain
+
+
+def _check_subjects(users: Mapping[str, Mapping[str, Any]], issuers: list[str | None], problem: Problem) -> None:
+    """Record providers that are there twice, and subjects who could be two users, or none."""
+    for at, issuer in enumerate(issuers):
+        if issuer in issuers[:at]:
+            problem((IDENTITY, ISSUERS, at, "issuer"), "is there twice", "remove one of them")
+    taken: set[tuple[str | None, str]] = set()
+    for name, user in users.items():
+        place: KeyPath = (IDENTITY, "users", name)
+        subject, issuer = user.get("subject", ""), user.get("issuer") or (issuers[0] if len(issuers) == 1 else None)
+        if not subject:
+            continue
+        if issuer not in issuers:
+            hint = "name one of identity.issuers" if issuers else "add it to identity.issuers"
+            problem((*place, "issuer"), "says of no identity provider which one knows the subject", hint)
+        if (issuer, subject) in taken:
+            problem((*place, "subject"), "is another user, too", "a subject is one user")
+        taken.add((issuer, subject))
 
 
 def _read_named(kind: str, named: dict[str, Any], expand: Expand, problem: Problem) -> dict[str, Any]:

@@ -147,6 +147,8 @@ class _View:
             value = self._text(value, origin)
             if key == "url":
                 value = _PART_OF_ADDRESS.sub(lambda part: HIDDEN if looks_secret(part[0]) else part[0], value)
+        elif isinstance(value, dict):
+            value = self._plain(value)
         yield EffectiveValue(key=key, value=value, origin=origin)
 
     def ambient(self, server: ServerConfig) -> Iterator[EffectiveValue]:
@@ -159,7 +161,10 @@ class _View:
     def _plain(self, value: Any) -> Any:
         """Return a value of lists, objects and texts with what is secret in these hidden."""
         if isinstance(value, dict):
-            return {name: self._plain(each) for name, each in value.items()}
+            return {
+                name: HIDDEN if isinstance(each, str) and each and is_secret(name, each) else self._plain(each)
+                for name, each in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self._plain(each) for each in value]
         return without_secrets(self._mask(value)) if isinstance(value, str) else value

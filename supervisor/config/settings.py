@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
 from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.identity import IDENTITY, read_identity
+from supervisor.config.identity import IDENTITY, ISSUERS, SECRET, read_identity
 from supervisor.config.profiles import read_profiles
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import authority, origin_of, split_address
@@ -17,13 +18,20 @@ from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import is_comment, nearest
 from supervisor.config.syntax.origins import Lookups, ValueLayer, overlay
-from supervisor.config.syntax.values import Findings, build, keys_of, raise_together, type_faults
+from supervisor.config.syntax.values import Findings, Remark, build, keys_of, raise_together, type_faults
 
 _NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
     ("allowed_hosts", authority, "a host", '"mcp.example.com" or "mcp.example.com:8443"'),
     ("allowed_origins", origin_of, "an origin", '"https://app.example.com", without a path'),
 )
 """Settings whose entries have a form: what reads it, what it is, an example."""
+_PATHS = ("data_dir", "tls_certificate", "tls_key")
+"""Settings that are paths, from the directory of the file."""
+_GONE = {
+    "allow_remote": 'there is no such key any more: set "auth", so that clients say who they are, and beside it '
+    '"tls_certificate", "trusted_proxies" or "insecure_http"'
+}
+"""Keys of before, and what to write instead."""
 
 
 def read_settings(
@@ -41,6 +49,9 @@ def read_settings(
         own["profiles"] = {name: each for name, each in own["profiles"].items() if not is_comment(name)}
     keys, known = keys_of(Settings), len(findings.problems)
     for key in (key for key in own if key not in keys):
+        if key in _GONE:
+            findings.problem(("supervisor", key), "unknown key", _GONE[key])
+            continue
         likely = nearest(key, keys)
         beside = 'it belongs beside "command" of a server' if key in keys_of(ServerConfig) else "remove it"
         findings.problem(("supervisor", key), "unknown key", f'did you mean "{likely}"?' if likely else beside)
@@ -51,6 +62,8 @@ def read_settings(
     own[IDENTITY] = read_identity(
         own.get(IDENTITY, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
     )
+    for below, message, hint in _faults(own):
+        findings.problem(("supervisor", *below), message, hint)
     raise_together(findings.problems[known:])
     with findings.at(("supervisor", "listen"), 'for example "127.0.0.1:3001"'):
         split_address(own.get("listen", Settings().listen))
@@ -58,11 +71,16 @@ def read_settings(
         for number, entry in enumerate(own.get(key, ())):
             if read(entry) is None:
                 raise findings.error(("supervisor", key, number), f"not {what}: {entry!r}", f"for example {example}")
-    if own.get("data_dir"):
-        with findings.at(("supervisor", "data_dir")):
+    for key in filter(own.get, _PATHS):
+        with findings.at(("supervisor", key)):
             lookups = Lookups(environ)
-            own["data_dir"] = str(directory / expand_home(expand(own["data_dir"], lookups), lookups))
-            origins["data_dir"] = findings.origin(("supervisor", "data_dir"), lookups.names)
+            own[key] = str(directory / expand_home(expand(own[key], lookups), lookups))
+            origins[key] = findings.origin(("supervisor", key), lookups.names)
+    for at, issuer in enumerate(own[IDENTITY][ISSUERS]):
+        group, key = SECRET
+        with findings.at(("supervisor", IDENTITY, ISSUERS, at, *SECRET)):
+            if group in issuer:
+                issuer[group][key] = expand(issuer[group][key], environ)
     env = read_env(own, environ, findings)
     own["env"] = env.values
     findings.origins.update({("", (key,)): origin for key, origin in origins.items()})
@@ -71,6 +89,30 @@ def read_settings(
         findings.origins["", ("profiles", name)] = findings.origin(("supervisor", "profiles", name))
     settings: Settings = build(Settings, own)
     return settings
+
+
+def _faults(own: Mapping[str, Any]) -> Iterator[Remark]:
+    """Yield what is of the right type, but of no use."""
+    public = own.get("public_url", "")
+    if public and ((origin := origin_of(public)) is None or origin[0] not in ("http", "https")):
+        yield ("public_url",), "is not an address without a path", 'for example "https://mcp.example.com"'
+    for at, network in enumerate(own.get("trusted_proxies", ())):
+        try:
+            ip_network(network)
+        except ValueError:
+            yield (
+                ("trusted_proxies", at),
+                "is neither an address nor a network",
+                'for example "10.0.0.5" or "10.0.0.0/8"',
+            )
+    if own.get("tls_key") and not own.get("tls_certificate"):
+        yield ("tls_key",), "is the key of a certificate", 'give "tls_certificate", too'
+    if own.get("auth") in ("oauth", "both") and not own[IDENTITY][ISSUERS]:
+        yield (
+            ("auth",),
+            "there is no identity provider whose tokens to take",
+            'name it in "identity": {"issuers": [...]}',
+        )
 
 
 def _of_settings(findings: Findings, below: KeyPath, message: str, hint: str) -> None:

@@ -41,8 +41,19 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     # Address
     listen: str = "127.0.0.1:3001"
     """Where the daemon listens, `host:port`; port 0 takes a free one."""
-    allow_remote: bool = False
-    """Allow an address in `listen` that other machines can reach, although clients do not prove who they are."""
+    public_url: str = ""
+    """The address that clients use, `https://NAME[:PORT]`: tokens of an identity provider are for addresses below it.
+    Empty: the daemon's own address, which will do on this machine alone."""
+    insecure_http: bool = False
+    """Allow an address in `listen` that other machines can reach without encryption: whoever reads along on the way can
+    use the tokens of others."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses, or networks as `10.0.0.0/8`, of proxies that encrypt in front of the daemon. They are believed where a
+    request comes from. Without a certificate, and beyond this machine, only they may connect."""
+    tls_certificate: str = ""
+    """File of the certificate (PEM, with its chain) by which the daemon encrypts. It is read again when it changes."""
+    tls_key: str = ""
+    """File of the key of that certificate (PEM); empty: it is in the same file."""
     allowed_hosts: tuple[str, ...] = ()
     """Names that the daemon accepts in the `Host` header besides those of its own address."""
     allowed_origins: tuple[str, ...] = ()
@@ -51,9 +62,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     # People
     auth: Auth = "none"
     """Who comes in: `none` asks nobody who they are, which is for loopback addresses. `tokens` takes requests with a
-    token alone, see `mcpvisor token`."""
+    token alone, see `mcpvisor token`. `oauth` takes those with a token of an identity provider, `both` either."""
     identity: People = People()
-    """Users and teams, and which servers are theirs."""
+    """Users and teams, which servers are theirs, and identity providers."""
     audit_days: Annotated[int, Meta(ge=0, le=3650)] = 90
     """For so many days the daemon keeps who did what (`mcpvisor audit`): as long as a token lives that is made without
     another time. 0: it records nothing, and removes what it had recorded."""
@@ -213,6 +224,14 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     idle_exit_s: Seconds = 0.0
     """The daemon ends, in order, when no client has been connected for this time; 0: never. A daemon that `mcpvisor
     stdio` starts has a minute, if this is not set."""
+
+    @property
+    def takes_own_tokens(self) -> bool:
+        return self.auth in ("tokens", "both")
+
+    @property
+    def takes_provider_tokens(self) -> bool:
+        return self.auth in ("oauth", "both")
 
     @property
     def drain_within_s(self) -> float:

@@ -8,7 +8,9 @@ Rules of this file:
 - A valid credential never waits. One that is not is answered at once a few times, then with 429.
 - A token for one server is shown at the personal address of that server, in the query or in the header, and no other
   token is taken there: a URL that somebody finds opens nothing else.
-- What a role does not allow is no business of this: it never costs anybody a login.
+- What a role does not allow is no business of this: it never costs anybody a login. 403 means one thing alone: the
+  token of an identity provider was not issued for that, and another one can be had.
+- A token of our own is never shown to an identity provider, whatever it looks like to others.
 """
 
 from __future__ import annotations
@@ -22,16 +24,35 @@ from typing import Final
 import msgspec
 import trio
 
-from actors.errors import NotAuthenticated, SupervisorError, TokensNotRead, TooManyAttempts
+from actors.errors import (
+    InsufficientScope,
+    NotAuthenticated,
+    ProviderUnavailable,
+    SupervisorError,
+    TokensNotRead,
+    TooManyAttempts,
+)
 from actors.kit import Latest
 from supervisor.config.syntax.address import is_loopback
 from supervisor.front.credentials import read_credential
-from supervisor.front.edge.request import HttpRequest, Lines
+from supervisor.front.edge.request import HttpRequest, Lines, NotAllowed
+from supervisor.front.resource import (
+    INSUFFICIENT,
+    INVALID,
+    METADATA,
+    NOT_HERE,
+    OWN_CHALLENGE,
+    PUBLIC_CORS,
+    WELL_KNOWN,
+    ProtectedResource,
+    needed_scope,
+)
 from supervisor.identity.attempts import FailedAttempts, network_of
 from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.grants import SCOPES, Bearer, TokenGrant, TokenRefused
 from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
-from supervisor.identity.secrets import digest_of, id_of, is_key
+from supervisor.identity.secrets import OPERATOR_PREFIX, PREFIX, digest_of, id_of, id_of_text, is_key
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.service.doors.addresses import personal_server
@@ -39,8 +60,6 @@ from supervisor.service.port import failure
 
 log = logging.getLogger(__name__)
 
-CHALLENGE: Final = b'Bearer realm="mcpvisor"'
-_INVALID: Final = b', error="invalid_token", error_description="not known here, expired or revoked"'
 PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback"})
 """What is answered to anybody: a daemon that lives says so, and a browser that comes back from a login shows what it
 was sent with."""
@@ -48,20 +67,24 @@ RETRY_S: Final = 1.0
 TELL_EVERY_S: Final = 60.0
 ANSWER_S: Final = 1.0
 """What is under way for somebody whose rights have changed ends after this time."""
+LOOK_EVERY_S: Final = 1.0
+"""So often is looked which providers are to be asked again about tokens of what is under way."""
+MAX_LOOKS: Final = 8
 _MISSING: Final = "show who you are: this daemon takes requests with a token (Authorization: Bearer TOKEN)"
 _WRONG: Final = "the token is not known here, has expired or was revoked; ask whoever runs this daemon for another one"
+_NOT_FOR_THIS: Final = "the token was not issued for that: sign in again, and allow it"
 
 
-class NotAdmitted(msgspec.Struct, frozen=True):
-    """What a request that is not let in is answered with."""
+class Unverified(msgspec.Struct, frozen=True):
+    """What a request shows about which somebody has to be asked."""
 
-    status: int
-    body: bytes
-    lines: Lines
+    token: str
 
 
 class Admission:
     """Lets requests in, and ends what is under way for whoever may not be in any more; `run` has to run for that.
+
+    Without a `bearer` no tokens of identity providers are taken. `resource` is what these would be for.
 
     `operator_key` is that in the `key_file` of the daemon: whoever can read it is its operator, and on this machine is
     told where it is. `clock` gives unix seconds, `audit` is told of wrong tokens.
@@ -74,8 +97,12 @@ class Admission:
         operator_key: bytes,
         key_file: str,
         clock: Callable[[], float],
+        bearer: Bearer | None = None,
+        resource: ProtectedResource | None = None,
         audit: Audit = NO_AUDIT,
     ) -> None:
+        self._bearer = bearer
+        self._resource = resource or ProtectedResource("", "", ())
         self._tokens = tokens
         self._deployment = deployment
         self._operator_key = operator_key
@@ -100,39 +127,136 @@ class Admission:
                 del self._inside[scope]
 
     async def run(self) -> None:
-        """End what is under way for those who are others since the configuration has changed."""
+        """End what is under way for those who are others since the configuration has changed, or are revoked."""
+        async with trio.open_nursery() as nursery:
+            if self._bearer is not None:
+                nursery.start_soon(self._look_again, self._bearer)
+            await self._follow()
+
+    async def _follow(self) -> None:
         while True:
             await self._deployment.wait_newer(self._deployment.version)
             for scope, requester in [*self._inside.items()]:
-                token = requester.token
-                if token is not None and self._person(token) != requester.person:
+                if requester.is_proven and requester.person.user and self._person_of(requester) != requester.person:
                     # Not at once: it may be the very request that made the change, which has to be answered.
                     scope.deadline = min(scope.deadline, trio.current_time() + ANSWER_S)
+
+    async def _look_again(self, bearer: Bearer) -> None:
+        """Ask the providers that are asked about tokens whether those of what is under way are still good."""
+        places = trio.CapacityLimiter(MAX_LOOKS)
+
+        async def look(token: str) -> None:
+            async with places:
+                revoked = await bearer.is_revoked(token)
+            for scope, requester in [*self._inside.items()] if revoked else ():
+                if requester.shown == token:
+                    scope.cancel()
+
+        while True:
+            await trio.sleep(LOOK_EVERY_S)
+            async with trio.open_nursery() as nursery:
+                for token in {requester.shown for requester in self._inside.values() if requester.shown}:
+                    if bearer.is_due(token):
+                        nursery.start_soon(look, token)
 
     def _end(self, digest: bytes) -> None:
         for scope, requester in [*self._inside.items()]:
             if requester.token is not None and requester.token.digest == digest:
                 scope.cancel()
 
-    def admit(self, request: HttpRequest) -> Requester | NotAdmitted:
-        """Return who sends a request, or how it is answered instead."""
+    def public_answer(self, request: HttpRequest) -> tuple[int, bytes, Lines] | None:
+        """Return the answer to whoever looks for how to sign in, before anybody is asked who they are: status,
+        body, lines.
+
+        None for whatever else is asked.
+        """
+        path, method = request.path, request.method
+        if path.startswith(METADATA) and self._bearer is not None and method in ("GET", "HEAD", "OPTIONS"):
+            issuers = [each.issuer for each in self._deployment.value.settings.identity.issuers]
+            document = self._resource.metadata(request.fields, path, issuers)
+            if document is not None:
+                return (204, b"", PUBLIC_CORS) if method == "OPTIONS" else (200, document, PUBLIC_CORS)
+        if path.startswith(WELL_KNOWN) or (path, method) == ("/register", "POST"):
+            return 404, NOT_HERE, PUBLIC_CORS
+        return None
+
+    def admit(self, request: HttpRequest) -> Requester | NotAllowed | Unverified:
+        """Return who sends a request, how it is answered instead, or what has to be asked about: see `ask`."""
         credential = read_credential(request.fields, request.query)
-        if credential.token and (requester := self._requester(credential.token, request)) is not None:
+        token = credential.token
+        if token and (requester := self._requester(token, request)) is not None:
             return requester
         if credential.missing:
             if request.path in PUBLIC:
                 return ANYBODY
             here = is_loopback(request.address)
-            return _refusal(NotAuthenticated(_MISSING, details={"key_file": self._key_file} if here else None))
-        if not self._tokens.read and digest_of(credential.token) is not None:
-            return _refusal(TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S))
-        wait_s = self.attempts.fail(request.address, trio.current_time())
-        stranger = RequestOrigin(address=network_of(request.address))
+            return self._refusal(
+                request, NotAuthenticated(_MISSING, details={"key_file": self._key_file} if here else None)
+            )
+        if not self._tokens.read and digest_of(token) is not None:
+            unread = TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S)
+            return self._refusal(request, unread)
+        ours = token.startswith((PREFIX, OPERATOR_PREFIX)) or personal_server(request.path)
+        if self._bearer is None or not token or ours:
+            return self._wrong(request)
+        verdict = self._bearer.recall(token)
+        return Unverified(token) if verdict is None else self._judge(verdict, token, request)
+
+    async def ask(self, unverified: Unverified, request: HttpRequest) -> Requester | NotAllowed:
+        """Return the same once an identity provider has been asked about what a request shows."""
+        assert self._bearer is not None
+        verdict: TokenGrant | TokenRefused
+        try:
+            verdict = await self._bearer.ask(unverified.token, request.sender)
+        except TokenRefused as refused:
+            verdict = refused
+        except ProviderUnavailable as unavailable:
+            return self._refusal(request, unavailable)
+        return self._judge(verdict, unverified.token, request)
+
+    def _judge(self, verdict: TokenGrant | TokenRefused, token: str, request: HttpRequest) -> Requester | NotAllowed:
+        if isinstance(verdict, TokenRefused):
+            log.debug("the token of an identity provider is refused: %s", verdict)
+            return self._wrong(request)
+        issuer = self._deployment.value.settings.identity.issuer(verdict.issuer)
+        person = self._deployment.value.subject(verdict.issuer, verdict.subject)
+        audience = () if issuer is None else issuer.audience
+        for_this = self._resource.admits(verdict, request.fields, request.path, audience)
+        if issuer is None or person is None or not for_this or verdict.expires_at <= self._clock():
+            log.debug("the token of an identity provider is of a stranger" if for_this else "it is for somebody else")
+            return self._wrong(request)
+        shown = token if issuer.asks else ""
+        requester = Requester(person=person, credential=id_of_text(token), grant=verdict, shown=shown)
+        if not requester.allows(needed_scope(request.path, request.method)):
+            return self.insufficient(request)
+        return requester
+
+    def insufficient(self, request: HttpRequest, id_: bytes = b"null") -> NotAllowed:
+        """Return the answer to a request whose token was not issued for that; `id_` is JSON text."""
+        error = InsufficientScope(_NOT_FOR_THIS, details={"scope": " ".join(SCOPES)})
+        line = self._resource.challenge(request.fields, request.path) + INSUFFICIENT
+        return NotAllowed(error.http_status, failure(id_, error).body, ((b"www-authenticate", line.encode()),))
+
+    def _wrong(self, request: HttpRequest) -> NotAllowed:
+        """Return the answer to what is not valid, and count it."""
+        wait_s = self.attempts.fail(request.sender, trio.current_time())
+        stranger = RequestOrigin(address=network_of(request.sender))
         self._audit.tally("credential.check", outcome="refused", detail="a wrong token", origin=stranger)
         if wait_s:
-            self._tell(request.address)
-            return _refusal(TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s))
-        return _refusal(NotAuthenticated(_WRONG), _INVALID)
+            self._tell(request.sender)
+            guessing = TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s)
+            return self._refusal(request, guessing)
+        return self._refusal(request, NotAuthenticated(_WRONG), INVALID)
+
+    def _refusal(self, request: HttpRequest, error: SupervisorError, more: str = "") -> NotAllowed:
+        lines: list[tuple[bytes, bytes]] = []
+        if isinstance(error, NotAuthenticated):
+            asked = self._bearer is not None
+            challenge = self._resource.challenge(request.fields, request.path) if asked else OWN_CHALLENGE
+            lines.append((b"www-authenticate", (challenge + more).encode()))
+        if error.retry_after_s is not None:
+            lines.append((b"retry-after", b"%d" % math.ceil(error.retry_after_s)))
+        return NotAllowed(error.http_status, failure(b"null", error).body, tuple(lines))
 
     def _tell(self, address: str) -> None:
         """Log that somebody guesses, now and then: whoever does may come often, and from many addresses."""
@@ -154,11 +278,9 @@ class Admission:
     def _person(self, token: SavedToken) -> Person | None:
         return self._deployment.value.person(token.user, role=token.role, team=token.team)
 
-
-def _refusal(error: SupervisorError, more: bytes = b"") -> NotAdmitted:
-    lines: list[tuple[bytes, bytes]] = []
-    if isinstance(error, NotAuthenticated):
-        lines.append((b"www-authenticate", CHALLENGE + more))
-    if error.retry_after_s is not None:
-        lines.append((b"retry-after", b"%d" % math.ceil(error.retry_after_s)))
-    return NotAdmitted(error.http_status, failure(b"null", error).body, tuple(lines))
+    def _person_of(self, requester: Requester) -> Person | None:
+        """Return who shows what somebody showed, by the newest configuration."""
+        if requester.token is not None:
+            return self._person(requester.token)
+        grant = requester.grant
+        return None if grant is None else self._deployment.value.subject(grant.issuer, grant.subject)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
-from supervisor.front.admission import Admission, NotAdmitted
+from supervisor.front.admission import Admission, Unverified
+from supervisor.front.cors import CrossOrigin, is_preflight, preflight_lines
 from supervisor.front.edge.connection import Handler
-from supervisor.front.edge.request import HttpRequest
+from supervisor.front.edge.request import HttpRequest, NotAllowed
 from supervisor.front.guard import Guard
+from supervisor.front.proxies import TrustedProxies
+from supervisor.front.resource import METADATA
+from supervisor.identity.grants import EXECUTE
 from supervisor.identity.requester import ORIGIN, RequestOrigin
 from supervisor.service.doors.addresses import PERSONAL_PATH, door_of
 
@@ -21,8 +26,16 @@ AtDoor = Callable[[str, HttpRequest], Awaitable[None]]
 """Serves a request at the door of a name."""
 
 
+_ONLY_PROXIES: Final = b'{"error":{"code":421,"message":"only the proxies in \\"trusted_proxies\\" may connect here"}}'
+
+
 class Dispatch:
-    """The handler of all connections."""
+    """The handler of all connections. What is `cross_origin`, and which `proxies` are believed, may be set before."""
+
+    cross_origin = CrossOrigin(())
+    proxies: TrustedProxies | None = None
+    only_proxies = False
+    """Whether nobody else may connect: they encrypt, and what others send could be read on the way."""
 
     def __init__(
         self,
@@ -44,21 +57,39 @@ class Dispatch:
     async def __call__(self, request: HttpRequest) -> None:
         if request.path.startswith(PERSONAL_PATH):
             request.hide_query()
+        if self.proxies is not None:
+            request.forwarded_for = self.proxies.sender(request.address, request.fields)
+            if self.only_proxies and not self.proxies.may_connect(request.address):
+                await request.refuse(421, _ONLY_PROXIES)
+                return
         refusal = self._guard.check(request.fields, request.target)
-        if refusal is not None:
+        if refusal is not None and not (refusal.reason == "origin_refused" and request.path.startswith(METADATA)):
             log.debug("refused with %d: %s", refusal.status, refusal.reason)
             await request.refuse(refusal.status, refusal.body())
             return
-        if self._admission is not None:
-            admitted = self._admission.admit(request)
-            if isinstance(admitted, NotAdmitted):
-                await request.refuse(admitted.status, admitted.body, admitted.lines)
-                return
-            request.come_from(admitted)
-            with self._admission.stay(admitted):
-                await self._serve(request)
+        request.common = self.cross_origin.lines(request.fields) if b"origin" in request.fields.lines else ()
+        if request.common and is_preflight(request.method, request.fields):
+            await request.answer(204, lines=preflight_lines(request.fields))
+        elif self._admission is None:
+            await self._serve(request)
+        else:
+            await self._admit(request, self._admission)
+
+    async def _admit(self, request: HttpRequest, admission: Admission) -> None:
+        if (told := admission.public_answer(request)) is not None:
+            await request.answer(*told)
             return
-        await self._serve(request)
+        admitted = admission.admit(request)
+        if isinstance(admitted, Unverified):
+            admitted = await admission.ask(admitted, request)
+        if isinstance(admitted, NotAllowed):
+            await request.refuse(admitted.status, admitted.body, admitted.lines)
+            return
+        request.come_from(admitted)
+        if not admitted.allows(EXECUTE):
+            request.lacking = partial(admission.insufficient, request)
+        with admission.stay(admitted):
+            await self._serve(request)
 
     async def _serve(self, request: HttpRequest) -> None:
         ORIGIN.set(RequestOrigin(request.requester, request.address, request.path))

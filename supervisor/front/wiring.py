@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from socket import socket
 from typing import Final
+from urllib.parse import urlsplit
 
 import trio
 
 from actors.errors import ConfigError
 from supervisor.config import Settings
+from supervisor.config.syntax.address import is_loopback
 from supervisor.front.admission import Admission
+from supervisor.front.certificates import Certificates
+from supervisor.front.cors import CrossOrigin
 from supervisor.front.dispatch import Dispatch
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.request import BodyLimits
@@ -35,9 +40,13 @@ from supervisor.front.pages.tokens import add_token_routes
 from supervisor.front.pages.tools import add_tool_routes
 from supervisor.front.pages.trust import add_trust_routes
 from supervisor.front.pages.values import add_value_routes
+from supervisor.front.proxies import TrustedProxies
+from supervisor.front.resource import ProtectedResource
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.host.datadir import DataDir
+from supervisor.host.loop.workbench import beside
+from supervisor.identity.tokens import TokenTable
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Doors
 from supervisor.store import Store
@@ -71,9 +80,11 @@ class Front:
         drain: RequestDrain,
         state: EdgeState,
         tasks: Sequence[Callable[[], Awaitable[None]]],
+        certificates: Certificates | None = None,
     ) -> None:
         """`tasks` run as long as it serves."""
         self._settings = settings
+        self._certificates = certificates
         self._tasks = tasks
         self._state = state
         self._sockets = sockets
@@ -114,11 +125,12 @@ class Front:
             add(view, app)
         record_orders(app, view.audit)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
-        guarded = settings.auth != "none"
-        admission = None
-        if guarded:
-            admission = Admission(view.tokens, view.deployment, view.key, view.token_file, view.clock, audit=view.audit)
+        admission = _admission(settings, sockets, view)
         handler = Dispatch(_guard(settings, sockets), admission, http.serve, websocket.serve, pages, PageSockets(view))
+        handler.cross_origin = CrossOrigin(settings.allowed_origins)
+        if settings.trusted_proxies:
+            handler.proxies = TrustedProxies(settings.trusted_proxies)
+            handler.only_proxies = needs_proxy(settings)
 
         async def learn_late() -> None:
             if not store.ready.is_set():
@@ -127,8 +139,10 @@ class Front:
                 view.tokens.take(await store.load_tokens())
                 await view.values.take(await store.load_values())
 
-        tasks = [http.run, learn_late, *([admission.run] if admission is not None else [])]
-        return cls(settings, sockets, handler, drain, state, tasks)
+        files = (settings.tls_certificate, settings.tls_key)
+        certificates = await beside(partial(Certificates, *files)) if settings.tls_certificate else None
+        tasks = [http.run, learn_late, *(each.run for each in (admission, certificates) if each is not None)]
+        return cls(settings, sockets, handler, drain, state, tasks, certificates)
 
     async def wait_answered(self) -> None:
         """Wait until every request that came before the end is performed. A checkpoint if there are any."""
@@ -153,15 +167,45 @@ class Front:
                 closing,
                 grace_s=self._settings.drain_within_s + FAREWELL_S,
                 state=self._state,
+                certificates=self._certificates,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
+
+
+def needs_proxy(settings: Settings) -> bool:
+    """Say whether a proxy has to encrypt what comes from other machines."""
+    host, _ = settings.address
+    return not (is_loopback(host) or settings.tls_certificate or settings.insecure_http)
+
+
+def _admission(settings: Settings, sockets: list[socket], view: View) -> Admission | None:
+    if settings.auth == "none":
+        return None
+    host, _ = settings.address
+    tokens = view.tokens if settings.takes_own_tokens else TokenTable.empty()
+    return Admission(
+        tokens,
+        view.deployment,
+        view.key,
+        view.token_file,
+        view.clock,
+        view.bearer,
+        ProtectedResource(
+            settings.public_url,
+            host,
+            {listener.getsockname()[1] for listener in sockets},
+            "https" if settings.tls_certificate else "http",
+        ),
+        view.audit,
+    )
 
 
 def _guard(settings: Settings, sockets: list[socket]) -> Guard:
     host, _ = settings.address
     ports = {listener.getsockname()[1] for listener in sockets}
     try:
-        return Guard(host, ports, settings.allowed_hosts, settings.allowed_origins)
+        public = urlsplit(settings.public_url).netloc
+        return Guard(host, ports, (*settings.allowed_hosts, *([public] if public else [])), settings.allowed_origins)
     except ValueError as error:
         raise ConfigError(str(error), key="supervisor.allowed_hosts") from None

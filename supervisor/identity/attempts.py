@@ -40,7 +40,7 @@ class FailedAttempts:
 
 
 def network_of(address: str) -> str:
-    """Return what counts as one address, with IPv6 its network; empty for what is none."""
+    """Return by what an address is counted: itself, or the network that whoever has it has; empty for none."""
     try:
         known = ip_address(address.partition("%")[0])
     except ValueError:

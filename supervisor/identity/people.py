@@ -7,12 +7,13 @@ is kept under its principal, which has another form than that of the local one, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from actors.principal import LOCAL, Principal
 from supervisor.identity.given import Given
+from supervisor.identity.issuers import MAX_ISSUERS, Issuer, user_name
 
 Role = Literal["member", "auditor", "admin"]
 """A member uses what is theirs; an auditor also reads what others did and how all servers are doing; an admin may also
@@ -28,6 +29,10 @@ class User(Struct, frozen=True, kw_only=True):
     """What the user may do at most: `member`, `auditor`, or `admin`."""
     values: dict[str, dict[str, Given]] = field(default_factory=dict)
     """What the user gives for servers: by server, and by the name of the value. See `docs/reference/values.md`."""
+    subject: str = ""
+    """Who the user is at an identity provider: `sub` of their tokens."""
+    issuer: str = ""
+    """Which provider that is, where there are several."""
 
 
 class Team(Struct, frozen=True, kw_only=True):
@@ -73,6 +78,8 @@ class People(Struct, frozen=True, kw_only=True):
     """Users by name."""
     teams: dict[str, Team] = field(default_factory=dict)
     """Teams by name."""
+    issuers: Annotated[tuple[Issuer, ...], Meta(max_length=MAX_ISSUERS)] = ()
+    """Identity providers whose tokens are taken, with `auth` at `oauth` or `both`."""
 
     def person(self, user: str, *, role: Role = "admin", team: str = "", named: Collection[str] = ()) -> Person | None:
         """Return who a user is that shows a token for at most a role, and for a team only if one is named.
@@ -97,6 +104,29 @@ class People(Struct, frozen=True, kw_only=True):
 
     def teams_of(self, user: str) -> frozenset[str]:
         return frozenset(name for name, each in self.teams.items() if user in each.members)
+
+    def issuer(self, name: str) -> Issuer | None:
+        """Return the provider whose address is exactly that."""
+        return next((each for each in self.issuers if each.issuer == name), None)
+
+    def subject(self, issuer: str, subject: str) -> tuple[str, Role] | None:
+        """Return which user a subject of a provider is, and the role that it has at most; None for a stranger.
+
+        Where no users are named, everybody is one who has a token of the provider, and a member.
+        """
+        if self.issuer(issuer) is None or not subject:
+            return None
+        if not self.users:
+            return user_name(issuer, subject), "member"
+        alone = len(self.issuers) == 1
+        return next(
+            (
+                (name, user.role)
+                for name, user in self.users.items()
+                if user.subject == subject and (user.issuer == issuer or (alone and not user.issuer))
+            ),
+            None,
+        )
 
     def faults(self, servers: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
         """Yield which names of users and servers mean nobody: where, from `identity` inwards, the name, of what."""

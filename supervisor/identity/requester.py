@@ -8,16 +8,24 @@ from typing import Final
 from msgspec import Struct
 
 from actors.principal import Principal
+from actors.transport.redaction import Confidential
+from supervisor.identity.grants import TokenGrant
 from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.tokens import SavedToken
 
 
-class Requester(Struct, frozen=True, kw_only=True):
-    """A person with the credential that was shown: its id, empty where none was needed, and the `token` that it is."""
+class Requester(Confidential, Struct, frozen=True, kw_only=True):
+    """A person with the credential that was shown: its id, empty where none was needed, and the `token` that it is.
+
+    Or the `grant` that it stands for, if it is one of an identity provider; `shown` is its
+    text then, if the provider is to be asked again.
+    """
 
     person: Person
     credential: str = ""
     token: SavedToken | None = None
+    grant: TokenGrant | None = None
+    shown: str = ""
 
     @property
     def is_proven(self) -> bool:
@@ -27,7 +35,13 @@ class Requester(Struct, frozen=True, kw_only=True):
     @property
     def expires_at(self) -> float | None:
         """In unix seconds; None for what does not expire."""
+        if self.grant is not None:
+            return self.grant.expires_at
         return self.token.expires_at if self.token is not None else None
+
+    def allows(self, scope: str) -> bool:
+        """Say whether the credential is for that: own tokens have no scopes, and are for all that their role may."""
+        return self.grant is None or self.grant.allows(scope)
 
     @property
     def principal(self) -> Principal:

@@ -50,6 +50,11 @@ def id_of(digest: bytes) -> str:
     return digest.hex()[:ID_CHARS]
 
 
+def id_of_text(token: str) -> str:
+    """Return what a token of somebody else is called where people look."""
+    return id_of(hashlib.sha256(token.encode()).digest())
+
+
 def _checksum(text: str) -> str:
     return _base62(zlib.crc32(text.encode()), _CHECK_CHARS)
 

@@ -69,6 +69,17 @@ Noted = Callable[[Literal["create", "revoke", "expire"], SavedToken], None]
 """Told what becomes of tokens, for the audit."""
 
 
+class _NoStore:
+    """Keeps nothing."""
+
+    def save_token(self, token: SavedToken) -> None: ...
+
+    def forget_token(self, digest: bytes) -> None: ...
+
+    async def secure(self) -> bool:
+        return False
+
+
 class TokenTable:
     """All tokens, once they are `read`. `revoked` is told the digest of each that was. Moments are unix seconds."""
 
@@ -78,6 +89,13 @@ class TokenTable:
         self.revoked: Callable[[bytes], None] = lambda digest: None
         self.read = False
         self._tokens: dict[bytes, SavedToken] = {}
+
+    @classmethod
+    def empty(cls) -> TokenTable:
+        """Return the table of a daemon that takes no tokens of its own."""
+        table = cls(_NoStore())
+        table.read = True
+        return table
 
     def take(self, saved: Iterable[SavedToken]) -> None:
         """Know what was kept."""

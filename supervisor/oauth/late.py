@@ -22,6 +22,19 @@ from supervisor.store import Store
 if TYPE_CHECKING:  # as said above
     from actors.transport.http.authorization import Authorizer
     from supervisor.oauth.accounts import OAuthAccounts
+    from supervisor.oauth.bearer.verifier import Verifier
+
+
+async def open_verifier(
+    deployment: Latest[Deployment], clock: Callable[[], float], nursery: trio.Nursery
+) -> Verifier | None:
+    """Return what knows of tokens of identity providers; None where none are taken."""
+    if not deployment.value.settings.takes_provider_tokens:
+        return None
+    await beside(partial(preload, remote=True))
+    from supervisor.oauth.bearer.verifier import Verifier
+
+    return Verifier(deployment, clock, nursery)
 
 
 class LateAccounts:

@@ -15,8 +15,11 @@ CALLBACK: Final = "/oauth/callback"
 LoginState = Literal["pending", "done", "failed"]
 
 
-def callback_uri(host: str, port: int) -> str:
-    return f"{base_url(host, port)}{CALLBACK}"
+def callback_uri(host: str, port: int, public_url: str = "") -> str:
+    """Return where a browser comes back to from a login; `public_url` where nothing but that is encrypted as it
+    says.
+    """
+    return f"{public_url.rstrip('/') or base_url(host, port)}{CALLBACK}"
 
 
 class LoginStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -28,6 +28,7 @@ from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL, ForeignKey
 from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, Seconds, Size
 from supervisor.config.syntax.values import Key, expectation, keys_of
 from supervisor.config.value_rules import ValueRule
+from supervisor.identity.issuers import Introspection, Issuer
 from supervisor.identity.people import People, Team, User
 from supervisor.servers.reloading.difference import LIVE
 
@@ -131,6 +132,8 @@ def blocks() -> dict[str, str]:
         "user": _settings(User),
         "team": _settings(Team),
         "value": _settings(ValueRule),
+        "issuer": _settings(Issuer),
+        "introspection": _settings(Introspection),
         "profiles": _settings(ViewProfile),
         "inherited": paragraph(", ".join(f"`{name}`" for name in INHERITED) + "."),
         "environment": "\n".join(_variables()),
@@ -167,6 +170,7 @@ def _foreign() -> Iterator[str]:
 
 def schema() -> dict[str, Any]:
     settings, server = _members(Settings), _members(ServerConfig)
+    settings["properties"]["identity"] = _identity() | {"description": descriptions(Settings)["identity"]}
     settings["properties"]["profiles"] |= {"additionalProperties": _members(ViewProfile)}
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
     server["properties"]["values"] |= {"additionalProperties": _members(ValueRule)}
@@ -184,6 +188,15 @@ def schema() -> dict[str, Any]:
         "properties": properties,
         "additionalProperties": False,
     }
+
+
+def _identity() -> dict[str, Any]:
+    identity, provider, texts = _members(People), _members(Issuer), descriptions(Issuer)
+    provider["properties"]["introspection"] = _members(Introspection) | {"description": texts["introspection"]}
+    identity["properties"]["users"] |= {"additionalProperties": _members(User)}
+    identity["properties"]["teams"] |= {"additionalProperties": _members(Team)}
+    identity["properties"]["issuers"] |= {"items": provider}
+    return identity
 
 
 def _members(struct: type[msgspec.Struct]) -> dict[str, Any]:

@@ -184,6 +184,11 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
             server=server, name=name, effective=holds, deployed=replace(deployed, name=name, mask=mask)
         )
 
+    def subject(self, issuer: str, subject: str) -> Person | None:
+        """Return who a subject of an identity provider is; see `People.subject`."""
+        known = self.settings.identity.subject(issuer, subject)
+        return None if known is None else self.person(known[0], role=known[1], team="")
+
     def rules_of(self, server: str) -> CallRules:
         rules = self.rules.get(server)
         timeout_s = self.settings.call_timeout_s

@@ -82,7 +82,7 @@ def test_the_builder_gets_what_is_copied() -> None:
 def test_the_configuration_of_the_container_may_be_published() -> None:
     settings = load(EXAMPLES / "container.json", {"HOME": "/home/me"}).settings
     check_exposure(settings)
-    assert (settings.listen, settings.allow_remote) == ("0.0.0.0:3001", True)
+    assert (settings.listen, settings.auth, settings.insecure_http) == ("0.0.0.0:3001", "tokens", True)
 
 
 def test_the_lines_of_the_page_publish_on_the_loopback_address_only() -> None:

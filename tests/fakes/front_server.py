@@ -14,6 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from supervisor.config import Settings
 from supervisor.front.admission import Admission
+from supervisor.front.certificates import Certificates
 from supervisor.front.dispatch import AtDoor, Dispatch
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.connection import Handler
@@ -172,6 +173,7 @@ async def running(
     closing: trio.Event | None = None,
     budget: Budget | None = None,
     grace_s: float = 0.2,
+    certificates: Certificates | None = None,
     **settings: Any,
 ) -> AsyncIterator[Running]:
     counters = ConnectionCounters()
@@ -186,12 +188,19 @@ async def running(
         async def run() -> None:
             state = EdgeState(counters, budget or Budget())
             await serve(
-                handler, sockets, Settings(**settings), closing, grace_s=grace_s, state=state, task_status=started
+                handler,
+                sockets,
+                Settings(**settings),
+                closing,
+                grace_s=grace_s,
+                state=state,
+                certificates=certificates,
+                task_status=started,
             )
             server.stopped.set()
 
         nursery.start_soon(run)
-        assert await started.urls() == [f"http://127.0.0.1:{port}"]
+        assert await started.urls() == [f"{'http' if certificates is None else 'https'}://127.0.0.1:{port}"]
         yield server
         closing.set()
         with trio.fail_after(30):

@@ -48,8 +48,8 @@ Restart = Literal["transient", "permanent", "temporary"]
 Ask = Literal["none", "clients", "everyone"]
 """Whom servers may ask: nobody, clients that say that they can be asked, or through their models all others, too."""
 
-Auth = Literal["none", "tokens"]
-"""What a request has to show: nothing, or a token of the daemon's own."""
+Auth = Literal["none", "tokens", "oauth", "both"]
+"""What a request has to show: nothing, a token of the daemon's own, one of an identity provider, or either."""
 
 Confirm = Literal["none", "safe", "moderate", "dangerous"]
 """The safety level from which on a tool needs a yes; no level needs one with the first."""

@@ -62,7 +62,7 @@ class Key(Struct, frozen=True, kw_only=True):
             items = enumerate(value)
         elif isinstance(self.type, inspect.DictType) and isinstance(value, dict):
             items = value.items()
-        held = self.type.value_type if isinstance(self.type, inspect.DictType) else None
+        held = self._inner
         if isinstance(held, inspect.StructType):
             wrong, expected = [at for at, item in items if not isinstance(item, dict)], "an object"
         elif held is None or isinstance(held, inspect.StrType):
@@ -76,11 +76,20 @@ class Key(Struct, frozen=True, kw_only=True):
             yield (), self.expects
 
     @property
-    def _has_objects(self) -> bool:
-        return isinstance(self.type, inspect.DictType) and isinstance(self.type.value_type, inspect.StructType)
+    def _inner(self) -> inspect.Type | None:
+        """What an object of the file has as values, or a list of objects as items."""
+        if isinstance(self.type, inspect.DictType):
+            return self.type.value_type
+        if isinstance(self.type, inspect.VarTupleType) and isinstance(self.type.item_type, inspect.StructType):
+            return self.type.item_type
+        return None
 
     def _fits(self, value: object) -> bool:
-        if isinstance(self.type, inspect.StructType) or self._has_objects:  # the keys in it are checked by themselves
+        if isinstance(self.type, inspect.StructType):  # the keys in it are checked by themselves
+            return isinstance(value, dict)
+        if isinstance(self._inner, inspect.StructType):
+            if isinstance(self.type, inspect.VarTupleType):
+                return isinstance(value, list) and len(value) <= (self.type.max_length or len(value))
             return isinstance(value, dict)
         try:
             msgspec.convert(value, self.annotation)
@@ -116,6 +125,8 @@ def expectation(kind: inspect.Type, unit: str = "") -> str:
             return f"a number{unit} from {kind.ge} to {kind.le}"
         case inspect.LiteralType():
             return "one of " + ", ".join(f'"{value}"' for value in kind.values)
+        case inspect.VarTupleType(item_type=inspect.StructType()):
+            return "a list of objects" if kind.max_length is None else f"a list of at most {kind.max_length} objects"
         case inspect.VarTupleType():
             return "a list of strings" if kind.max_length is None else f"a list of at most {kind.max_length} strings"
         case inspect.DictType(value_type=inspect.StructType()):
@@ -245,7 +256,7 @@ def _hint(key: Key, expected: str, below: KeyPath) -> str:
     if below:
         return "put quotes around it" if expected == "a string" else ""
     match key.type:
-        case inspect.DictType(value_type=inspect.StructType()):
+        case inspect.DictType(value_type=inspect.StructType()) | inspect.VarTupleType(item_type=inspect.StructType()):
             return ""
         case inspect.DictType(value_type=value) if not isinstance(value, inspect.StrType):
             return 'for example {"NAME": 60}'

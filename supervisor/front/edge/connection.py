@@ -68,7 +68,7 @@ class ClientConnection:
         self.address = address_of(stream.socket)
         self.context = context
         self.leaving = context.departures.watch(stream.socket.fileno())
-        self._stream = stream
+        self._stream: trio.abc.SendStream = stream
         self._handler = handler
         self._heads = heads
         self._parser = RequestParser()
@@ -235,5 +235,52 @@ class ClientConnection:
                 pass
 
 
+class EncryptedConnection(ClientConnection):
+    """The same with TLS in between: bytes come and go through it, and nothing else is other."""
+
+    def __init__(
+        self,
+        stream: trio.SSLStream[trio.SocketStream],
+        context: ConnectionContext,
+        handler: Handler,
+        heads: Timeouts[ClientConnection],
+    ) -> None:
+        """Raises `OSError` for want."""
+        super().__init__(stream.transport_stream, context, handler, heads)
+        self._stream = self._tls = stream
+
+    async def run(self) -> None:
+        """Agree on keys, within the time for a head, and serve the connection. Raises nothing but cancellation."""
+        agreed = False
+        try:
+            with trio.move_on_after(self.context.settings.head_timeout_s), suppress(*_GONE):
+                await self._tls.do_handshake()
+                agreed = True
+        finally:
+            if not agreed:
+                self.context.counters.errors += 1
+                self.abort()
+        if agreed:
+            await super().run()
+
+    async def read(self) -> bytes:
+        if self.socket.fileno() >= 0:
+            with suppress(*_GONE):
+                return bytes(await self._tls.receive_some(READ_BYTES))
+        return b""
+
+    async def write(self, *parts: bytes) -> None:
+        async with self._sending:
+            await self._send_all(memoryview(b"".join(parts)))
+            await self._yield()
+
+    async def _linger(self) -> None:
+        """Say that no more comes, which is signed, too, and let the client read what was sent."""
+        if not self._over:
+            with trio.move_on_after(LINGER_S), suppress(*_GONE):
+                await self._tls.unwrap()
+
+
+_GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 NO_REQUEST: Final = IncomingRequest("", b"", "1.1", [], Fields({}), keep_alive=False, complete=True)
 """In the place of what could not be read."""

@@ -162,6 +162,6 @@ def _config_error(listen: str, message: str, hint: str) -> ConfigError:
     return ConfigError(f'cannot listen on "{listen}": {message}', key="listen", hint=hint)
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, scheme: str = "http") -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"{scheme}://{host}:{port}"

@@ -12,7 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from email.utils import formatdate
 from functools import lru_cache
@@ -42,6 +42,14 @@ _HARDENING: Final = b"x-content-type-options: nosniff\r\nx-frame-options: DENY\r
 _NO_STORE: Final = b"cache-control: no-store\r\n"
 _STATUS_LINES: Final = {one.value: b"HTTP/1.1 %d %s\r\n" % (one, one.phrase.encode()) for one in HTTPStatus}
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class NotAllowed(msgspec.Struct, frozen=True):
+    """What a request is answered with that is not served, for the sake of its credential."""
+
+    status: int
+    body: bytes
+    lines: Lines
 
 
 class ClientGone(Exception):
@@ -94,6 +102,12 @@ class HttpRequest:
         self.requester: Requester = THE_OPERATOR
         self.principal: Principal = THE_OPERATOR.principal
         self.is_websocket = incoming.upgrade
+        self.lacking: Callable[[bytes], NotAllowed] | None = None
+        """The answer to a call of a tool whose id is given, where the credential is not for that."""
+        self.forwarded_for: str | None = None
+        """Where it comes from, as a proxy says that is believed; None: there is none in between."""
+        self.common: Lines = ()
+        """Lines of whatever the answer is."""
 
     def hide_query(self) -> None:
         """Take the query, which holds a credential, out of the target, before anybody makes that into a text.
@@ -111,6 +125,11 @@ class HttpRequest:
     def address(self) -> str:
         """Where it comes from; empty if that is not known."""
         return self._connection.address
+
+    @property
+    def sender(self) -> str:
+        """Where it comes from behind proxies that are believed; see `supervisor/front/proxies.py`."""
+        return self.address if self.forwarded_for is None else self.forwarded_for
 
     @property
     def own_end(self) -> str:
@@ -228,7 +247,7 @@ class HttpRequest:
         return self._connection
 
     def _head(self, status: int, lines: Lines, framing: bytes) -> bytes:
-        more = b"".join([b"%s: %s\r\n" % line for line in lines]) if lines else b""
+        more = b"".join([b"%s: %s\r\n" % line for line in (*lines, *self.common)]) if lines or self.common else b""
         close = b"connection: close\r\n" if self.is_last else b""
         start = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
         private = _NO_STORE if self._is_private else b""

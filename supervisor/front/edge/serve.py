@@ -16,7 +16,8 @@ from typing import Final
 import trio
 
 from supervisor.config import Settings
-from supervisor.front.edge.connection import ClientConnection, Handler
+from supervisor.front.certificates import Certificates
+from supervisor.front.edge.connection import ClientConnection, EncryptedConnection, Handler
 from supervisor.front.edge.leaving import Departures
 from supervisor.front.edge.listening import accept_for_ever, url_of
 from supervisor.front.edge.timeouts import Timeouts
@@ -37,8 +38,9 @@ _BUSY: Final = (
 class _Server:
     """The connections of one `serve`."""
 
-    def __init__(self, context: ConnectionContext, handler: Handler) -> None:
+    def __init__(self, context: ConnectionContext, handler: Handler, certificates: Certificates | None) -> None:
         self._context = context
+        self._certificates = certificates
         self._handler = handler
         self.heads = Timeouts(context.settings.head_timeout_s, ClientConnection.abort)
         self._open: set[ClientConnection] = set()
@@ -50,7 +52,7 @@ class _Server:
         if len(self._open) >= most or not descriptors.spare():
             await self._refuse(stream)
             return
-        connection = ClientConnection(stream, self._context, self._handler, self.heads)
+        connection = self._connection(stream)
         counters = self._context.counters
         self._open.add(connection)
         counters.accepted += 1
@@ -61,6 +63,12 @@ class _Server:
             self._open.discard(connection)
             counters.open = len(self._open)
             self._left.unpark_all()
+
+    def _connection(self, stream: trio.SocketStream) -> ClientConnection:
+        if self._certificates is None:
+            return ClientConnection(stream, self._context, self._handler, self.heads)
+        tls = trio.SSLStream(stream, self._certificates.context, server_side=True, https_compatible=True)
+        return EncryptedConnection(tls, self._context, self._handler, self.heads)
 
     async def _refuse(self, stream: trio.SocketStream) -> None:
         self._context.counters.refused += 1
@@ -97,9 +105,12 @@ async def serve(
     *,
     grace_s: float,
     state: EdgeState | None = None,
+    certificates: Certificates | None = None,
     task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Have `handler` answer what comes to the sockets of `open_sockets`, until `closing` is set and all have left.
+
+    With `certificates` all connections are encrypted.
 
     Started with the list of base URLs (`http://127.0.0.1:3001`). The sockets are closed at once when `closing` is
     set; the rest takes at most `grace_s`. Cancelling it closes everything at once.
@@ -112,8 +123,8 @@ async def serve(
         departures=Departures(),
         closing=closing,
     )
-    server = _Server(context, handler)
-    urls = [url_of(listener) for listener in sockets]
+    server = _Server(context, handler, certificates)
+    urls = [url_of(listener, "http" if certificates is None else "https") for listener in sockets]
     listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]
     async with trio.open_nursery() as connections:
         connections.start_soon(context.departures.run)

@@ -33,8 +33,9 @@ from supervisor.front.http.modern import ModernFront
 from supervisor.front.http.redelivery import Redelivery
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SWEEP_S, SessionMemory, Sessions
+from supervisor.front.mcp.calls import calls_a_tool
 from supervisor.front.mcp.listen import StreamLimit
-from supervisor.front.mcp.messages import Invalid, Message, ModernRequest, Notification, read
+from supervisor.front.mcp.messages import NULL, Invalid, Message, ModernRequest, Notification, Request, read
 from supervisor.service.doors.addresses import profile_of
 from supervisor.service.drain import RequestDrain
 from supervisor.service.port import Door, Doors, Service
@@ -100,7 +101,11 @@ class McpHttp:
         try:
             fronts = await self._behind(name, request)
             if method == "POST":
-                await self._serve(fronts, await self._read(head, request), head, request)
+                message = await self._read(head, request)
+                if request.lacking is not None and calls_a_tool(message, name):
+                    refused = request.lacking(message.id if isinstance(message, Request) else NULL)
+                    raise HttpRefusal(refused.status, refused.body, refused.lines)
+                await self._serve(fronts, message, head, request)
             elif method not in {"GET", "DELETE"}:
                 raise refusal_of(405, "use POST, GET or DELETE", lines=ALLOW)
             elif request.has_body:
@@ -114,8 +119,8 @@ class McpHttp:
                 raise refusal_of(406, "accept text/event-stream")
             else:
                 await fronts.legacy.stream(head.session, head.last_event, request)
-        except HttpRefusal as refused:
-            await request.answer(refused.status, refused.body, refused.lines)
+        except HttpRefusal as refusing:
+            await request.answer(refusing.status, refusing.body, refusing.lines)
 
     async def _behind(self, name: str, request: HttpRequest) -> _Fronts:
         """Return what serves a door for whoever asks, made when it is used first; the address may name a profile."""

@@ -31,6 +31,7 @@ from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.grants import Bearer
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
@@ -83,6 +84,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     values: ValueTable
     seen_by: Callable[[Person], Awaitable[Visible]]
     trail: AuditTrail | None = None
+    bearer: Bearer | None = None
     accounts: Callable[[], Accounts | None] = lambda: None
     users_of: Callable[[str], list[str]] = lambda launch: []
     mask_of: Callable[[str], Callable[[str], str]] = lambda launch: str

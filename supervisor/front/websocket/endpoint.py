@@ -17,6 +17,7 @@ import logging
 from collections.abc import Sequence
 
 import trio
+from msgspec.structs import replace
 
 from actors import codes
 from actors.errors import UnknownDoor
@@ -77,7 +78,9 @@ class McpWebSocket:
             await request.refuse(400, jsonrpc.failure(b"null", codes.INVALID_REQUEST, text))
             return
         socket = await handshake.accept(chosen)
-        await McpSocket(self._drain.behind(door.service), self._settings, socket).run()
+        read_only_at = name if request.lacking is not None else None
+        settings = replace(self._settings, principal=request.principal, read_only_at=read_only_at)
+        await McpSocket(self._drain.behind(door.service), settings, socket).run()
 
 
 class McpSocket:

@@ -20,13 +20,14 @@ import msgspec
 import trio
 
 from actors import codes
-from actors.errors import InvalidArguments, MailboxFull, ShuttingDown
+from actors.errors import InsufficientScope, InvalidArguments, MailboxFull, ShuttingDown
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import BATCH_VERSION, META_VERSION
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.front.edge.budget import Budget, Share
+from supervisor.front.mcp.calls import calls_a_tool
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.messages import (
     NO_BATCHES,
@@ -44,6 +45,7 @@ from supervisor.front.mcp.params import read_cancelled, read_initialize, read_le
 from supervisor.front.websocket.listens import Listens
 from supervisor.front.websocket.outgoing import OutgoingQueue
 from supervisor.front.websocket.settings import WebSocketSettings
+from supervisor.identity.grants import SCOPES
 from supervisor.service.asking.exchange import Exchange, SessionState
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.client import Client
@@ -161,6 +163,10 @@ class SocketSession:
     def _begin_request(self, request: Request) -> _Unanswered | bytes | None:
         if self._closing:
             return failure(request.id, ShuttingDown()).body
+        door = self._settings.read_only_at
+        if door is not None and calls_a_tool(request, door):
+            text = "the token was not issued for calls of tools: sign in again, and allow it"
+            return failure(request.id, InsufficientScope(text, details={"scope": " ".join(SCOPES)})).body
         if isinstance(request, ModernRequest):
             client = request.client(self._settings.principal)
             if request.method == "subscriptions/listen":

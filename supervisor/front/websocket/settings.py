@@ -29,6 +29,8 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
     drain_s: float = 2.0
     """At shutdown, for requests in flight to be answered and for the answers to leave."""
     principal: Principal = LOCAL
+    read_only_at: str | None = None
+    """The door at which the credential of the client is not for calls of tools; None: it is."""
 
     @classmethod
     def of(cls, settings: Settings) -> WebSocketSettings:

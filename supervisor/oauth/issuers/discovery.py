@@ -47,14 +47,14 @@ async def locate(
     """
     document = await _resource(fetcher, server, challenge)
     if document is None:
-        issuer = await _issuer(fetcher, origin(server))
+        issuer = await published_issuer(fetcher, origin(server))
         if issuer is None and not wanted:
             raise OAuthTrouble("it answers without one, and publishes nothing of logins")
         issuer = issuer or legacy_issuer(server)
         return Located(issuer=issuer, resource=canonical(server), scope=challenge.scope)
     named = document.authorization_servers
     chosen = config.issuer if config.issuer in named else named[0]
-    known = await _issuer(fetcher, chosen)
+    known = await published_issuer(fetcher, chosen)
     if known is None:
         raise OAuthTrouble("its authorization server publishes no metadata")
     scope = challenge.scope or words_of(" ".join(document.scopes_supported or ()))
@@ -68,7 +68,8 @@ async def _resource(fetcher: Fetcher, server: str, challenge: Challenge) -> Reso
     return document and checked_resource(document, server)
 
 
-async def _issuer(fetcher: Fetcher, issuer: str) -> IssuerMetadata | None:
+async def published_issuer(fetcher: Fetcher, issuer: str) -> IssuerMetadata | None:
+    """Return what an authorization server publishes of itself, None for nothing (RFC 8414 3). Raises `OAuthTrouble`."""
     try:
         addresses = issuer_addresses(issuer)
     except ValueError:

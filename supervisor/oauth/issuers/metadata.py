@@ -87,6 +87,8 @@ class IssuerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     token_endpoint: str | None = None
     registration_endpoint: str | None = None
     revocation_endpoint: str | None = None
+    introspection_endpoint: str | None = None
+    jwks_uri: str | None = None
     scopes_supported: tuple[str, ...] | None = None
     token_endpoint_auth_methods_supported: tuple[str, ...] | None = None
     code_challenge_methods_supported: tuple[str, ...] | None = None

@@ -19,6 +19,7 @@ import trio
 import trio_websocket
 from click.testing import CliRunner, Result
 
+from actors.errors import ConfigError
 from supervisor import cli as cli_module
 from supervisor.cli import cli
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
@@ -446,8 +447,21 @@ def test_an_address_that_others_can_reach_must_be_allowed(tmp_path: Path, listen
     file = written(tmp_path, GOOD)
     result = invoke("run", "--config", file, "--listen", listen, "--data-dir", str(tmp_path / "data"))
     assert result.exit_code == 78
-    assert '"allow_remote": true' in result.output
-    run.check_exposure(Settings(listen=listen, allow_remote=True))
+    assert '"auth": "tokens"' in result.output
+    with pytest.raises(ConfigError, match="not encrypted"):
+        run.check_exposure(Settings(listen=listen, auth="tokens"))
+    run.check_exposure(Settings(listen=listen, auth="tokens", insecure_http=True))
+    run.check_exposure(Settings(listen=listen, auth="tokens", tls_certificate="/a/certificate.pem"))
+    run.check_exposure(Settings(listen=listen, auth="tokens", trusted_proxies=("10.0.0.5",)))
+    with pytest.raises(ConfigError, match="for the address that clients use") as caught:
+        run.check_exposure(Settings(listen=listen, auth="both", insecure_http=True))
+    assert caught.value.key == "public_url"
+
+
+def test_the_key_that_allowed_it_without_tokens_says_what_is_there_instead(tmp_path: Path) -> None:
+    result = invoke("check", written(tmp_path, {"mcpServers": {}, "supervisor": {"allow_remote": True}}))
+    assert result.exit_code
+    assert "trusted_proxies" in result.output
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "[::1]:0", "localhost:3001", "127.8.8.8:1"])

@@ -200,7 +200,7 @@ def test_an_address_that_others_have_is_wrong(machine: Machine, taken: int, monk
     ("auth", "why", "way"),
     [
         ("none", "clients are not asked who they are", '"auth": "tokens"'),
-        ("tokens", "is not encrypted", '"allow_remote": true'),
+        ("tokens", "is not encrypted", '"tls_certificate"'),
     ],
 )
 def test_an_address_that_others_can_reach_is_wrong_unless_it_is_meant(

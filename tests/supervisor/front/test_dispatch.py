@@ -14,6 +14,7 @@ from quart_trio import QuartTrio
 
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.request import BodyLimits, HttpRequest
+from supervisor.front.proxies import TrustedProxies
 from tests.fakes.front_server import Running, dispatch, running
 
 
@@ -188,3 +189,35 @@ async def test_answers_may_not_be_sniffed_or_framed() -> None:
             _, headers, _ = await ask(server, line)
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["x-frame-options"] == "DENY"
+
+
+async def test_where_a_proxy_encrypts_nobody_else_may_connect() -> None:
+    handler = dispatch(routes, mcp_http=mcp)
+    async with running(handler) as server:
+        handler.proxies, handler.only_proxies = TrustedProxies(["10.0.0.5"]), True
+        assert (await ask(server, "POST /mcp"))[0] == 418, "this machine may"
+        handler.proxies = _NobodyHere(["10.0.0.5"])
+        status, _, body = await ask(server, "POST /mcp")
+        assert status == 421
+        assert "trusted_proxies" in json.loads(body)["error"]["message"]
+
+
+class _NobodyHere(TrustedProxies):
+    def may_connect(self, address: str) -> bool:
+        return self.trusts(address)
+
+
+async def test_a_request_comes_from_where_a_proxy_says_that_is_believed() -> None:
+    told = []
+
+    async def tell(door: str, request: HttpRequest) -> None:
+        told.append(request.sender)
+        await request.answer(200)
+
+    handler = dispatch(routes, mcp_http=tell)
+    async with running(handler) as server:
+        host = f"Host: 127.0.0.1:{server.port}"
+        for proxies in (None, TrustedProxies(["10.0.0.5"]), TrustedProxies(["127.0.0.0/8"])):
+            handler.proxies = proxies
+            await ask(server, "POST /mcp", host, "X-Forwarded-For: 6.6.6.6, 192.0.2.1")
+    assert told == ["127.0.0.1", "127.0.0.1", "192.0.2.1"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from supervisor.front.admission import Admission, NotAdmitted
+from supervisor.front.admission import Admission
 from supervisor.front.edge.fields import Fields
-from supervisor.front.edge.request import HttpRequest
+from supervisor.front.edge.request import HttpRequest, NotAllowed
 from supervisor.identity.requester import Requester
 from supervisor.identity.secrets import digest_of, endpoint, new_token, sign_pass
 from supervisor.identity.tokens import SavedToken, TokenTable
@@ -19,7 +19,7 @@ KEY, NOW, END = b"k" * 32, 100.0, endpoint(("127.0.0.1", 3001))
 
 def request(token: str) -> HttpRequest:
     fields = Fields({b"authorization": f"Bearer {token}".encode()})
-    asked = SimpleNamespace(fields=fields, query=b"", path="/mcp", address="127.0.0.1", own_end=END)
+    asked = SimpleNamespace(fields=fields, query=b"", path="/mcp", address="127.0.0.1", sender="127.0.0.1", own_end=END)
     return cast("HttpRequest", asked)
 
 
@@ -28,17 +28,17 @@ async def test_a_token_is_no_wrong_one_before_it_is_known_which_there_are() -> N
     admission = Admission(tokens, deployment(), KEY, "page.key", lambda: NOW)
     for _ in range(30):
         early = admission.admit(request(text))
-        assert isinstance(early, NotAdmitted)
+        assert isinstance(early, NotAllowed)
         assert (early.status, early.lines) == (503, ((b"retry-after", b"1"),))
     assert admission.attempts.total == 0
     assert isinstance(admission.admit(request(sign_pass(KEY, END, NOW))), Requester)
     wrong = admission.admit(request("x"))
-    assert isinstance(wrong, NotAdmitted)
+    assert isinstance(wrong, NotAllowed)
     assert wrong.status == 401
     digest = digest_of(text)
     assert digest is not None
     tokens.take([SavedToken(digest=digest, user="ana", role="member", used_at=NOW)])
     assert isinstance(admission.admit(request(text)), Requester)
     other = admission.admit(request(new_token()))
-    assert isinstance(other, NotAdmitted)
+    assert isinstance(other, NotAllowed)
     assert other.status == 401
