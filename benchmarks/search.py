@@ -24,8 +24,9 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.catalogue import offer
+from actors.catalogue.documents import documents
 from actors.catalogue.lists import validation
-from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.documents.index import Index
 from actors.search.documents.segment import analyse

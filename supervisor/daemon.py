@@ -53,9 +53,9 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store, open_store
-from supervisor.store.approvals import Approvals
 from supervisor.store.memory import StoreMemory
-from supervisor.store.trail import AuditTrail
+from supervisor.store.people.approvals import Approvals
+from supervisor.store.people.trail import AuditTrail
 from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
 from supervisor.values.table import ValueTable
@@ -108,10 +108,7 @@ class Daemon:
             deployed, settings = deployment.value, deployment.value.settings
             self._trail = trail = AuditTrail(store, lambda: deployment.value.settings, self._clock)
             usage = Usage(store, trail.note_call)
-            own_digests: Callable[[], dict[str, str]] = dict
-            memory = StoreMemory(
-                store, lambda: {**deployment.value.digests, **own_digests()}, lambda: deployment.value.server_names
-            )
+            memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
             self._approvals = approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
             await approvals.read(deployed.server_names)
@@ -152,13 +149,8 @@ class Daemon:
                 self._accounts = self._late_accounts(deployment, store, servers)
                 prepare = partial(self._accounts.open, core)
                 await prepare(deployed)
-                self._launches = launches = Launches(
-                    deployment,
-                    servers,
-                    registry,
-                    lambda server: memory.recall(server.name, server.digest, self._clock()),
-                )
-                own_digests = launches.digests
+                self._launches = launches = Launches(deployment, servers, registry, memory.recall)
+                memory.launches = launches.digests
                 router = Router(servers.directory, settings.max_in_flight, launches.names.of)
                 await core.start(router.run)
                 core.start_soon(Capacity(servers.directory, servers.statuses, self.conditions, deployment).run)
@@ -175,13 +167,11 @@ class Daemon:
                     audit=self._trail,
                 )
                 front = await self._front(core, deployment, store, registry, router, servers, usage)
-                ended = trio.Event()
-                urls = await core.start(partial(self._serve, front, ended))
+                urls = await core.start(front.serve, self.closing)
                 trail.note("daemon.start", detail=f"version {VERSION}, configuration sha256 {deployed.digest}")
                 async with trio.open_nursery() as supervised:
                     await supervised.start(servers.run)
-                    for name in off:
-                        servers.switch(name, on=False)
+                    servers.switch(*off, on=False)
                     for name, server in deployed.servers.items():
                         await servers.add(server, offers.get(name), eras.get(name), disabled=name in off)
                     for resting in deployed.resting:
@@ -197,7 +187,7 @@ class Daemon:
                     trail.note("daemon.stop")
                     await self._end(deployment, router, servers, front)
                     supervised.cancel_scope.cancel()
-                await ended.wait()
+                await front.ended.wait()
                 usage.flush()
                 trail.close()
                 core.cancel_scope.cancel()
@@ -260,7 +250,7 @@ class Daemon:
         tokens = TokenTable(store, self._trail.note_token)
         if store.ready.is_set():
             tokens.take(await store.load_tokens())
-        settings, doors = deployment.value.settings, DoorTable(gateway, VERSION, self._launches.prepare)
+        doors = DoorTable(gateway, VERSION, self._launches.prepare)
         view = View(
             seen_by=doors.seen_by,
             tokens=tokens,
@@ -291,20 +281,13 @@ class Daemon:
             control=Operation(deployment, servers, router.address, registry, store),
             journals=servers.journals.find,
             accounts=self._accounts.now,
-            users_of=self._launches.people_of,
-            mask_of=self._launches.mask_of,
+            launches=self._launches,
             elicitations=elicitations,
         )
         core.start_soon(doors.run)
         core.start_soon(end_when_idle, counters, settings.idle_exit_s, self.closing)
         state = EdgeState(counters, Budget(settings.buffered_bytes), self.conditions)
         return await Front.open(settings, self._sockets, doors, view, self._data, store, state)
-
-    async def _serve(self, front: Front, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
-        await front.serve(self.closing, task_status=task_status)
-        if not self.closing.is_set():
-            raise RuntimeError("the front ended by itself")
-        ended.set()
 
     async def _end(self, deployment: Latest[Deployment], router: Router, servers: Servers, front: Front) -> None:
         """Stop in order: calls in flight may end, the rest is told so, then all servers stop at once."""

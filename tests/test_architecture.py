@@ -494,6 +494,7 @@ def test_a_folder_has_few_enough_modules_to_be_known() -> None:
 MANY_PARAMETERS = {
     "supervisor.commands.token.create": "called by click, with its options",
     "actors.registry.actor.Registry.__init__": "made once, by the daemon",
+    "supervisor.front.admission.Admission.__init__": "made once, by the front",
     "supervisor.metatools.answers.page.build_page": "what is known of a query beside its words",
     "supervisor.servers.children.Servers.__init__": "made once, by the daemon",
     "supervisor.front.edge.serve.serve": "called once, by the front",

@@ -12,14 +12,15 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, Revisions, compare, find_renames, merge_renames
-from actors.catalogue.names.naming import namespaced_name, resource_path, tool_path
+from actors.catalogue.documents import documents
+from actors.catalogue.names.naming import namespaced_name, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
-from actors.catalogue.offer import Item, Offer, Prompt, Tool
+from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import TRUSTED, Reason, Standing
 from actors.principal import Principal
-from actors.search.document import TOOLS, Document, Kind
+from actors.search.document import TOOLS
 from actors.search.documents.index import Index
 from actors.search.documents.postings import Bools
 from actors.search.documents.segment import Segment, analyse
@@ -276,33 +277,3 @@ def _change(before: Entry | None, after: Entry) -> OfferChange:
     """Compare what a client can see of a server: a server that is not available shows nothing."""
     old = before.offer if before is not None and before.available else Offer()
     return compare(old, after.offer if after.available else Offer())
-
-
-def documents(server: str, offer: Offer) -> list[Document]:
-    """Return what the index must know of a server."""
-    others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts)
-    tools = [document_of(server, tool, offer.instructions) for tool in offer.tools]
-    return tools + [document_of(server, item) for item in others]
-
-
-def document_of(server: str, item: Item, instructions: str = "") -> Document:
-    key, kind, name = _names(server, item)
-    return Document(
-        key=key,
-        kind=kind,
-        server=server,
-        name=name,
-        title=item.title,
-        description=item.description,
-        parameters=item.parameters if isinstance(item, Tool) else (),
-        instructions=instructions,
-    )
-
-
-def _names(server: str, item: Item) -> tuple[str, Kind, str]:
-    match item:
-        case Tool(name=name):
-            return tool_path(server, name), "tool", name
-        case Prompt(name=name):
-            return f"{tool_path(server, name)}#prompt", "prompt", name
-    return resource_path(server, item.uri), "template" if item.template else "resource", item.name or item.uri

@@ -33,13 +33,13 @@ from actors.messages import (
     ServerRemoved,
     ServerStatus,
 )
-from actors.registry.counting import UNCOUNTED, Counted, Counter, Uncountable, count, is_counted
+from actors.registry.counting import UNCOUNTED, Counted, Counter, Uncountable, count, has_same_tools, is_counted
 from actors.registry.happening import Happening, change_data, state_data, waiting_data
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.publication import Publication
-from actors.registry.sharing import share
+from actors.registry.sharing import share, with_newest_counts
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
 
@@ -160,14 +160,13 @@ class Registry(Actor[Message]):
         available = False if status.disabled else _AVAILABLE.get(status.state)
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
-            following = replace(entry, available=available)
-            self._entries[status.server] = share(following, self._entries) if is_own(status.server) else following
+            self._entries[status.server] = share(status.server, replace(entry, available=available), self._entries)
             self._mark(status.server)
 
     def _on_listed(self, server: str, own: Offer) -> None:
         status = self.statuses.value.get(server)
         before = self._entries.get(server)
-        if before is not None and _same(before.own, own):
+        if before is not None and has_same_tools(before.own, own):
             own = replace(own, token_counts=before.own.token_counts, tokens_exact=before.own.tokens_exact)
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
@@ -178,7 +177,7 @@ class Registry(Actor[Message]):
                 self._save(server, own)
             return
         entry = self._make(server, kind, own, available=available)
-        self._entries[server] = share(entry.after(before), self._entries) if is_own(server) else entry
+        self._entries[server] = share(server, entry.after(before) if is_own(server) else entry, self._entries)
         self._save(server, own)
         self._mark(server)
 
@@ -219,9 +218,7 @@ class Registry(Actor[Message]):
         if is_own(server):  # it is in no index but those of whom it is started for
             own = {launch: entry for launch, entry in self._entries.items() if is_own(launch)}
             self.catalogue.set(replace(self.catalogue.value, own=own))
-            if server in own and not is_counted(own[server].offer):
-                self._uncounted[server] = own[server].offer
-                self._counting.set()
+            self._count({server: own[server]} if server in own else {})
             return
         self._dirty.add(server)
         self._publication.tell(server)
@@ -229,7 +226,7 @@ class Registry(Actor[Message]):
 
     def _on_indexed(self, message: Indexed) -> None:
         catalogue = self.catalogue.value
-        entries = {name: self._with_counts(entry) for name, entry in message.entries.items()}
+        entries = {name: with_newest_counts(entry, self._entries.get(name)) for name, entry in message.entries.items()}
         following, changes = catalogue.with_entries(entries, message.index, message.changes)
         for server in message.removed:
             following, changes[server] = following.without(server, message.index)
@@ -244,19 +241,15 @@ class Registry(Actor[Message]):
             for type_, data in change_data(change):
                 self._emit(type_, server, data)
         self._unembedded.set()
+        self._count(entries)
+
+    def _count(self, entries: Mapping[str, Entry]) -> None:
         self._uncounted.update({name: entry.offer for name, entry in entries.items() if not is_counted(entry.offer)})
         self._counting.set()
 
-    def _with_counts(self, entry: Entry) -> Entry:
-        """Fill in what was counted while the entry was being indexed."""
-        newest = self._entries.get(entry.server)
-        if newest is None or newest.offer is entry.offer or not _same(newest.offer, entry.offer):
-            return entry
-        return entry.with_counts(newest.offer.token_counts, exact=newest.offer.tokens_exact)
-
     def _on_counted(self, message: Counted) -> None:
         entry = self._entries.get(message.server)
-        if entry is None or not _same(entry.offer, message.offer):
+        if entry is None or not has_same_tools(entry.offer, message.offer):
             return
         counted = entry.with_counts(message.counts, exact=message.exact)
         alike = [launch for launch, each in self._entries.items() if each is entry]
@@ -265,14 +258,12 @@ class Registry(Actor[Message]):
             self._mark(launch)
         self._save(message.server, counted.own)
         shown = self.catalogue.value.entries.get(message.server)
-        if shown is not None and _same(shown.offer, message.offer):
+        if shown is not None and has_same_tools(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
 
     def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
         revision = self.catalogue.value.revision
         self.feed.append(Happening(type=type_, time=self._clock(), server=server, revision=revision, data=data))
-
-    # The child tasks ------------------------------------------------------------------------------------------------
 
     async def _index_for_ever(self) -> None:
         while True:
@@ -306,7 +297,3 @@ class Registry(Actor[Message]):
                 await self.address.tell(
                     await persist(self._conditions, "token counts", count, self._counter, server, offer)
                 )
-
-
-def _same(before: Offer, after: Offer) -> bool:
-    return before.tools == after.tools  # quick: a tool that did not change is the same object

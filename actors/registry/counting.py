@@ -37,6 +37,10 @@ def is_counted(offer: Offer) -> bool:
     return offer.tokens_exact and offer.token_counts.keys() >= {tool.name for tool in offer.tools}
 
 
+def has_same_tools(before: Offer, after: Offer) -> bool:
+    return before.tools == after.tools  # quick: a tool that did not change is the same object
+
+
 async def count(counter: Counter, server: str, offer: Offer) -> Counted | Uncountable:
     """Count now. Raises only what `is_want` tells."""
     try:

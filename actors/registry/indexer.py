@@ -18,8 +18,9 @@ import msgspec
 import trio
 
 from actors.catalogue.diff import OfferChange
+from actors.catalogue.documents import documents
 from actors.catalogue.offer import Offer
-from actors.catalogue.snapshot import Entry, compare_entries, documents
+from actors.catalogue.snapshot import Entry, compare_entries
 from actors.kit import is_want
 from actors.registry.vectors import Embedded
 from actors.search.documents.index import Index

@@ -62,8 +62,7 @@ class ServerActor(Actor[ServerMessage]):
     def __init__(self, server: Profile, shared: Shared, reporter: Reporter) -> None:
         settings = server.settings
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
-        self.name = server_of(server.name)
-        self._restarts = server.restarts
+        self.name, self._restarts = server_of(server.name), server.restarts
         self._reporter = reporter
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
         context = self._server.context

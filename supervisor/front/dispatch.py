@@ -92,7 +92,7 @@ class Dispatch:
             await self._serve(request)
 
     async def _serve(self, request: HttpRequest) -> None:
-        ORIGIN.set(RequestOrigin(request.requester, request.address, request.path))
+        ORIGIN.set(RequestOrigin(request.requester, request.sender, request.path))
         door = door_of(request.path)
         if request.is_websocket:
             if door is not None or request.path == WEBSOCKET_PATH:

@@ -86,6 +86,7 @@ class Front:
         self._settings = settings
         self._certificates = certificates
         self._tasks = tasks
+        self.ended = trio.Event()
         self._state = state
         self._sockets = sockets
         self._handler = handler
@@ -104,6 +105,7 @@ class Front:
     ) -> Front:
         """Read the ended sessions and build the application. `state` has the counters that `view` shows."""
         drain, clock = RequestDrain(doors.find("").service, view.closing, data.mark), view.clock
+        ended = await store.load_ended_sessions(clock()) if store.ready.is_set() else None
         http = McpHttp(
             drain,
             sealer=Sealer(data.key("session")),
@@ -113,7 +115,7 @@ class Front:
                 ended=store.end_session,
                 ended_until=store.end_sessions_until,
                 kept=store.keep,
-                already_ended=await store.load_ended_sessions(clock()) if store.ready.is_set() else {},
+                already_ended=ended or {},
             ),
             limit=StreamLimit(),
             doors=doors,
@@ -133,10 +135,12 @@ class Front:
             handler.only_proxies = needs_proxy(settings)
 
         async def learn_late() -> None:
-            if not store.ready.is_set():
-                await store.ready.wait()
+            await store.ready.wait()
+            if ended is None:
                 http.sessions.take_ended(await store.load_ended_sessions(clock()))
+            if not view.tokens.read:
                 view.tokens.take(await store.load_tokens())
+            if not view.values.read:
                 await view.values.take(await store.load_values())
 
         files = (settings.tls_certificate, settings.tls_key)
@@ -155,7 +159,8 @@ class Front:
     async def serve(self, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
         """Serve until `closing` is set; started with the base URLs.
 
-        Then new calls are refused and those in flight go on until `end_calls`; a moment later the rest is closed.
+        Then new calls are refused and those in flight go on until `end_calls`; a moment later the rest is closed, and
+        it has `ended`.
         """
         async with trio.open_nursery() as nursery:
             for task in self._tasks:
@@ -171,6 +176,9 @@ class Front:
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
+        if not closing.is_set():
+            raise RuntimeError("the front ended by itself")
+        self.ended.set()
 
 
 def needs_proxy(settings: Settings) -> bool:

@@ -12,7 +12,7 @@ from actors.messages import ServerChanged, ServerStatus
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import ServerMessage
 from actors.transport.mask import Mask
-from supervisor.metatools.servers.availability import values_missing
+from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.deployment import RestingServer
 from supervisor.servers.journals import Journals
 
@@ -57,7 +57,7 @@ class Absences:
     async def report_awaiting(self, resting: RestingServer) -> None:
         """Show a server that runs for those alone who have given values for it, or whose team has."""
         name, missing, why = resting.name, resting.awaits, resting.reason
-        self._directory.explain(name, lambda: values_missing(name, missing, why))
+        self._directory.explain(name, lambda: missing_values_error(name, missing, why))
         self._journals.make(name, Mask({})).note(why)
         await self._show(name, resting.kind, why, disabled=False, awaits=missing)
 

@@ -216,12 +216,9 @@ class Servers:
         """Say whether a server is switched off by its operator, with all its launches."""
         return server_of(name) in self._off
 
-    def has(self, name: str) -> bool:
-        return name in self._children
-
-    def switch(self, name: str, *, on: bool) -> None:
-        """Note whether a server is switched on, of which nothing needs to run yet."""
-        (self._off.discard if on else self._off.add)(name)
+    def switch(self, *names: str, on: bool) -> None:
+        """Note whether servers are switched on, of which nothing needs to run yet."""
+        self._off = self._off - {*names} if on else self._off | {*names}
 
     def _launches_of(self, name: str) -> list[str]:
         """Return the children of a server, one for each launch; of one that waits for values there may be none.

@@ -46,7 +46,7 @@ class Operation:
     def check(self, server: str) -> None:
         """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
         deployment = self._deployment.value
-        if server in deployment.server_names or self._servers.has(server):
+        if server in deployment.server_names or server in self._registry.statuses.value:
             return
         slugs = [name for name, config in deployment.entries.items() if config.name == server]
         nearest = slugs or nearest_names(server, deployment.server_names)
@@ -120,9 +120,8 @@ class Operation:
         off = self._servers.disabled(server)
         self._store.switch_server(server, disabled=False)
         await self._servers.enable(server)
-        if self._registry.offer(server) is None and self._servers.has(
-            server
-        ):  # it was off when the daemon started, or never came up
+        unknown = self._registry.offer(server) is None  # it was off when the daemon started, or never came up
+        if unknown and server not in self._servers.absences.awaiting:
             refreshed = await self._router.ask(RefreshServer(server=server, principal=principal))
             return Done(message=f"{server} is switched on: {sentence_of(refreshed)}", found=refreshed)
         return Done(message=f"{server} is switched on; a call wakes it" if off else f"{server} was not switched off")

@@ -133,14 +133,14 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         return frozenset(self.entries) | {resting.name for resting in self.resting}
 
     @cached_property
-    def tiered(self) -> frozenset[str]:
+    def value_takers(self) -> frozenset[str]:
         """The servers that take values of teams and users."""
         return frozenset(name for name, config in self.entries.items() if config.tiered and not config.disabled)
 
     def person(self, user: str, *, role: Role, team: str) -> Person | None:
         """Return who shows a token of a user, with what is started for that one alone; see `People.person`."""
         person = self.settings.identity.person(user, role=role, team=team, named=self.named)
-        if person is None or not self.tiered:
+        if person is None or not self.value_takers:
             return person
         key = user, team
         if key not in self._own_launches:
@@ -155,7 +155,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
 
     def tiered_for(self, person: Person) -> frozenset[str]:
         """Return which servers of somebody take values."""
-        return servers_of(person.rights, self.tiered, self.settings.identity.teams, self.users)
+        return servers_of(person.rights, self.value_takers, self.settings.identity.teams, self.users)
 
     def effective_for(self, server: str, person: Person) -> Effective:
         """Return what holds for a server that is started for somebody."""

@@ -71,7 +71,7 @@ class Realm:
         return launches_of(self.rights)
 
     @cached_property
-    def awaiting(self) -> Mapping[str, ServerStatus]:
+    def waits(self) -> Mapping[str, ServerStatus]:
         """How servers are doing that are not started for them, as values are missing."""
         now = trio.current_time()
         return {

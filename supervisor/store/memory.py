@@ -34,10 +34,12 @@ class StoreMemory:
         self._store = store
         self._digests = digests
         self._redefinitions = Redefinitions(store)
+        self.launches: Callable[[], Mapping[str, str]] = dict
+        """Gives the digests of launches that not all share."""
 
     def save_offer(self, server: str, offer: Offer) -> None:
         self._redefinitions.note(server, offer)
-        digest = self._digests().get(server)
+        digest = self._digest_of(server)
         if digest is not None:
             self._store.save_server(server, digest, partial(encode_offer, offer))  # not on the loop
 
@@ -46,16 +48,19 @@ class StoreMemory:
         self._redefinitions.forget(server)
 
     def save_era(self, server: str, fact: EraLearned) -> None:
-        digest = self._digests().get(server)
+        digest = self._digest_of(server)
         if digest is not None:
             self._store.save_era(digest, fact.era)
 
-    async def recall(self, launch: str, digest: str, now: float) -> tuple[Offer | None, Era | None]:
+    def _digest_of(self, launch: str) -> str | None:
+        return self._digests().get(launch) or self.launches().get(launch)
+
+    async def recall(self, launch: str, digest: str) -> tuple[Offer | None, Era | None]:
         """Return what is known of a launch that is started later than the daemon."""
         if not self._store.ready.is_set():
             return None, None
-        payload, era = await self._store.load_server(launch, digest, now)
-        return None if payload is None else _decoded(launch, payload), era
+        payload, era = await self._store.load_server(launch, digest)
+        return None if payload is None else _decode(launch, payload), era
 
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
         """Return offers and eras of servers whose launch is the same; nothing while the store cannot be opened."""
@@ -70,7 +75,7 @@ class StoreMemory:
             if name not in saved:
                 continue
             valid_for, payload = saved[name]
-            if (offer := _decoded(name, payload)) is None:
+            if (offer := _decode(name, payload)) is None:
                 continue
             offer = await _with_marks(offer)
             self._redefinitions.learn(name, offer)
@@ -88,7 +93,7 @@ class StoreMemory:
         return offers, {name: by_digest[digest] for name, digest in digests.items() if digest in by_digest}
 
 
-def _decoded(name: str, payload: bytes) -> Offer | None:
+def _decode(name: str, payload: bytes) -> Offer | None:
     try:
         return decode_offer(payload)
     except json.UnreadableJson:

@@ -87,10 +87,12 @@ class Store(WriteBehind):
         rows = await self._load(tuple[str, str, bytes], query, (SEPARATOR,))
         return {name: (digest, payload) for name, digest, payload in rows}
 
-    async def load_server(self, launch: str, digest: str, now: float) -> tuple[bytes | None, Era | None]:
+    async def load_server(self, launch: str, digest: str) -> tuple[bytes | None, Era | None]:
         """Return the encoded snapshot of one launch, if it is of this digest, and what that speaks."""
         rows = await self._load(tuple[bytes], _LOAD_SERVER, (launch, digest))
-        eras = await self._load(tuple[Era], _LOAD_ERA, (digest, now, ERA_TTL_S["legacy"], ERA_TTL_S["modern"]))
+        eras = await self._load(
+            tuple[Era], _LOAD_ERA, (digest, self._clock(), ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
+        )
         return rows[0][0] if rows else None, eras[0][0] if eras else None
 
     def keep_launches_of(self, servers: Collection[str]) -> None:

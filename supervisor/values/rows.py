@@ -128,7 +128,7 @@ def team_of(deployment: Deployment, user: Person, server: str) -> str:
 
 def tiered_servers(deployment: Deployment, user: Person | None) -> list[str]:
     """Return the servers that take values, those of a user or all."""
-    servers = deployment.tiered
+    servers = deployment.value_takers
     if user is not None:
         servers = servers_of(user.rights, servers, deployment.settings.identity.teams, deployment.users)
     return sorted(servers)

@@ -36,14 +36,15 @@ from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
 from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.store import ReplacedDefinition
-from supervisor.store.approvals import Approvals
-from supervisor.store.trail import AuditTrail
+from supervisor.store.people.approvals import Approvals
+from supervisor.store.people.trail import AuditTrail
 from supervisor.values.table import ValueTable
 
 ROWS_AT_ONCE = 16
@@ -55,8 +56,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. `token` is what a
     program has to know that changes the configuration, and `token_file` where that is; without one nobody can.
-    `definitions` gives what a server\'s tool was defined as before, the oldest first. `users_of` gives who has a launch
-    that not all share, `mask_of` what hides its secrets, `seen_by` what somebody sees.
+    `definitions` gives what a server\'s tool was defined as before, the oldest first. `seen_by` gives what somebody
+    sees.
     """
 
     version: str
@@ -86,8 +87,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     trail: AuditTrail | None = None
     bearer: Bearer | None = None
     accounts: Callable[[], Accounts | None] = lambda: None
-    users_of: Callable[[str], list[str]] = lambda launch: []
-    mask_of: Callable[[str], Callable[[str], str]] = lambda launch: str
+    launches: LaunchFacts = NO_LAUNCHES
     elicitations: Elicitations
     journals: Callable[[str], Journal | None] = lambda server: None
     approvals: Approvals | None = None
@@ -213,7 +213,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
 
 def _users(view: View, launch: str) -> dict[str, Any]:
     """Return who has a launch that not all share."""
-    return {"users": view.users_of(launch)} if is_own(launch) else {}
+    return {"users": view.launches.people_of(launch)} if is_own(launch) else {}
 
 
 async def _status(view: View) -> bytes:

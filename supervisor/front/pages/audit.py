@@ -30,6 +30,9 @@ AUDITED: Final[Mapping[str, str]] = {
     "POST /api/servers/<server>/<order>": "server.{order}",
     "POST /api/servers/<server>/login": "login.begin",
     "POST /api/servers/<server>/logout": "login.forget",
+    "POST /api/trust": "tool.approve",
+    "PUT /api/values/<tier>/<owner>/<server>/<name>": "value.give",
+    "DELETE /api/values/<tier>/<owner>/<server>/<name>": "value.forget",
 }
 """The action that a route is recorded as, of the server that it names."""
 

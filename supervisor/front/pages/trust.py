@@ -27,6 +27,7 @@ from actors.errors import InvalidArguments
 from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.audit import describe as describe_change
 from supervisor.front.pages.configuration import check_key
 from supervisor.front.pages.tools import changes
 from supervisor.host.loop.workbench import beside
@@ -78,6 +79,7 @@ def add_trust_routes(view: View, app: QuartTrio) -> None:
             wanted: Approval = json.read(_APPROVAL, await request.get_data())
         except json.UnreadableJson as error:
             raise InvalidArguments(f"the body cannot be used: {error}") from None
+        describe_change(wanted.server, ", ".join(sorted(wanted.tools)))
         view.control.check(wanted.server)
         assert view.approvals is not None
         await view.approvals.approve(wanted.server, {name: bytes.fromhex(each) for name, each in wanted.tools.items()})
@@ -102,7 +104,7 @@ async def _trust(view: View, asked: TrustQuery) -> bytes:
     page = {"total": len(every), "offset": asked.offset, "following": asked.offset + len(shown)}
     return await beside(
         lambda: msgspec.json.encode(
-            {**page, "tools": [_row(*each, base, view.mask_of(each[0])) for each, base in shown]}
+            {**page, "tools": [_row(*each, base, view.launches.mask_of(each[0])) for each, base in shown]}
         )
     )
 

@@ -19,6 +19,7 @@ from actors.protocol.wire import json
 from supervisor.config.syntax.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.audit import describe
 from supervisor.front.pages.configuration import check_key
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.identity.given import Given, Tier, Value
@@ -133,6 +134,7 @@ class ValuePages:
         if tier not in get_args(Tier) or not (asker.may("admin") or (tier == "user" and owner == asker.user)):
             abort(404)
         check_key(self._view, "changing values", "mcpvisor config set")
+        describe(server, f"{name} of the {tier} {owner}")
         for each in (owner, server):
             if fault := name_fault(each):
                 raise InvalidArguments(fault)

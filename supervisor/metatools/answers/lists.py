@@ -11,8 +11,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from actors.catalogue.documents import document_of
 from actors.catalogue.offer import Resource, Tool
-from actors.catalogue.snapshot import Catalogue, document_of
+from actors.catalogue.snapshot import Catalogue
 from actors.search.document import TOOLS, Hit
 from supervisor.metatools.answers.native_lists import resource_row
 from supervisor.metatools.answers.page import Context, sentences

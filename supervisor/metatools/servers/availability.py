@@ -28,13 +28,13 @@ def refusal(server: str, status: ServerStatus | None) -> ServerError | None:
         text = f"server {server!r} is not available: {_reason(status)}; calling it again will not help: tell the user"
         return ServerDisabled(text, server=server)
     if status.awaits:
-        return values_missing(server, status.awaits, status.reason)
+        return missing_values_error(server, status.awaits, status.reason)
     if status.state is State.FAILED and status.wanted == "stopped":  # it has no actor that could be asked
         return ServerGaveUp(f"server {server!r} cannot be used: {_reason(status)}", server=server)
     return None
 
 
-def values_missing(server: str, missing: tuple[str, ...], why: str) -> ValuesMissing:
+def missing_values_error(server: str, missing: tuple[str, ...], why: str) -> ValuesMissing:
     text = f"server {server!r} cannot be started: {clean(why)}; calling it again will not help: tell the user"
     return ValuesMissing(text, server=server, details={"missing": list(missing)} if missing else None)
 

@@ -52,7 +52,7 @@ def installation_status(status: ServerStatus | None, entry: Entry | None) -> Ins
     if entry is not None and entry.available:
         return "online"
     if status.state is State.FAILED:
-        return _of_failed(status)
+        return _failure_status(status)
     if status.state is State.RESPAWNING:
         return "offline" if status.away else "restarting"
     if status.activity is not None:
@@ -62,7 +62,7 @@ def installation_status(status: ServerStatus | None, entry: Entry | None) -> Ins
     return _ON_ITS_WAY[status.state]
 
 
-def _of_failed(status: ServerStatus) -> InstallationStatus:
+def _failure_status(status: ServerStatus) -> InstallationStatus:
     """Return whether it comes back by itself, or by a call: then it is only away, or in trouble."""
     if status.wanted == "stopped" or (status.next_start is None and status.retry_at is None):
         return "permanently_failed"

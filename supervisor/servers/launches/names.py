@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from actors.kit import Latest
 from actors.principal import Principal
 from actors.transport.mask import Mask
-from supervisor.metatools.servers.availability import values_missing
+from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.deployment import DeployedLaunch, Deployment
 
 _NO_MASK: Final = Mask({})
@@ -33,7 +33,7 @@ class LaunchNames:
         if launch is None:
             return server
         if launch.deployed is None:
-            raise values_missing(server, tuple(launch.effective.missing), launch.why)
+            raise missing_values_error(server, tuple(launch.effective.missing), launch.why)
         return launch.name
 
     def mask(self, server: str, principal: Principal) -> Callable[[str], str]:
@@ -46,3 +46,28 @@ class LaunchNames:
     def _find(self, server: str, principal: Principal) -> DeployedLaunch | None:
         own = self._own.get(principal)
         return own.get(server) if own is not None else None
+
+
+class LaunchFacts(Protocol):
+    """What is to be known of launches, by name."""
+
+    def people_of(self, launch: str) -> list[str]:
+        """Return the users who have a launch."""
+
+    def mask_of(self, launch: str) -> Callable[[str], str]:
+        """Return what hides the secrets of a launch, also of one that all share."""
+
+
+class NoLaunches:
+    """Implements `LaunchFacts` where there are none."""
+
+    def people_of(self, launch: str) -> list[str]:
+        del launch
+        return []
+
+    def mask_of(self, launch: str) -> Callable[[str], str]:
+        del launch
+        return str
+
+
+NO_LAUNCHES: Final = NoLaunches()

@@ -28,8 +28,8 @@ from supervisor.servers.reach import discover
 from supervisor.servers.reloading.difference import made_of
 
 NOBODY: Final = "nobody has this configuration any more"
-Recall = Callable[[DeployedServer], Awaitable[tuple[Offer | None, Era | None]]]
-"""Returns what is known from earlier of a launch: what it offers, and its era."""
+Recall = Callable[[str, str], Awaitable[tuple[Offer | None, Era | None]]]
+"""Returns what is known from earlier of a launch, by name and digest: what it offers, and its era."""
 
 
 class Launches:
@@ -66,7 +66,7 @@ class Launches:
         """Have what is started for somebody be there. A checkpoint unless it is."""
         known = self._people.get(person.principal)
         if known is None or known.rights.launches != person.rights.launches:
-            if known is None and not self._deployment.value.tiered:
+            if known is None and not self._deployment.value.value_takers:
                 return
             await self._began.wait()
             async with self._turn:
@@ -98,7 +98,10 @@ class Launches:
         if before is not None and made_of(before) == made_of(deployed):
             return
         self._running[name] = deployed
-        offer, era = (self._registry.offer(name), None) if before is not None else await self._recall(deployed)
+        if before is not None:
+            offer, era = self._registry.offer(name), None
+        else:
+            offer, era = await self._recall(name, deployed.digest)
         if offer is not None and before is None:
             await self._registry.address.tell(ServerListed(server=name, incarnation=0, offer=offer))
         drain_s = self._deployment.value.settings.reload_drain_s

@@ -165,7 +165,7 @@ def _statuses_in(realm: Realm, every: Mapping[str, ServerStatus]) -> dict[str, S
     statuses = {name: one for name, one in every.items() if name in realm.servers and name not in launches}
     own = ((server, every.get(launch)) for server, launch in launches.items() if server in realm.servers)
     statuses |= {server: replace(status, server=server) for server, status in own if status is not None}
-    return statuses | {server: status for server, status in realm.awaiting.items() if server in realm.servers}
+    return statuses | {server: status for server, status in realm.waits.items() if server in realm.servers}
 
 
 async def end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.diff import MAX_COMPARED_BYTES, MAX_REMEMBERED, Change, compare, merge_renames
+from actors.catalogue.documents import documents
 from actors.catalogue.lists import validation
 from actors.catalogue.names.naming import resource_path, resource_uri, split_resource
 from actors.catalogue.names.resolution import Resolved, Unknown
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
-from actors.catalogue.snapshot import Catalogue, Entry, compare_entries, documents
+from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.search.documents.index import Index
 from tests.fakes.pages import offer_of
 

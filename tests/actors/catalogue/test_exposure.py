@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from actors.catalogue.documents import documents
 from actors.catalogue.exposure import Exposure, only
 from actors.catalogue.metadata import SAFETY, Safety, describe_all, judge
 from actors.catalogue.names.resolution import Absent, Resolved
-from actors.catalogue.snapshot import Catalogue, documents
+from actors.catalogue.snapshot import Catalogue
 from actors.search.documents.index import Index
 from actors.search.documents.segment import analyse
 from actors.search.ranking.search import find

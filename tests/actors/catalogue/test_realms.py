@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.catalogue.documents import documents
 from actors.catalogue.lists.validation import tool
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
 from actors.catalogue.realms import RealmView, concerns, drop, join, narrow
-from actors.catalogue.snapshot import Catalogue, Entry, compare_entries, documents
+from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.search.document import KINDS
 from actors.search.documents.index import Index
 from actors.search.documents.segment import analyse

@@ -16,6 +16,7 @@ from supervisor.identity.requester import Requester
 from tests.supervisor.front.pages.test_api import view
 
 ADMINS = {
+    "POST /api/trust",
     *("POST /api/reload", "POST /api/servers", "PATCH /api/servers/<path:server>", "DELETE /api/servers/<path:server>"),
     "POST /api/servers/<server>/<order>",
     *("GET /api/access-tokens", "POST /api/access-tokens", "DELETE /api/access-tokens/<id_>"),

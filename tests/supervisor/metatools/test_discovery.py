@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.catalogue.documents import documents
 from actors.catalogue.lists.validation import tool
 from actors.catalogue.offer import Offer
-from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.documents.index import Index
 from actors.search.documents.segment import analyse

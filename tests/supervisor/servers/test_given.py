@@ -83,7 +83,7 @@ def test_one_team_alone_gives_values_for_a_server() -> None:
 def test_what_lacks_a_value_rests_and_says_what_it_waits_for() -> None:
     deployment = read()
     assert list(deployment.servers) == ["clock", "plain"]
-    assert deployment.tiered == {"github", "search", "clock"}
+    assert deployment.value_takers == {"github", "search", "clock"}
     resting = {each.name: each for each in deployment.resting}
     assert (resting["github"].awaits, resting["search"].awaits, resting["off"].awaits) == (("TOKEN",), ("KEY",), ())
     assert "TOKEN" in resting["github"].reason

@@ -21,8 +21,8 @@ from supervisor.identity.audit import AuditQuery, AuditRecord
 from supervisor.identity.requester import RequestOrigin
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store, audit_table, open_store, writes
+from supervisor.store.people.trail import EXPIRE_S, AuditTrail
 from supervisor.store.records import DAY_S
-from supervisor.store.trail import EXPIRE_S, AuditTrail
 
 NOW = 1_800_000_000.0
 ALL = AuditQuery()

@@ -17,8 +17,8 @@ from supervisor.identity.audit import AuditQuery
 from supervisor.identity.given import Given
 from supervisor.oauth.vault import Vault
 from supervisor.store import ToolUsage, open_store
-from supervisor.store.approvals import Approvals
 from supervisor.store.file import SCHEMA_VERSION
+from supervisor.store.people.approvals import Approvals
 from supervisor.store.sealing import Sealing
 from tests.supervisor.store.earlier import (
     DIGEST,

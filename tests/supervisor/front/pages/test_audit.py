@@ -49,7 +49,9 @@ def test_every_such_route_of_the_daemon_has_its_recorder() -> None:
     before = dict(app.view_functions)
     record_orders(app, kept)
     recorded = {name for name, page in app.view_functions.items() if page is not before[name]}
-    assert recorded == {"add_server", "change_server", "remove_server", "order_server", "login", "logout"}
+    assert recorded == {"add_server", "change_server", "remove_server", "order_server", "login", "logout"} | {
+        *("approve", "give_value", "forget_value"),
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from actors.catalogue.documents import documents
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
-from actors.catalogue.snapshot import Catalogue, Entry, documents
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode

@@ -1,0 +1,1 @@
+"""What people did, and what they approved: kept by the store."""
