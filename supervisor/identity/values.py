@@ -15,6 +15,10 @@ Owner = tuple[Tier, str]
 """A team, or a user, by name."""
 
 
+_NOTHING: Final[Mapping[str, Given]] = {}
+_NOWHERE: Final[GivenByServer] = {}
+
+
 class GivenValues(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """Values by who gives them, and by server. What the configuration has goes over what is `stored`."""
 
@@ -22,10 +26,15 @@ class GivenValues(Confidential, msgspec.Struct, frozen=True, kw_only=True):
 
     def of(self, people: People, owner: Owner, server: str) -> Mapping[str, Given]:
         """Return what a team or a user gives for a server."""
+        stored, in_file = self.parts(people, owner, server)
+        return {**stored, **in_file}
+
+    def parts(self, people: People, owner: Owner, server: str) -> tuple[Mapping[str, Given], Mapping[str, Given]]:
+        """Return that in two parts, stored and of the file: the same objects as long as nothing differs."""
         tier, name = owner
         named = people.teams.get(name) if tier == "team" else people.users.get(name)
-        in_file = named.values.get(server, {}) if named is not None else {}
-        return {**self.stored.get(owner, {}).get(server, {}), **in_file}
+        in_file = named.values.get(server, _NOTHING) if named is not None else _NOTHING
+        return self.stored.get(owner, _NOWHERE).get(server, _NOTHING), in_file
 
     def team_for(self, people: People, teams: Iterable[str], server: str) -> str:
         """Return which of somebody's teams gives values for a server; empty if none does.
@@ -35,7 +44,7 @@ class GivenValues(Confidential, msgspec.Struct, frozen=True, kw_only=True):
         """
         known = [name for name in people.teams if name in teams] or sorted(teams)
         having = [name for name in known if name in people.teams and server in people.teams[name].servers]
-        giving = [name for name in known if self.of(people, ("team", name), server)]
+        giving = [name for name in known if any(self.parts(people, ("team", name), server))]
         return next(iter([*having, *giving]), "")
 
     def with_value(self, owner: Owner, server: str, name: str, given: Given | None) -> GivenValues:

@@ -39,6 +39,7 @@ from supervisor.config.entries.roots import roots_result
 from supervisor.config.identity import IDENTITY
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.identity.given import Given
 from supervisor.identity.people import OwnLaunch, Person, Role, servers_of
 from supervisor.identity.values import NO_VALUES, GivenValues
 
@@ -91,12 +92,6 @@ class DeployedLaunch(Confidential, msgspec.Struct, frozen=True, kw_only=True):
         """Why it cannot be started, where it cannot."""
         return why_not(self.effective, self.server)
 
-    @property
-    def own(self) -> OwnLaunch:
-        if self.deployed is not None:
-            return OwnLaunch(self.server, self.name)
-        return OwnLaunch(self.server, missing=tuple(self.effective.missing), why=self.why)
-
 
 class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All servers of a configuration, by name in the order of the file, and what is set for the whole daemon.
@@ -105,7 +100,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     `users` are those that a server is for, where it names any, `named` all of these; `described` is what is configured
     to be said of servers; `digests` are those of the launches of `servers`, `rules` those of their calls, `tool_rules`
     those of what is seen of their tools, where there are any. `given` are the values of teams and users, `lines` has
-    where in the file they stand, `key` is that of launch digests.
+    where in the file they stand, `key` is that of launch digests. `known_launches` are those of people, by server,
+    user and team, each with what it was made of.
     """
 
     path: Path = Path()
@@ -126,6 +122,9 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     given: GivenValues = NO_VALUES
     lines: Mapping[KeyPath, int] = {}
     key: bytes = b""
+    known_launches: dict[tuple[str, str, str], tuple[tuple[object, ...], OwnLaunch]] = msgspec.field(
+        default_factory=dict
+    )
 
     @property
     def server_names(self) -> frozenset[str]:
@@ -144,8 +143,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
             return person
         key = user, team
         if key not in self._own_launches:
-            launches = [self.launch_of(server, person) for server in self.tiered_for(person)]
-            self._own_launches[key] = frozenset(each.own for each in launches if each.name != each.server)
+            launches = [self.own_launch(server, person) for server in self.tiered_for(person)]
+            self._own_launches[key] = frozenset(each for each in launches if each.name != each.server)
         return replace(person, rights=replace(person.rights, launches=self._own_launches[key]))
 
     @cached_property
@@ -159,30 +158,46 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
 
     def effective_for(self, server: str, person: Person) -> Effective:
         """Return what holds for a server that is started for somebody."""
+        of_team, of_team_in_file, of_user, of_user_in_file = self._given_for(server, person)
+        return effective(self.entries[server], {**of_team, **of_team_in_file}, {**of_user, **of_user_in_file})
+
+    def _given_for(self, server: str, person: Person) -> tuple[Mapping[str, Given], ...]:
         people, given = self.settings.identity, self.given
         teams = (person.team,) if person.team else people.teams_of(person.user)
         team = given.team_for(people, teams, server)
-        of_team = given.of(people, ("team", team), server) if team else {}
-        return effective(self.entries[server], of_team, given.of(people, ("user", person.user), server))
+        return *given.parts(people, ("team", team), server), *given.parts(people, ("user", person.user), server)
 
-    def launch_of(self, server: str, person: Person) -> DeployedLaunch:
+    def own_launch(self, server: str, person: Person) -> OwnLaunch:
         """Return how a server is started for somebody; its name is the server's where that is how all have it.
 
-        It is empty where somebody has to give a value first.
+        What was found is kept over changes of others: a value of one user costs no other one anything.
         """
+        made_of = (self.entries[server], self.servers.get(server), *self._given_for(server, person))
+        key = server, person.user, person.team
+        known = self.known_launches.get(key)
+        if known is None or any(one is not other for one, other in zip(known[0], made_of, strict=True)):
+            known = self.known_launches[key] = made_of, self._own_launch(server, person)
+        return known[1]
+
+    def _own_launch(self, server: str, person: Person) -> OwnLaunch:
         holds = self.effective_for(server, person)
         if not holds.can_run:
-            return DeployedLaunch(server=server, effective=holds)
+            return OwnLaunch(server, missing=tuple(holds.missing), why=why_not(holds, server))
         usual = self.servers.get(server)
         if usual is not None and holds.config == usual.config and not holds.is_personal:
-            return DeployedLaunch(server=server, name=server, effective=holds, deployed=usual)
-        owner = person.user if holds.is_personal else ""
-        deployed = deploy_server(holds.config, key=self.key, owner=owner)
-        name = launch_name(server, deployed.digest)
+            return OwnLaunch(server, server)
+        digest = launch_digest(holds.config, {}, key=self.key, owner=person.user if holds.is_personal else "")
+        return OwnLaunch(server, launch_name(server, digest))
+
+    def launch_of(self, server: str, person: Person) -> DeployedLaunch:
+        """Return what is started for somebody, which takes a while: see `own_launch`."""
+        holds, name = self.effective_for(server, person), self.own_launch(server, person).name
+        if name in ("", server):
+            return DeployedLaunch(server=server, name=name, effective=holds, deployed=self.servers.get(name))
+        deployed = deploy_server(holds.config, key=self.key, owner=person.user if holds.is_personal else "")
         mask = deployed.mask.join(Mask({f"secret {key}": text for key, text in holds.secrets.items()}))
-        return DeployedLaunch(
-            server=server, name=name, effective=holds, deployed=replace(deployed, name=name, mask=mask)
-        )
+        deployed = replace(deployed, name=name, mask=mask)
+        return DeployedLaunch(server=server, name=name, effective=holds, deployed=deployed)
 
     def subject(self, issuer: str, subject: str) -> Person | None:
         """Return who a subject of an identity provider is; see `People.subject`."""

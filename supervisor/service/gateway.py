@@ -82,7 +82,7 @@ class ServiceParts:
         audit: Audit = NO_AUDIT,
     ) -> None:
         self.router = router
-        self.launches = launches or LaunchNames(deployment)
+        self.launches = launches or LaunchNames(lambda launch: deployment.value.mask(launch))
         self.catalogue = catalogue
         self.deployment = deployment
         self.used = used

@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
-from actors.kit import Latest
 from actors.principal import Principal
-from actors.transport.mask import Mask
+from supervisor.identity.people import OwnLaunch
 from supervisor.metatools.servers.availability import missing_values_error
-from supervisor.servers.deployment import DeployedLaunch, Deployment
-
-_NO_MASK: Final = Mask({})
 
 
 class LaunchNames:
-    """Which launch a server's name means to somebody."""
+    """Which launch a server's name means to somebody. `mask_of` gives what hides the secrets of a launch."""
 
-    def __init__(self, deployment: Latest[Deployment]) -> None:
-        self._deployment = deployment
-        self._own: dict[Principal, Mapping[str, DeployedLaunch]] = {}
+    def __init__(self, mask_of: Callable[[str], Callable[[str], str]]) -> None:
+        self._mask_of = mask_of
+        self._own: dict[Principal, Mapping[str, OwnLaunch]] = {}
 
-    def set(self, principal: Principal, launches: Mapping[str, DeployedLaunch] | None) -> None:
-        """Say which servers take values, and how each is started for somebody; None: that one is gone."""
+    def set(self, principal: Principal, launches: Iterable[OwnLaunch]) -> None:
+        """Say which servers are started for somebody otherwise than for all, and how."""
+        self._own[principal] = {launch.server: launch for launch in launches}
+
+    def forget(self, principal: Principal) -> None:
         self._own.pop(principal, None)
-        if launches is not None:
-            self._own[principal] = launches
 
     def of(self, server: str, principal: Principal) -> str:
         """Return the launch. Raises `ValuesMissing` where it cannot be started."""
         launch = self._find(server, principal)
         if launch is None:
             return server
-        if launch.deployed is None:
-            raise missing_values_error(server, tuple(launch.effective.missing), launch.why)
+        if not launch.name:
+            raise missing_values_error(server, launch.missing, launch.why)
         return launch.name
 
     def mask(self, server: str, principal: Principal) -> Callable[[str], str]:
         """Return what hides the secrets of a server in texts for somebody."""
         launch = self._find(server, principal)
-        if launch is None:
-            return self._deployment.value.mask(server)
-        return launch.deployed.mask if launch.deployed is not None else _NO_MASK
+        return self._mask_of(server if launch is None else launch.name)
 
-    def _find(self, server: str, principal: Principal) -> DeployedLaunch | None:
+    def _find(self, server: str, principal: Principal) -> OwnLaunch | None:
         own = self._own.get(principal)
         return own.get(server) if own is not None else None
 

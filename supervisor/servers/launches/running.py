@@ -15,12 +15,13 @@ import trio
 
 from actors.catalogue.offer import Offer
 from actors.kit import Latest
-from actors.launch import is_own
+from actors.launch import server_of
 from actors.messages import ServerListed
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
-from supervisor.identity.people import Person
+from supervisor.config import ServerConfig
+from supervisor.identity.people import OwnLaunch, Person
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.names import LaunchNames
@@ -36,13 +37,14 @@ class Launches:
     """Starts launches for people who come in, and ends those that are nobody's. `run` has to run."""
 
     def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, recall: Recall) -> None:
-        self.names = LaunchNames(deployment)
+        self.names = LaunchNames(self.mask_of)
         self._deployment = deployment
         self._servers = servers
         self._registry = registry
         self._recall = recall
         self._people: dict[Principal, Person] = {}
         self._running: dict[str, DeployedServer] = {}
+        self._entries: dict[str, ServerConfig | None] = {}
         self._turn = trio.Lock()
         self._began = trio.Event()
         self._new = trio.Event()
@@ -70,7 +72,8 @@ class Launches:
                 return
             await self._began.wait()
             async with self._turn:
-                await self._take(person)
+                now = self._deployment.value.person(person.user, role=person.role, team=person.team)
+                await self._take(now or person)
 
     async def run(self) -> None:
         """Keep the launches up with the configuration and the values, for ever."""
@@ -84,20 +87,29 @@ class Launches:
                 await self._deployment.wait_newer(version)
 
     async def _take(self, person: Person) -> None:
-        deployment = self._deployment.value
-        launches = {server: deployment.launch_of(server, person) for server in deployment.tiered_for(person)}
-        for launch in launches.values():
-            if launch.deployed is not None and is_own(launch.name):
-                await self._start(launch.deployed)
+        for own in person.rights.launches:
+            if own.name and not self._is_running(own):
+                launch = self._deployment.value.launch_of(own.server, person)
+                if launch.deployed is not None and launch.name == own.name:
+                    await self._start(launch.deployed)
         self._people[person.principal] = person
-        self.names.set(person.principal, launches)
+        self.names.set(person.principal, person.rights.launches)
+
+    def _is_running(self, own: OwnLaunch) -> bool:
+        """Say whether a launch runs as the entry of its server has it now."""
+        entry = self._deployment.value.entries.get(own.server)
+        if own.name not in self._running or self._entries[own.name] != entry:
+            return False
+        self._entries[own.name] = entry  # equal, but newer: it need not be compared again
+        return True
 
     async def _start(self, deployed: DeployedServer) -> None:
-        """Start a launch, unless it runs so."""
+        """Start a launch, or start it otherwise."""
         name, before = deployed.name, self._running.get(deployed.name)
+        self._running[name] = deployed
+        self._entries[name] = self._deployment.value.entries[server_of(name)]
         if before is not None and made_of(before) == made_of(deployed):
             return
-        self._running[name] = deployed
         if before is not None:
             offer, era = self._registry.offer(name), None
         else:
@@ -105,7 +117,7 @@ class Launches:
         if offer is not None and before is None:
             await self._registry.address.tell(ServerListed(server=name, incarnation=0, offer=offer))
         drain_s = self._deployment.value.settings.reload_drain_s
-        await self._servers.add(deployed, offer, era, disabled=self._servers.is_off(deployed.name), drain_s=drain_s)
+        await self._servers.add(deployed, offer, era, disabled=self._servers.is_off(name), drain_s=drain_s)
         if offer is None:
             self._unknown.append(name)
             self._new.set()
@@ -114,15 +126,16 @@ class Launches:
         """Look at everybody again, and end what nobody has any more."""
         deployment = self._deployment.value
         for principal, person in [*self._people.items()]:
+            await trio.lowlevel.checkpoint()
             now = deployment.person(person.user, role=person.role, team=person.team)
             if now is None:
                 del self._people[principal]
-                self.names.set(principal, None)
+                self.names.forget(principal)
             else:
                 await self._take(now)
         wanted = {own.name for person in self._people.values() for own in person.rights.launches}
         for name in self._running.keys() - wanted:
-            del self._running[name]
+            del self._running[name], self._entries[name]
             await self._servers.remove(name, NOBODY, deployment.settings.reload_drain_s)
             await self._servers.forget(name)
 

@@ -363,7 +363,7 @@ def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
     cell = deployment()
     elicitations = Elicitations(Feed(1), lambda: 0.0)
     trips = round_trips(FakeRouter(answer), cell, Parking(bytes(32)))
-    return Forwarder(trips, cell, Workbench(), HeldTasks(cell, bytes(32)), elicitations, LaunchNames(cell))
+    return Forwarder(trips, cell, Workbench(), HeldTasks(cell, bytes(32)), elicitations, LaunchNames(cell.value.mask))
 
 
 @both

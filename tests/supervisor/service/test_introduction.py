@@ -96,6 +96,6 @@ async def test_nothing_is_made_while_nothing_changes(mock_clock: MockClock) -> N
             mock_clock.jump(100 * PAUSE_S)
         await wait_all_tasks_blocked()
         assert introduction.made.version == 1
-        statuses.set({})
+        statuses.set({"new": ServerStatus(server="new", state=State.READY, wanted="up", since=0.0)})
         await introduction.made.wait_newer(1)
         nursery.cancel_scope.cancel()

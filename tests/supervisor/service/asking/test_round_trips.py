@@ -55,7 +55,7 @@ CALL_MAX_S = 1000.0
 
 def round_trips(router: FakeRouter, cell: Latest[Deployment], parking: Parking) -> RoundTrips:
     safety = SafetyRules(cell, Latest(Catalogue(index=Index.empty())))
-    return RoundTrips(router.address, cell, safety, Workbench(), parking, LaunchNames(cell))
+    return RoundTrips(router.address, cell, safety, Workbench(), parking, LaunchNames(cell.value.mask))
 
 
 class Rig:
