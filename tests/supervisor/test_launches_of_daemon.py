@@ -14,8 +14,10 @@ import trio
 from actors.launch import server_of
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
+from tests.fakes.http_client import modern
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
+from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 
@@ -255,3 +257,21 @@ async def test_each_sees_how_their_own_servers_are_doing(tmp_path: Path, data: D
         listed = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
         rows = {row["server"]: row["status"] for row in listed}
         assert (rows["forge"], rows["clock"]) == ("awaiting_user_config", "online")
+
+
+async def test_a_websocket_is_of_whoever_opened_it(tmp_path: Path, data: DataDir) -> None:
+    processes = Processes()
+    async with doorway(tmp_path, data, processes) as at:
+        for user in ("ana", "ben"):
+            await until_seen(at, user, "forge__use_forge")
+            bearer = [("authorization", f"Bearer {at.keys[user]}")]
+            async with open_websocket(at.client.base_url.port or 0, "/mcp/all", bearer) as socket:
+                await socket.send_message(modern("tools/list").decode())
+                tools = {each["name"] for each in json.loads(await socket.get_message())["result"]["tools"]}
+                assert f"forge__as_canary_{user}_1_beta" in tools
+                name = f"forge__as_canary_{user}_1_beta"
+                await socket.send_message(modern("tools/call", {"name": name, "arguments": {"n": 7}}).decode())
+                assert json.loads(await socket.get_message())["result"]["structuredContent"] == {"n": 7}
+        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        own = [row for row in rows if server_of(row["server"]) == "forge" and "users" in row]
+        assert {tuple(row["users"]): row["calls"] for row in own} == {("ana",): 1, ("ben",): 1}
