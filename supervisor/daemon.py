@@ -31,7 +31,7 @@ from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.idleness import end_when_idle
 from supervisor.front.pages.api import View
-from supervisor.front.wiring import Front
+from supervisor.front.wiring import Front, serve_front
 from supervisor.host.datadir import DataDir
 from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.pauses import keep_catalogue
@@ -90,8 +90,7 @@ class Daemon:
         self.closing = trio.Event()
         self.urls: Latest[list[str]] = Latest([])
         self.conditions = Conditions(clock)
-        self._data = data
-        self._sockets = sockets
+        self._data, self._sockets = data, sockets
         self._clock = clock
         self._connect = connect
         self._containment = default_containment(descriptors, self.conditions)
@@ -167,7 +166,8 @@ class Daemon:
                     audit=self._trail,
                 )
                 front = await self._front(core, deployment, store, registry, router, servers, usage)
-                urls = await core.start(front.serve, self.closing)
+                ended = trio.Event()
+                urls = await core.start(serve_front, front, self.closing, ended)
                 trail.note("daemon.start", detail=f"version {VERSION}, configuration sha256 {deployed.digest}")
                 async with trio.open_nursery() as supervised:
                     await supervised.start(servers.run)
@@ -187,7 +187,7 @@ class Daemon:
                     trail.note("daemon.stop")
                     await self._end(deployment, router, servers, front)
                     supervised.cancel_scope.cancel()
-                await front.ended.wait()
+                await ended.wait()
                 usage.flush()
                 trail.close()
                 core.cancel_scope.cancel()

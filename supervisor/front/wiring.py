@@ -86,7 +86,6 @@ class Front:
         self._settings = settings
         self._certificates = certificates
         self._tasks = tasks
-        self.ended = trio.Event()
         self._state = state
         self._sockets = sockets
         self._handler = handler
@@ -159,8 +158,7 @@ class Front:
     async def serve(self, closing: trio.Event, *, task_status: trio.TaskStatus[list[str]]) -> None:
         """Serve until `closing` is set; started with the base URLs.
 
-        Then new calls are refused and those in flight go on until `end_calls`; a moment later the rest is closed, and
-        it has `ended`.
+        Then new calls are refused and those in flight go on until `end_calls`; a moment later the rest is closed.
         """
         async with trio.open_nursery() as nursery:
             for task in self._tasks:
@@ -176,9 +174,16 @@ class Front:
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()
-        if not closing.is_set():
-            raise RuntimeError("the front ended by itself")
-        self.ended.set()
+
+
+async def serve_front(
+    front: Front, closing: trio.Event, ended: trio.Event, *, task_status: trio.TaskStatus[list[str]]
+) -> None:
+    """Serve, and set `ended` at the end. Raises `RuntimeError` for an end that nobody wanted."""
+    await front.serve(closing, task_status=task_status)
+    if not closing.is_set():
+        raise RuntimeError("the front ended by itself")
+    ended.set()
 
 
 def needs_proxy(settings: Settings) -> bool:

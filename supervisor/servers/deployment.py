@@ -213,8 +213,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         return self.tool_rules.get(server, NO_RULES)
 
     def trust_of(self, server: str) -> Trust:
-        entry = self.entries.get(server)
-        return (entry.trust if entry is not None else None) or self.settings.trust
+        config = self.entries.get(server)
+        return (config.trust if config is not None else None) or self.settings.trust
 
     def is_remote(self, server: str) -> bool:
         config = self.entries.get(server)
