@@ -148,10 +148,10 @@ def describe_all(server: str, tools: Collection[Tool], lookalikes: Mapping[str, 
     `lookalikes` has paths of tools of other servers that some can be taken for, by the server's own names.
     """
     known = {tool.name: describe(server, tool) for tool in tools}
-    for tool in tools if lookalikes else ():
-        if other := lookalikes.get((tool.own or tool).name):
-            finding = found("name-lookalike", quote(other))
-            known[tool.name] = replace(known[tool.name], findings=(*known[tool.name].findings, finding))
+    alike = [tool for tool in tools if (tool.own or tool).name in lookalikes] if lookalikes else []
+    for tool in alike:
+        finding = found("name-lookalike", quote(lookalikes[(tool.own or tool).name]))
+        known[tool.name] = replace(known[tool.name], findings=(*known[tool.name].findings, finding))
     for name, others in duplicates(known).items():
         finding = found("name-duplicate", ", ".join(quote(other) for other in others))
         known[name] = replace(known[name], findings=(*known[name].findings, finding))

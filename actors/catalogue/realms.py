@@ -102,9 +102,8 @@ def drop(view: RealmView) -> RealmView:
 def concerns(view: RealmView, now: Catalogue) -> bool:
     """Say whether a catalogue that follows differs in what a realm sees."""
     before, servers, launches = view.whole, view.servers, view.launches
-    if before.indexed != now.indexed:
-        return True
-    if any(entry_of(before, one, launches) is not entry_of(now, one, launches) for one in servers):
+    differs = (entry_of(before, one, launches) is not entry_of(now, one, launches) for one in servers)
+    if before.indexed != now.indexed or any(differs):
         return True
     if view.joined and (not _comparable(before, now) or _identities(before, view) != _identities(now, view)):
         return True

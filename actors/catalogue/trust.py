@@ -16,6 +16,7 @@ Pins are kept by the name that a server is configured by (`key_of`), so that a n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -72,9 +73,9 @@ def _within_bounds(tools: dict[str, tuple[bytes, ...]], offered: Collection[str]
         return tools
     needless = (name for name in [*tools] if name not in offered)
     last = reversed([name for name in tools if name in offered])
-    for name in (*needless, *last):
-        if size <= MAX_BYTES and len(tools) <= MAX_TOOLS:
-            break
+    names = chain(needless, last)
+    while size > MAX_BYTES or len(tools) > MAX_TOOLS:
+        name = next(names)
         size -= _cost((name, tools.pop(name)))
     return tools
 

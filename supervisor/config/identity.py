@@ -42,11 +42,8 @@ def _read_issuer(at: int, written: Any, problem: Problem) -> dict[str, Any]:
     own = read_members(Issuer, written, place, problem, IDENTITY)
     if not _is_provider(own.get("issuer", "")):
         problem((*place, "issuer"), "must be the https address of an identity provider", _HTTPS)
-    for number, algorithm in enumerate(own.get("algorithms", ())):
-        if algorithm not in ALGORITHMS:
-            problem(
-                (*place, "algorithms", number), "is not an algorithm that is taken", f"one of {', '.join(ALGORITHMS)}"
-            )
+    for number in (at for at, each in enumerate(own.get("algorithms", ())) if each not in ALGORITHMS):
+        problem((*place, "algorithms", number), "is not an algorithm that is taken", f"one of {', '.join(ALGORITHMS)}")
     if own.get("algorithms") == []:
         problem((*place, "algorithms"), "names none: no token could be valid", "leave it out for the usual ones")
     if "introspection" in own:

@@ -12,7 +12,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from supervisor.config import ServerConfig, parse
-from supervisor.config.effective import Effective, effective, fault_of, is_secret_value, rule_of, tiers_of
+from supervisor.config.effective import Effective, effective, fault_of, is_secret_value, rule_of, tiers_of, why_not
 from supervisor.config.syntax.tiers import Given, Value
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=20)
@@ -224,3 +224,15 @@ def test_a_place_says_what_is_secret_too(entry: dict[str, Any], secret: bool) ->
     assert result.secrets == ({"V 0": "hunter"} if secret else {})
     of_team = holds(entry, {"V": "hunter"})
     assert (of_team.is_personal, of_team.secrets) == (False, result.secrets)
+
+
+def test_why_a_server_waits_says_what_to_do() -> None:
+    entry = {"url": "https://x.example/mcp", "headers": {"X-Key": "${user:KEY}", "X-Team": "${team:TEAM}"}}
+    text = json.dumps({"mcpServers": {"desk": entry}})
+    (config,) = parse(text, Path("/x/mcp.json"), {}).servers
+    nothing = why_not(effective(config, {}, {}), "desk")
+    assert "each user gives KEY (mcpvisor config set desk KEY)" in nothing
+    assert "mcpvisor config set desk TEAM --team TEAM" in nothing
+    odd = effective(config, {"TEAM": Given(value="a")}, {"KEY": Given(value="caf\u00e9")})
+    assert "cannot be passed on" in why_not(odd, "desk")
+    assert "caf\u00e9" not in why_not(odd, "desk")

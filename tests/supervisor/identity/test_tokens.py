@@ -138,3 +138,9 @@ async def test_a_token_for_one_server_is_none_elsewhere_and_others_are_none_ther
     for server, shown in (("", whole), ("github", text)):
         assert [each for each in (text, whole) if tokens.find(each, 100.0, server) is not None] == [shown]
     assert tokens.find(text, 100.0, "git") is None
+
+
+async def test_a_table_without_a_store_takes_no_token() -> None:
+    table = TokenTable.empty()
+    with pytest.raises(NotKept, match="no token was made"):
+        await table.make("ana", role="member", now=0.0)
