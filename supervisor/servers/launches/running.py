@@ -73,7 +73,9 @@ class Launches:
             await self._began.wait()
             async with self._turn:
                 now = self._deployment.value.person(person.user, role=person.role, team=person.team)
-                await self._take(now or person)
+                # Whoever asked may be gone by now. What was half begun for them would never be begun again.
+                with trio.CancelScope(shield=True):
+                    await self._take(now or person)
 
     async def run(self) -> None:
         """Keep the launches up with the configuration and the values, for ever."""

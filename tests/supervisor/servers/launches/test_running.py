@@ -1,0 +1,75 @@
+"""What is started for those who come in, whatever becomes of them meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.kit import Latest
+from actors.registry.actor import Registry
+from supervisor.config import parse
+from supervisor.identity.people import Person
+from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.launches.running import Launches
+from tests.fakes.deployments import KEY
+from tests.fakes.fleet import fleet
+from tests.fakes.mcp_server import FakeServer
+
+SERVERS: dict[str, Any] = {name: {"command": "c", "args": ["${user:ZONE:-utc}"]} for name in ("clock", "diary")}
+IDENTITY: dict[str, Any] = {
+    "users": {"ana": {"values": {"clock": {"ZONE": "cet"}, "diary": {"ZONE": "cet"}}}},
+}
+
+
+def read() -> Deployment:
+    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": IDENTITY}})
+    return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
+
+
+def ana(deployment: Deployment) -> Person:
+    found = deployment.person("ana", role="member", team="")
+    assert found is not None
+    return found
+
+
+class Recall:
+    """What is known from earlier, which is nothing, and takes until it `may_answer`."""
+
+    def __init__(self) -> None:
+        self.may_answer = trio.Event()
+        self.asked: list[str] = []
+
+    async def __call__(self, name: str, digest: str) -> tuple[None, None]:
+        del digest
+        self.asked.append(name)
+        await self.may_answer.wait()
+        return None, None
+
+
+async def test_what_was_begun_for_somebody_who_left_is_there_for_whoever_comes_next(
+    autojump_clock: MockClock,
+) -> None:
+    deployment, recall = Latest(read()), Recall()
+    unused: Any = None
+    async with fleet(defaultdict(FakeServer)) as running, trio.open_nursery() as nursery:
+        launches = Launches(deployment, running.servers, Registry({}, unused, unused, trio.current_time), recall)
+        nursery.start_soon(launches.run)
+        person = ana(deployment.value)
+        async with trio.open_nursery() as request:
+            request.start_soon(launches.prepare, person)
+            await wait_all_tasks_blocked()
+            assert len(recall.asked) == 1
+            request.cancel_scope.cancel()
+            recall.may_answer.set()
+        await launches.prepare(person)
+        for server in SERVERS:
+            launch = launches.names.of(server, person.principal)
+            assert launch != server
+            assert running.servers.directory.find(launch) is not None, f"{launch} never came up"
+        assert sorted(recall.asked) == sorted(launches.digests())
+        nursery.cancel_scope.cancel()
