@@ -6,6 +6,7 @@ its configuration behind the name.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 SEPARATOR: Final = "~"
@@ -22,6 +23,11 @@ def launch_name(server: str, digest: str) -> str:
 def server_of(launch: str) -> str:
     """Return the server that a launch is one of."""
     return launch.partition(SEPARATOR)[0]
+
+
+def launches_of(server: str, launches: Iterable[str]) -> list[str]:
+    """Return which of some launches are of a server."""
+    return [launch for launch in launches if server_of(launch) == server]
 
 
 def is_own(launch: str) -> bool:

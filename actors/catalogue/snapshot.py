@@ -109,6 +109,11 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What a search is to know of it; a while for many tools, and kept as long as the entry."""
         return analyse(self.server, documents(self.server, self.offer))
 
+    @cached_property
+    def by_own_name(self) -> Mapping[str, Tool]:
+        """The tools that are seen, by the server's own names for them."""
+        return {(tool.own or tool).name: tool for tool in self.tools.values()}
+
     @property
     def is_altered(self) -> bool:
         """Whether its tools are seen as the server itself would not list them."""
@@ -123,7 +128,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The tools that the server has and nobody sees, by the server's own names."""
         if not self.rules:
             return ()
-        seen = {(tool.own or tool).name for tool in self.offer.tools} | self.standing.hold.keys()
+        seen = self.by_own_name.keys() | self.standing.hold.keys()
         return tuple(tool.name for tool in self.own.tools if tool.name not in seen)
 
     def with_counts(self, counts: dict[str, int], *, exact: bool) -> Entry:
@@ -251,6 +256,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         entries = {name: entry for name, entry in self.entries.items() if name != server}
         change = _change(self.entries.get(server), Entry(server=server))
         return replace(self._next([change], index), entries=entries, names=self.names.without(server)), change
+
+    def with_own(self, changed: Mapping[str, Entry | None]) -> Catalogue:
+        """Return the catalogue with the entries of launches that not all share; None for one that is no more."""
+        own = {**self.own, **changed}
+        return replace(self, own={launch: entry for launch, entry in own.items() if entry is not None})
 
     def with_counts(self, server: str, counts: dict[str, int], *, exact: bool) -> Catalogue:
         """Return the catalogue with the token counts of one server filled in; no revision changes."""

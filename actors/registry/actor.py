@@ -8,7 +8,7 @@ there; a bug with one server's texts costs that server its place in the search, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import trio
@@ -20,7 +20,7 @@ from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Standing
 from actors.kit import Actor, Conditions, Feed, Latest, Reply, persist
-from actors.launch import is_own, server_of
+from actors.launch import is_own, launches_of, server_of
 from actors.life.states import State
 from actors.messages import (
     AwaitShown,
@@ -121,10 +121,9 @@ class Registry(Actor[Message]):
             case ServerListed(server=server, offer=own):
                 self._on_listed(server, own)
             case RulesChanged(server=server):
-                self._judge_again(server)
+                self._judge_again(launches_of(server, self._entries))
             case PinsRead():
-                for server in {server_of(launch) for launch in self._entries}:
-                    self._judge_again(server)
+                self._judge_again([*self._entries])
             case ApproveTools() if reply is not None:
                 reply.answer(self._approve(message))
             case ServerRemoved(server=server):
@@ -172,7 +171,7 @@ class Registry(Actor[Message]):
         available = status is None or status.state is not State.FAILED
         self._emit("discovery_completed", server, {"tools": len(own.tools), "problems": list(own.problems)})
         if before is not None and before.available == available and unchanged(before.own, own):
-            self._judge_again(server_of(server))
+            self._judge_again([server])
             if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new
                 self._save(server, own)
             return
@@ -193,20 +192,22 @@ class Registry(Actor[Message]):
             self._emit("tools_waiting", server, waiting_data(standing))
         return standing
 
-    def _judge_again(self, server: str) -> None:
-        """Decide again what is seen of all launches of a server."""
-        rules = self._rules(server)
-        for launch, entry in [(name, each) for name, each in self._entries.items() if server_of(name) == server]:
-            standing = self._judge(launch, entry.own)
+    def _judge_again(self, launches: Iterable[str]) -> None:
+        """Decide again what is seen of launches; those that had the same have the same."""
+        before = {launch: self._entries[launch] for launch in launches}
+        judged: dict[int, Entry] = {}
+        for launch, entry in before.items():
+            rules, standing = self._rules(entry.server), self._judge(launch, entry.own)
             if entry.rules != rules or entry.standing != standing:
-                self._entries[launch] = entry.with_rules(rules, standing)
-                self._mark(launch)
+                fresh = judged.get(id(entry)) or entry.with_rules(rules, standing)
+                self._entries[launch] = judged[id(entry)] = fresh
+        self._mark(*(launch for launch, entry in before.items() if self._entries[launch] is not entry))
 
     def _approve(self, message: ApproveTools) -> bool:
         own = self.offer(message.server)
         if own is None or not self._pinning.approve(message.server, own, message.digests):
             return False
-        self._judge_again(server_of(message.server))
+        self._judge_again(launches_of(server_of(message.server), self._entries))
         return True
 
     def _save(self, server: str, offer: Offer) -> None:
@@ -214,15 +215,16 @@ class Registry(Actor[Message]):
             self._saved_at[server] = self._clock()
             self._memory.save_offer(server, offer)
 
-    def _mark(self, server: str) -> None:
-        if is_own(server):  # it is in no index but those of whom it is started for
-            own = {launch: entry for launch, entry in self._entries.items() if is_own(launch)}
-            self.catalogue.set(replace(self.catalogue.value, own=own))
-            self._count({server: own[server]} if server in own else {})
-            return
-        self._dirty.add(server)
-        self._publication.tell(server)
-        self._work.set()
+    def _mark(self, *launches: str) -> None:
+        """Publish what is new of launches: of those that not all share at once, as they are in no common index."""
+        own = {launch: self._entries.get(launch) for launch in launches if is_own(launch)}
+        if own:
+            self.catalogue.set(self.catalogue.value.with_own(own))
+            self._count({launch: entry for launch, entry in own.items() if entry is not None})
+        for server in {*launches} - own.keys():
+            self._dirty.add(server)
+            self._publication.tell(server)
+            self._work.set()
 
     def _on_indexed(self, message: Indexed) -> None:
         catalogue = self.catalogue.value
@@ -254,8 +256,7 @@ class Registry(Actor[Message]):
         counted = entry.with_counts(message.counts, exact=message.exact)
         alike = [launch for launch, each in self._entries.items() if each is entry]
         self._entries.update(dict.fromkeys(alike, counted))
-        for launch in filter(is_own, alike):
-            self._mark(launch)
+        self._mark(*filter(is_own, alike))
         self._save(message.server, counted.own)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and has_same_tools(shown.offer, message.offer):

@@ -16,7 +16,7 @@ from actors.errors import ActorStopped, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
-from actors.launch import server_of
+from actors.launch import launches_of, server_of
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import Departure, ReadServer, RestartServer, ServerChanged, ServerRemoved, StopServer
@@ -225,7 +225,7 @@ class Servers:
 
         Raises what `Directory.why_not` says of one that cannot run.
         """
-        launches = [each for each in self._children if server_of(each) == name]
+        launches = launches_of(name, self._children)
         if not launches and name not in self.absences.awaiting:
             raise self.directory.why_not(name)
         return launches

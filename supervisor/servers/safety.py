@@ -13,7 +13,7 @@ import trio
 from actors.catalogue.exposure import Exposure
 from actors.catalogue.metadata import Judgement, judge
 from actors.catalogue.offer import Tool
-from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.snapshot import Catalogue
 from actors.errors import UnknownTool
 from actors.kit import Conditions, Latest, persist
 from actors.launch import is_own, server_of
@@ -33,7 +33,6 @@ class SafetyRules:
         self._deployment = deployment
         self._catalogue = catalogue
         self._judged: dict[tuple[str, str], tuple[Tool, Judgement]] = {}
-        self._own: dict[str, tuple[Entry, dict[str, Tool]]] = {}
 
     def confirms(self, server: str, tool: str) -> bool:
         """Say whether a tool, by its server's own name for it, runs only after the user has said yes.
@@ -63,13 +62,7 @@ class SafetyRules:
         """Return a tool that clients are shown, by its server's own name for it."""
         catalogue = self._catalogue.value
         entry = catalogue.own.get(server) if is_own(server) else catalogue.entries.get(server)
-        if entry is None or not entry.rules:
-            return entry.tools.get(tool) if entry is not None else None
-        known = self._own.get(server)
-        if known is None or known[0] is not entry:
-            named = {(shown.own or shown).name: shown for shown in entry.offer.tools}
-            self._own[server] = known = (entry, named)
-        return known[1].get(tool)
+        return entry.by_own_name.get(tool) if entry is not None else None
 
 
 class WithheldTool(UnknownTool):

@@ -619,3 +619,15 @@ async def test_rules_of_a_server_hold_for_all_its_launches() -> None:
         await rig.tell(RulesChanged(server="files"))
         await rig.until(lambda catalogue: OWN in catalogue.own and [*catalogue.own[OWN].tools] == ["read", "send"])
         assert rig.kept.offers[OWN].tools == offering("read", "write", "send").tools
+
+
+async def test_launches_share_their_entry_under_other_rules_too_and_are_published_at_once() -> None:
+    rules = {"mail": NO_RULES}
+    async with running(rules, files=offering("read")) as rig:
+        for launch in (OWN, OTHER):
+            await rig.tell(listed(launch, offering("read", "write")))
+        await rig.until(lambda catalogue: len(catalogue.own) == 2 and catalogue.own[OTHER].offer.tokens_exact)
+        rules["files"] = ToolRules(deny=("write",))
+        await rig.tell(RulesChanged(server="files"))
+        own = (await rig.until(lambda catalogue: "write" not in catalogue.own[OWN].tools)).own
+        assert own[OWN] is own[OTHER]
