@@ -13,7 +13,7 @@ Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -34,6 +34,7 @@ from actors.catalogue.lists.findings import (
 )
 from actors.catalogue.lists.inference import Complexity, Effects
 from actors.catalogue.lists.marks import TWICE
+from actors.catalogue.names.lookalikes import Double
 from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 from actors.search.language.text import words
@@ -54,7 +55,6 @@ FROM_META = frozenset({"category", "complexity", "deprecated", "requiresConfirma
 MAX_TAGS = 16
 MAX_TAG_CHARS = 64
 MAX_TITLE_CHARS = 256
-NOTHING: Mapping[str, str] = {}
 
 
 class Hints(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -142,15 +142,13 @@ def judge(tool: Tool) -> Judgement:
     return Judgement(_safety(hints, suggested), _confirmation(hints, suggested, declared))
 
 
-def describe_all(server: str, tools: Collection[Tool], lookalikes: Mapping[str, str] = NOTHING) -> dict[str, Metadata]:
-    """Return what is known of each tool of a server by name, names that can be mistaken for each other included.
-
-    `lookalikes` has paths of tools of other servers that some can be taken for, by the server's own names.
-    """
+def describe_all(
+    server: str, tools: Collection[Tool], lookalikes: Mapping[str, Sequence[Double]] = {}
+) -> dict[str, Metadata]:
+    """Return what is known of each tool of a server by name, with what it can be mistaken for, here and elsewhere."""
     known = {tool.name: describe(server, tool) for tool in tools}
-    alike = [tool for tool in tools if (tool.own or tool).name in lookalikes] if lookalikes else []
-    for tool in alike:
-        finding = found("name-lookalike", quote(lookalikes[(tool.own or tool).name]))
+    for tool in (tool for tool in tools if (tool.own or tool).name in lookalikes):
+        finding = found("name-lookalike", quote(lookalikes[(tool.own or tool).name][0].path))
         known[tool.name] = replace(known[tool.name], findings=(*known[tool.name].findings, finding))
     for name, others in duplicates(known).items():
         finding = found("name-duplicate", ", ".join(quote(other) for other in others))

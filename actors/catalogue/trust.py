@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.lists.findings import quote
 from actors.catalogue.lists.marks import digest
+from actors.catalogue.names.lookalikes import Doubles
 from actors.catalogue.offer import Offer, Tool
 from actors.errors import ToolHeld
 from actors.launch import server_of
@@ -31,8 +32,8 @@ from actors.launch import server_of
 Trust = Literal["open", "notice", "strict"]
 Reason = Literal["added", "changed", "suspicious", "unread"]
 
-MAX_DIGESTS: Final = 8
-"""Approved definitions of one tool; the newest stay."""
+MAX_DIGESTS: Final = 64
+"""Approved definitions of one tool, which may be another one for each user; the newest stay."""
 MAX_TOOLS: Final = 20_000
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of one server, of names and digests. Tools that are not offered go first; what has no room waits."""
@@ -128,11 +129,14 @@ def refusal(server: str, pins: Pins | None, tool: Tool, trust: Trust) -> ToolHel
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """How the tools of a server stand: which wait, why, and whether they are held. `lookalikes` names their doubles."""
+    """How the tools of a server stand: which wait, why, and whether they are held. `lookalikes` names their doubles.
+
+    These are of all servers: who sees a tool may see none of its doubles.
+    """
 
     trust: Trust = "open"
     waiting: Mapping[str, Reason] = {}
-    lookalikes: Mapping[str, str] = {}
+    lookalikes: Doubles = {}
 
     @property
     def holds(self) -> bool:

@@ -229,9 +229,13 @@ CLEAN = tool("read_note", "Reads a note.")
 
 @asynccontextmanager
 async def doorway(
-    directory: Path, data: DataDir, fakes: dict[str, FakeServer], **settings: Any
+    directory: Path,
+    data: DataDir,
+    fakes: dict[str, FakeServer],
+    more: dict[str, dict[str, Any]] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Doorway]:
-    entries = {name: {"command": "x"} for name in fakes}
+    entries = {name: {"command": "x", **(more or {}).get(name, {})} for name in fakes}
     config = configuration(directory, entries, **{**SETTINGS, **settings})
 
     def connect(server: DeployedServer) -> MemoryTransport:
@@ -298,6 +302,26 @@ async def test_a_name_that_is_like_anothers_is_a_finding(tmp_path: Path, data: D
         assert f"its name is like that of {other}:" in found["structuredContent"]["tools"][0]["caution"]
         (listed,) = (await at.ask("operator", "GET", f"/api/tools?servers={row['server']}")).json()["tools"]
         assert "name-lookalike" in [finding["code"] for finding in listed["metadata"]["findings"]]
+
+
+async def test_nobody_is_told_of_a_double_that_is_not_theirs(tmp_path: Path, data: DataDir) -> None:
+    fakes = {"github": FakeServer(tools=[tool("create_issue")]), "helper": FakeServer(tools=[tool("create_isue")])}
+    entries = {"helper": {"users": ["ana"]}}
+    async with doorway(tmp_path, data, fakes, entries, trust="notice") as at:
+
+        async def caution(who: str, **asked: str) -> str:
+            found = await at.call(who, "discover_mcp_tools", **asked)
+            rows = {row["tool_path"]: row for row in found["structuredContent"]["tools"]}
+            return str(rows["github:create_issue"].get("caution", ""))
+
+        # Its tools are read once more, now that those of the other one are known.
+        assert (await at.ask("operator", "POST", "/api/servers/github/restart")).status_code == 200
+        with trio.fail_after(20):
+            while not await caution("ana", query="*"):  # noqa: ASYNC110 - it is read after its start
+                await trio.sleep(0.02)
+        for asked in ({"query": "github:create_issue"}, {"query": "*"}):
+            assert await caution("ana", **asked) == "its name is like that of helper:create_isue"
+            assert await caution("ben", **asked) == ""
 
 
 @pytest.mark.parametrize("who", ["ben", "cem"])

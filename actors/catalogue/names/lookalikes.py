@@ -7,7 +7,10 @@ in the place of `1`, is there to be mistaken. Case and separators make no other 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Final
+
+import msgspec
 
 from actors.catalogue.lists.findings import look
 from actors.catalogue.names.naming import tool_path
@@ -16,6 +19,23 @@ from actors.search.language.text import squash
 
 LEAST_CHARS: Final = 6
 """Shorter names are like many others."""
+MAX_DOUBLES: Final = 20
+"""Of one tool, that are told."""
+
+
+class Double(msgspec.Struct, frozen=True):
+    """A tool of another server that one can be taken for, by that server's own name for it."""
+
+    server: str
+    tool: str
+
+    @property
+    def path(self) -> str:
+        return tool_path(self.server, self.tool)
+
+
+Doubles = Mapping[str, tuple[Double, ...]]
+"""Those of the tools of one server, by its own names; tools without any are not in it."""
 
 
 class Lookalikes:
@@ -25,19 +45,19 @@ class Lookalikes:
         self._looks: dict[str, dict[str, str]] = {}
         self._servers: dict[str, dict[str, str]] = {}
 
-    def read(self, server: str, tools: Iterable[Tool]) -> Mapping[str, str]:
-        """Know the tools of a server now; return, for each with a double elsewhere, the path of one of those."""
+    def read(self, server: str, tools: Iterable[Tool]) -> Doubles:
+        """Know the tools of a server now, and return their doubles elsewhere."""
         before = self._looks.get(server, {})
         looks = {tool.name: tool.look or look(tool.name) for tool in tools}
         for name in before.keys() - looks.keys():
             self._drop(server, before[name])
         self._looks[server] = looks
-        doubles: dict[str, str] = {}
+        doubles: dict[str, tuple[Double, ...]] = {}
         for name, seen in looks.items():
             others = self._servers.setdefault(seen, {})
             others[server] = name
-            if len(others) > 1 and len(seen) >= LEAST_CHARS and (double := _double(server, name, others)):
-                doubles[name] = double
+            if len(others) > 1 and len(seen) >= LEAST_CHARS and (there := _doubles(server, name, others)):
+                doubles[name] = there
         return doubles
 
     def forget(self, server: str) -> None:
@@ -52,8 +72,7 @@ class Lookalikes:
                 del self._servers[seen]
 
 
-def _double(server: str, name: str, others: Mapping[str, str]) -> str:
+def _doubles(server: str, name: str, others: Mapping[str, str]) -> tuple[Double, ...]:
     own = squash(name)
-    unlike = (other for other, called in others.items() if other != server and squash(called) != own)
-    double = next(unlike, None)
-    return tool_path(double, others[double]) if double is not None else ""
+    unlike = (Double(other, called) for other, called in others.items() if other != server and squash(called) != own)
+    return tuple(islice(unlike, MAX_DOUBLES))

@@ -9,6 +9,7 @@ import msgspec
 import trio
 
 from actors.catalogue.metadata import Metadata, describe_all
+from actors.catalogue.names.lookalikes import Doubles
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.kit import is_want
@@ -21,7 +22,7 @@ class _Kept(msgspec.Struct, frozen=True):
     tools: tuple[Tool, ...]
     metadata: Mapping[str, Metadata]
     warnings: int
-    lookalikes: Mapping[str, str]
+    lookalikes: Doubles
 
 
 class Described:

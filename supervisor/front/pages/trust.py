@@ -125,7 +125,7 @@ def _row(launch: str, entry: Entry, tool: Tool, reason: Reason, base: bytes | No
     definition = bytes(tool.definition)
     differing = changes(base or NOTHING, definition, hide, MAX_TEXT_CHARS)
     texts = [each[member] for each in differing for member in ("before", "after") if each[member] is not None]
-    double = entry.standing.lookalikes.get(tool.name)
+    doubles = entry.standing.lookalikes.get(tool.name)
     findings = [finding.message for finding in describe(entry.server, tool).findings if finding.code in tool.alarms]
     return {
         "server": launch,
@@ -134,7 +134,7 @@ def _row(launch: str, entry: Entry, tool: Tool, reason: Reason, base: bytes | No
         "reason": reason,
         "held": entry.standing.holds,
         "digest": digest(tool).hex(),
-        "findings": findings + ([f"its name can be taken for that of {double[:200]!a}"] if double else []),
+        "findings": findings + ([f"its name can be taken for that of {doubles[0].path[:200]!a}"] if doubles else []),
         "against": "approved" if base is not None else "nothing",
         "changes": differing,
         "cut": len(differing) > MAX_PARTS or any(len(text) >= MAX_TEXT_CHARS for text in texts),

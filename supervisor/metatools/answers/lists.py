@@ -122,7 +122,7 @@ def _with_cursor(answer: dict[str, Any], following: Position | None, said: str) 
 def _line(context: Context, item: Item) -> dict[str, Any]:
     server, thing = item.at.server, item.thing
     if isinstance(thing, Tool):
-        return list_row(context.seen.entries[server], thing) | context.treatment(server, thing)
+        return list_row(context.seen, server, thing) | context.treatment(server, thing)
     hit = Hit(document=document_of(server, thing), score=0.0, distance=0.0, exact=False)
     other = Row(other_row(hit, context.seen.prompt_name))
     other.shrink()

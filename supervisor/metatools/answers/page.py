@@ -221,7 +221,7 @@ def _row(context: Context, hit: Hit, named: Resolved | None, *, first: bool) -> 
     entry = context.seen.entries[document.server]
     tool = entry.tools[document.name]
     exact = named == Resolved(document.server, document.name)
-    value = tool_row(entry, tool, hit, first=first, exact=exact) | context.treatment(entry.server, tool)
+    value = tool_row(context.seen, tool, hit, first=first, exact=exact) | context.treatment(entry.server, tool)
     return Row(value, tool, exact=exact)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from actors.catalogue.metadata import HINTS
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
-from actors.catalogue.snapshot import Entry
+from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.document import Hit
@@ -114,11 +114,12 @@ def row_tokens(value: dict[str, Any]) -> int:
     return estimate_tokens(encode(value).decode())
 
 
-def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool, exact: bool = False) -> dict[str, Any]:
+def tool_row(seen: Catalogue, tool: Tool, hit: Hit, *, first: bool, exact: bool = False) -> dict[str, Any]:
     """Return the line of a tool; the `first` one says more of what it does.
 
     `exact`: it was asked for by its path, and has its whole `_meta`, within `META_BYTES`, not only what apps need.
     """
+    entry = seen.entries[hit.document.server]
     row: dict[str, Any] = {
         "tool_path": clean(hit.document.key),
         "description": shorten_to_tokens(
@@ -129,7 +130,7 @@ def tool_row(entry: Entry, tool: Tool, hit: Hit, *, first: bool, exact: bool = F
         "relevance_score": round(hit.distance, 3),
         "signature": signature(tool),
     }
-    if cautions := cautions_of(entry, tool):
+    if cautions := cautions_of(seen, entry, tool):
         row["caution"] = cautions
     hints = declared_hints(tool)
     if hints:
@@ -157,20 +158,28 @@ CAUTIONS: Final = {
 """What a model is told of a tool that waits for approval, or is suspicious."""
 
 
-def cautions_of(entry: Entry, tool: Tool) -> str:
-    """Return what a model is told to be careful of; empty for nearly all tools."""
+def cautions_of(seen: Catalogue, entry: Entry, tool: Tool) -> str:
+    """Return what a model is told to be careful of; empty for nearly all tools.
+
+    It is not told of a double that it does not see: there it is mistaken for nothing, and it is somebody else's.
+    """
     own, standing = tool.own or tool, entry.standing
     if not own.alarms and not standing.waiting and not standing.lookalikes:
         return ""
     codes = (standing.waiting.get(own.name, ""), *own.alarms)
     told = [CAUTIONS[code] for code in codes if code in CAUTIONS]
-    if double := standing.lookalikes.get(own.name):
-        told.append(f"its name is like that of {clean(double)[:100]}")
+    for double in standing.lookalikes.get(own.name, ()):
+        there = seen.entries.get(double.server)
+        shown = there.by_own_name.get(double.tool) if there is not None else None
+        if shown is not None:
+            told.append(f"its name is like that of {clean(tool_path(double.server, shown.name))[:100]}")
+            break
     return "; ".join(told)
 
 
-def list_row(entry: Entry, tool: Tool) -> dict[str, Any]:
+def list_row(seen: Catalogue, server: str, tool: Tool) -> dict[str, Any]:
     """Return the line of a tool in a list: the members of a hit's, so that a program reads both; nothing was ranked."""
+    entry = seen.entries[server]
     row = {
         "tool_path": clean(tool_path(entry.server, tool.name)),
         "description": shorten_to_tokens(tool.description or tool.title, *TERSE_DESCRIPTION),
@@ -179,7 +188,7 @@ def list_row(entry: Entry, tool: Tool) -> dict[str, Any]:
         "relevance_score": 0.0,
         "signature": requirements(tool, TERSE_PARAMETERS),
     }
-    cautions = cautions_of(entry, tool)
+    cautions = cautions_of(seen, entry, tool)
     return {**row, "caution": cautions} if cautions else row
 
 

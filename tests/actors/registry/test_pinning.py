@@ -10,6 +10,7 @@ import pytest
 
 from actors.catalogue.lists.marks import digest
 from actors.catalogue.lists.validation import tool as read_tool
+from actors.catalogue.names.lookalikes import Double
 from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.trust import Pins, Trust
 from actors.registry.pinning import Pinning
@@ -110,7 +111,7 @@ def test_a_tool_that_looks_like_one_of_another_server_waits() -> None:
     assert pinning.judge("github", offer(made("create_issue"))).waiting == {}
     standing = pinning.judge("other", offer(made("create_isue"), made("b")))
     assert standing.hold == {"create_isue": "suspicious"}
-    assert standing.lookalikes == {"create_isue": "github:create_issue"}
+    assert standing.lookalikes == {"create_isue": (Double("github", "create_issue"),)}
 
 
 def test_what_waits_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

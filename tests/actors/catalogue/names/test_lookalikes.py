@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.names.lookalikes import Lookalikes
+from actors.catalogue.names.lookalikes import MAX_DOUBLES, Double, Lookalikes
 from actors.catalogue.offer import Tool
 
 
@@ -20,7 +20,7 @@ def tools(*names: str) -> list[Tool]:
 def test_a_name_that_is_made_to_be_mistaken_is_told_to_whoever_comes_later(other: str) -> None:
     known = Lookalikes()
     assert known.read("github", tools("create_issue", "get_issue")) == {}
-    assert known.read("other", tools(other, "make_tea")) == {other: "github:create_issue"}
+    assert known.read("other", tools(other, "make_tea")) == {other: (Double("github", "create_issue"),)}
     known.forget("github")
     assert known.read("other", tools(other, "make_tea")) == {}
 
@@ -39,6 +39,14 @@ def test_short_names_are_no_doubles_nor_are_those_of_one_server() -> None:
     known.read("one", tools("lss", "create_issue", "create_isue"))
     assert known.read("two", tools("ls")) == {}
     assert known.read("one", tools("lss", "create_issue", "create_isue")) == {}
+
+
+def test_all_doubles_are_told_within_a_bound() -> None:
+    known = Lookalikes()
+    for number in range(MAX_DOUBLES + 2):
+        known.read(f"s{number:02}", tools("create_issue"))
+    doubles = known.read("other", tools("create_isue"))["create_isue"]
+    assert [each.path for each in doubles] == [f"s{number:02}:create_issue" for number in range(MAX_DOUBLES)]
 
 
 NAMES = ["create_issue", "create_isue", "cr\u0435ate_issue"]
