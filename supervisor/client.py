@@ -98,7 +98,8 @@ class DaemonClient:
         self.refused: str | None = None
         self._http = http
         self._url = url
-        self._shown = authorization()
+        self._token = authorization()
+        self._key_file = ""
         self._end = ""
         http.event_hooks = {"response": [self._note_end]}
 
@@ -214,21 +215,24 @@ class DaemonClient:
         with suppress(KeyError, OSError, TypeError):
             self._end = endpoint(response.extensions["network_stream"].get_extra_info("server_addr"))
 
+    def _pass(self) -> Mapping[str, str]:
+        """Return what shows that the key of the daemon can be read, if it wants that: made anew, as it expires."""
+        try:
+            return pass_for(self._end, self._key_file) if self._key_file else NO_HEADERS
+        except NoPass as error:
+            raise RequestRefused(UNAUTHORIZED, str(error)) from None
+
     async def _ask(
         self, method: str, path: str, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS, **more: Any
     ) -> bytes:
+        shown = self._token or self._pass()
         with trio.move_on_after(timeout_s):
             try:
-                response = await self._http.request(
-                    method, self._url + path, headers={**headers, **self._shown}, **more
-                )
+                response = await self._http.request(method, self._url + path, headers={**headers, **shown}, **more)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
                 raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
-            if response.status_code == UNAUTHORIZED and not self._shown and (key_file := _key_file(response.content)):
-                try:
-                    self._shown = pass_for(self._end, key_file)
-                except NoPass as error:
-                    raise RequestRefused(UNAUTHORIZED, str(error)) from None
+            if response.status_code == UNAUTHORIZED and not shown and (key_file := _key_file(response.content)):
+                self._key_file = key_file
                 return await self._ask(method, path, timeout_s, headers, **more)
             if path.startswith("/api/"):
                 self.refused = fault_of(response.headers.get(HEADER, ""))

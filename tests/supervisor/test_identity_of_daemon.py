@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -15,6 +16,7 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed
 
+from supervisor import operator_pass
 from supervisor.bridge.address import read_address
 from supervisor.bridge.connection import NotReached, open_connection
 from supervisor.client import RequestRefused
@@ -22,6 +24,7 @@ from supervisor.client import connect as connect_daemon
 from supervisor.client_sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens
+from supervisor.identity.secrets import PASS_S
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.refusal import HEADER
 from supervisor.store.write_behind import WriteBehind
@@ -368,6 +371,20 @@ async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
         with pytest.raises(RequestRefused, match=r"page\.key, cannot be read"):
             async with open_socket(url, "/api/events?after=0"):
                 pass
+
+
+async def test_an_operator_asks_several_things_at_once_and_for_longer_than_a_pass_is_good(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_790_000_000.0]
+    monkeypatch.setattr(operator_pass, "time", SimpleNamespace(time=lambda: now[0]))
+    config = configuration(tmp_path, {}, auth="tokens", identity=IDENTITY)
+    async with running(config, data, clock=lambda: now[0]) as http, connect_daemon(str(http.base_url)) as client:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(client.status)
+        now[0] += 2 * PASS_S
+        await client.status()
 
 
 async def test_a_pass_that_another_program_was_shown_is_of_no_use_to_it(tmp_path: Path, data: DataDir) -> None:
