@@ -87,13 +87,16 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         told = standings(failed, self.statuses, MOST)
         return f"Not usable now: {told}." if told else ""
 
-    def no_tools(self) -> str:
-        """Say why there is no tool at all, but for servers that are still coming: those are told of anyway."""
+    def no_tools(self, about: frozenset[str] = frozenset()) -> str:
+        """Say why there is no tool at all, but for `about` and servers that are still coming, told of by `unusable`."""
         configured = self.seen.names.servers
         if not configured:
             return NO_SERVERS
-        told = standings(configured - newcomers(self.seen, self.statuses), self.statuses)
-        return f"No tool can be used: {told}; tell the user." if told else ""
+        down = configured - newcomers(self.seen, self.statuses)
+        told = standings(down - about, self.statuses)
+        if told:
+            return f"No tool can be used: {told}; tell the user."
+        return "No tool can be used." if down else ""
 
     def availability(self, server: str) -> dict[str, Any]:
         status = self.statuses.get(server)
@@ -164,7 +167,7 @@ def _weak(context: Context, query: str, hits: Sequence[Hit], about: frozenset[st
     if hits and hits[0].distance < FITS:
         return ""
     if not context.seen.visible:
-        return context.no_tools()
+        return context.no_tools(about)
     if len(query.strip()) < 2:
         return "Say in a few words what a tool should do, or use '*' to list everything."
     if about and not hits:

@@ -177,6 +177,9 @@ def test_servers_without_tools_are_told_with_the_reason() -> None:
         "bad could not be started (program not found); off is not available (it is switched off); tell the user."
         in notice
     )
+    asked = search(nothing, "use bad, or what is off", 2000, 10, **statuses)["notice"]
+    assert asked.count("bad could not be started") == 1
+    assert asked.endswith("ask again: new, slow. No tool can be used.")
     with_files = Catalogue(entries=FILES.entries, index=FILES.index, indexed=True, names=names)
     answer = search(with_files, "read a file", 2000, 10, **statuses)
     assert answer["notice"] == "Still being discovered, ask again: new, slow."
