@@ -213,4 +213,7 @@ def _open(config: Path | None, url: str) -> None:
     followed = running is not None and _is_its_file(path, running)
     open_editor(path, told=not followed)
     if followed:
-        click.echo(plain(ask(url, lambda client: client.reload(), warns=False)["message"]).plain)
+        reloaded = ask(url, lambda client: client.reload(), warns=False)
+        # It looks after its file, too, and may have been faster.
+        is_new = reloaded.get("outcome") != "unchanged"
+        click.echo(plain(reloaded["message"]).plain if is_new else "the daemon has taken it over already")
