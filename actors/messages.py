@@ -5,7 +5,7 @@ Asks go down (front -> router -> server) and say who asks, facts go up (server -
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -247,6 +247,12 @@ class ServerListed(msgspec.Struct, frozen=True, kw_only=True):
     server: str
     incarnation: int
     offer: Offer
+
+
+class LaunchesRecalled(Ask[None], frozen=True):
+    """What launches offer, as is known from earlier, with the kind of their transport; answered once it can be seen."""
+
+    offers: Mapping[str, tuple[str, Offer]]
 
 
 class ServerRemoved(msgspec.Struct, frozen=True, kw_only=True):

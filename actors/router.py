@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -28,6 +29,31 @@ ForServer = CallServer | WakeServer | RestartServer | RefreshServer | SleepServe
 Message = ForServer | BeginShutdown | CallSettled
 LaunchOf = Callable[[str, Principal], str]
 """Returns the launch that a server's name means to somebody. Raises `SupervisorError` where none can be started."""
+
+
+class Sleepers(Protocol):
+    """Launches that have no actor as long as nobody calls them."""
+
+    def has(self, launch: str) -> bool:
+        """Say whether that is one of them."""
+
+    def call_up(self, launch: str, then: Callable[[], None]) -> None:
+        """Have one be made an actor; `then` is called once it has one, or cannot have one."""
+
+
+class NoSleepers:
+    """Implements `Sleepers` where there are none."""
+
+    def has(self, launch: str) -> bool:
+        del launch
+        return False
+
+    def call_up(self, launch: str, then: Callable[[], None]) -> None:
+        del launch
+        then()
+
+
+NO_SLEEPERS: Final = NoSleepers()
 
 
 class InFlight:
@@ -60,10 +86,12 @@ class Router(Actor[Message]):
         directory: Directory[server.ServerMessage],
         max_in_flight: int,
         launch_of: LaunchOf = lambda server, principal: server,
+        sleepers: Sleepers = NO_SLEEPERS,
     ) -> None:
         super().__init__(max_in_flight + 64)
         self._directory = directory
         self._launch_of = launch_of
+        self._sleepers = sleepers
         self._max_in_flight = max_in_flight
         self.in_flight = InFlight(self.address)
         self._closing: list[Reply[Any]] = []
@@ -91,8 +119,8 @@ class Router(Actor[Message]):
         except SupervisorError as error:
             reply.fail(error)
             return
-        address = self._directory.find(launch)
-        if address is None:
+        is_up = self._directory.find(launch) is not None
+        if not is_up and not self._sleepers.has(launch):
             reply.fail(self._directory.why_not(launch))
             return
         if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
@@ -101,7 +129,17 @@ class Router(Actor[Message]):
                 return
             self.in_flight.calls += 1
             reply.on_settled(self.in_flight.on_settled)
-        address.forward(message, reply)
+        if is_up:
+            self._pass_on(launch, message, reply)
+        else:
+            self._sleepers.call_up(launch, partial(self._pass_on, launch, message, reply))
+
+    def _pass_on(self, launch: str, message: ForServer, reply: Reply[Any]) -> None:
+        address = self._directory.find(launch)
+        if address is None:
+            reply.fail(self._directory.why_not(launch))
+        elif not reply.settled:
+            address.forward(message, reply)
 
     def _report_drained(self) -> None:
         if self.in_flight.calls == 0:

@@ -148,9 +148,9 @@ class Daemon:
                 self._accounts = self._late_accounts(deployment, store, servers)
                 prepare = partial(self._accounts.open, core)
                 await prepare(deployed)
-                self._launches = launches = Launches(deployment, servers, registry, memory.recall)
-                memory.launches = launches.digests
-                router = Router(servers.directory, settings.max_in_flight, launches.names.of)
+                self._launches = launches = Launches(deployment, servers, registry, memory)
+                memory.own_digest = launches.digest_of
+                router = Router(servers.directory, settings.max_in_flight, launches.names.of, launches)
                 await core.start(router.run)
                 core.start_soon(Capacity(servers.directory, servers.statuses, self.conditions, deployment).run)
                 self._reload = reload = Reload(
@@ -278,7 +278,7 @@ class Daemon:
             editor=ServerEdits(self._reload, deployment),
             key=self._data.key("page"),
             token_file=str(self._data.root / "page.key"),
-            control=Operation(deployment, servers, router.address, registry, store),
+            control=Operation(deployment, servers, router.address, registry, store, self._launches.call_up_all),
             journals=servers.journals.find,
             accounts=self._accounts.now,
             launches=self._launches,

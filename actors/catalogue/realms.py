@@ -27,6 +27,10 @@ Launches = Mapping[str, str]
 NO_LAUNCHES: Final[Launches] = {}
 
 
+_COMMON: Final = ("entries", "index", "indexed", "names")
+"""What of a catalogue is not of launches that not all share; another revision is one of another of these."""
+
+
 class RealmView(msgspec.Struct, frozen=True):
     """What is seen of a catalogue, the `whole`, by those who have these servers. `joined`: it can be searched."""
 
@@ -108,6 +112,14 @@ def concerns(view: RealmView, now: Catalogue) -> bool:
     if view.joined and (not _comparable(before, now) or _identities(before, view) != _identities(now, view)):
         return True
     return before.names is not now.names and not view.seen.names.agrees(now.names.only(servers))
+
+
+def changed_launches(before: Catalogue, now: Catalogue) -> frozenset[str] | None:
+    """Return which launches differ that not all share, if nothing else does; None if anything else does."""
+    if any(getattr(before, part) is not getattr(now, part) for part in _COMMON):
+        return None
+    old, new = before.own, now.own
+    return frozenset(launch for launch in old.keys() | new.keys() if old.get(launch) is not new.get(launch))
 
 
 def _comparable(before: Catalogue, now: Catalogue) -> bool:

@@ -39,6 +39,10 @@ class Directory(Generic[M]):
         """Have a running actor not be found any more."""
         self._addresses.pop(name, None)
 
+    def admit(self, name: str, address: Address[M]) -> None:
+        """Have a running actor be found again that was withdrawn."""
+        self._addresses[name] = address
+
     @contextmanager
     def register(self, name: str, address: Address[M]) -> Iterator[None]:
         self._addresses[name] = address

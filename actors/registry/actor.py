@@ -25,6 +25,7 @@ from actors.life.states import State
 from actors.messages import (
     AwaitShown,
     EraLearned,
+    LaunchesRecalled,
     Memory,
     NamesChanged,
     RulesChanged,
@@ -33,13 +34,13 @@ from actors.messages import (
     ServerRemoved,
     ServerStatus,
 )
-from actors.registry.counting import UNCOUNTED, Counted, Counter, Uncountable, count, has_same_tools, is_counted
+from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
 from actors.registry.happening import Happening, change_data, state_data, waiting_data
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.publication import Publication
-from actors.registry.sharing import share, with_newest_counts
+from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
 
@@ -49,8 +50,8 @@ SAVE_AGAIN_S = 3600.0
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
-Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned | PinsRead
-Message = Fact | AwaitShown | ApproveTools | Indexed | Counted | Uncountable
+Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
+Message = Fact | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools | Indexed | Counted | Uncountable
 
 
 class Registry(Actor[Message]):
@@ -80,6 +81,7 @@ class Registry(Actor[Message]):
         self._rules = rules
         self._pinning = pinning or Pinning()
         self._entries: dict[str, Entry] = {}
+        self._variants = Variants(self._entries)
         self._names = names or ServerNames({})
         self._clock = clock
         first = Catalogue(index=Index.empty(), indexed=not known, names=self._names)
@@ -89,24 +91,23 @@ class Registry(Actor[Message]):
         self._entries |= {name: self._make(name, kind, own) for name, (kind, own) in known.items()}
         changes = compare_entries({}, self._entries)
         self.catalogue.set(first.with_entries(self._entries, first.index, changes)[0])
-        self._memory, self._counter = memory, counter
+        self._memory = memory
         self._saved_at: dict[str, float] = {}
         self._dirty: set[str] = set(self._entries)
         self._unsearched: set[str] = set(self._entries)
         self._publication = Publication(self._entries)
         self._work = trio.Event()
-        self._uncounted: dict[str, Offer] = {}
-        self._counting = trio.Event()
         self._unembedded = trio.Event()
         self._indexer = Indexer(self.catalogue.value.entries)
         self._embedding = embedding
         self._conditions = conditions or Conditions(clock)
+        self._counting = Counting(counter, self._conditions)
 
     def on_start(self) -> None:
         self.nursery.start_soon(self._index_for_ever)
         if self._embedding is not None:
             self.nursery.start_soon(self._embed_for_ever, self._embedding)
-        self.nursery.start_soon(self._count_for_ever)
+        self.nursery.start_soon(self._counting.run, self.address.tell)
         self._work.set()
 
     def offer(self, server: str) -> Offer | None:
@@ -120,6 +121,9 @@ class Registry(Actor[Message]):
                 self._on_changed(message)
             case ServerListed(server=server, offer=own):
                 self._on_listed(server, own)
+            case LaunchesRecalled(offers=offers) if reply is not None:
+                self._on_recalled(offers)
+                reply.answer(None)
             case RulesChanged(server=server):
                 self._judge_again(launches_of(server, self._entries))
             case PinsRead():
@@ -128,6 +132,7 @@ class Registry(Actor[Message]):
                 reply.answer(self._approve(message))
             case ServerRemoved(server=server):
                 self._entries.pop(server, None)
+                self._variants.forget(server)
                 self._pinning.forget(server)
                 self._saved_at.pop(server, None)
                 self._memory.forget(server)
@@ -159,7 +164,7 @@ class Registry(Actor[Message]):
         available = False if status.disabled else _AVAILABLE.get(status.state)
         entry = self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
-            self._entries[status.server] = share(status.server, replace(entry, available=available), self._entries)
+            self._entries[status.server] = self._variants.share(status.server, replace(entry, available=available))
             self._mark(status.server)
 
     def _on_listed(self, server: str, own: Offer) -> None:
@@ -176,9 +181,18 @@ class Registry(Actor[Message]):
                 self._save(server, own)
             return
         entry = self._make(server, kind, own, available=available)
-        self._entries[server] = share(server, entry.after(before) if is_own(server) else entry, self._entries)
+        self._entries[server] = self._variants.share(server, entry.after(before) if is_own(server) else entry)
         self._save(server, own)
         self._mark(server)
+
+    def _on_recalled(self, offers: Mapping[str, tuple[str, Offer]]) -> None:
+        for launch, (kind, own) in offers.items():
+            alike = self._variants.find(launch, own)
+            usable = alike is not None and alike.available and alike.transport == kind
+            self._entries[launch] = (
+                alike if alike and usable else self._variants.share(launch, self._make(launch, kind, own))
+            )
+        self._mark(*offers)
 
     def _make(self, launch: str, kind: str, own: Offer, *, available: bool = True) -> Entry:
         """Return the entry of what a server lists: here it is decided what of it is seen, and nowhere else."""
@@ -220,7 +234,7 @@ class Registry(Actor[Message]):
         own = {launch: self._entries.get(launch) for launch in launches if is_own(launch)}
         if own:
             self.catalogue.set(self.catalogue.value.with_own(own))
-            self._count({launch: entry for launch, entry in own.items() if entry is not None})
+            self._counting.want({launch: entry for launch, entry in own.items() if entry is not None})
         for server in {*launches} - own.keys():
             self._dirty.add(server)
             self._publication.tell(server)
@@ -243,11 +257,7 @@ class Registry(Actor[Message]):
             for type_, data in change_data(change):
                 self._emit(type_, server, data)
         self._unembedded.set()
-        self._count(entries)
-
-    def _count(self, entries: Mapping[str, Entry]) -> None:
-        self._uncounted.update({name: entry.offer for name, entry in entries.items() if not is_counted(entry.offer)})
-        self._counting.set()
+        self._counting.want(entries)
 
     def _on_counted(self, message: Counted) -> None:
         entry = self._entries.get(message.server)
@@ -288,13 +298,3 @@ class Registry(Actor[Message]):
             if made is not None:
                 self._indexer.put(made)
                 self._work.set()  # what it publishes leads back here, until there is nothing left to do
-
-    async def _count_for_ever(self) -> None:
-        while True:
-            await self._counting.wait()
-            self._counting = trio.Event()
-            while self._uncounted:
-                server, offer = self._uncounted.popitem()
-                await self.address.tell(
-                    await persist(self._conditions, "token counts", count, self._counter, server, offer)
-                )

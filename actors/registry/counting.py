@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
+import trio
 
 from actors.catalogue.offer import Offer
-from actors.kit import is_want
+from actors.catalogue.snapshot import Entry
+from actors.kit import Conditions, is_want, persist
 
 log = logging.getLogger(__name__)
 
@@ -50,3 +52,26 @@ async def count(counter: Counter, server: str, offer: Offer) -> Counted | Uncoun
             raise
         log.exception("a bug while counting the tokens of %s", server)
         return Uncountable(server)
+
+
+class Counting:
+    """Counts the tokens of one server after the other, and tells of each."""
+
+    def __init__(self, counter: Counter, conditions: Conditions) -> None:
+        self._counter = counter
+        self._conditions = conditions
+        self._uncounted: dict[str, Offer] = {}
+        self._wanted = trio.Event()
+
+    def want(self, entries: Mapping[str, Entry]) -> None:
+        """Have those entries counted that are not."""
+        self._uncounted.update({name: entry.offer for name, entry in entries.items() if not is_counted(entry.offer)})
+        self._wanted.set()
+
+    async def run(self, tell: Callable[[Counted | Uncountable], Awaitable[None]]) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted = trio.Event()
+            while self._uncounted:
+                server, offer = self._uncounted.popitem()
+                await tell(await persist(self._conditions, "token counts", count, self._counter, server, offer))

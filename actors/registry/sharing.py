@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from actors.catalogue.offer import unchanged
+from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Entry
 from actors.launch import is_own, server_of
 from actors.registry.counting import has_same_tools
@@ -14,19 +14,44 @@ MAX_VARIANTS: Final = 16
 """So many different entries of a server are looked at for an equal one."""
 
 
-def share(launch: str, entry: Entry, entries: Mapping[str, Entry]) -> Entry:
-    """Return the entry of a launch, or an equal one that there is already, so that what is made of it is there once.
+class Variants:
+    """Finds equal ones among the `entries`, which are by launch, without a look at all of them."""
 
-    What all share is its own.
-    """
-    if not is_own(launch):
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = entries
+        self._newest: dict[str, dict[str, None]] = {}
+        """By server: launches that had another entry than all before them, the newest last."""
+
+    def find(self, launch: str, own: Offer) -> Entry | None:
+        """Return the entry of a launch of the same server that offers the same; None if there is none."""
+        return next((each for each in self._of(server_of(launch)) if each.own is own or unchanged(each.own, own)), None)
+
+    def share(self, launch: str, entry: Entry) -> Entry:
+        """Return the entry of a launch, or an equal one that there is already, so that what is made of it is there
+        once. What all share is its own.
+        """
+        if not is_own(launch):
+            return entry
+        for each in self._of(entry.server):
+            shown_alike = (each.available, each.rules, each.standing) == (entry.available, entry.rules, entry.standing)
+            if shown_alike and unchanged(each.own, entry.own):
+                return each
+        newest = self._newest.setdefault(entry.server, {})
+        newest.pop(launch, None)
+        newest[launch] = None
+        while len(newest) > MAX_VARIANTS:
+            del newest[next(iter(newest))]
         return entry
-    variants = {id(each): each for launch, each in entries.items() if server_of(launch) == entry.server}
-    for each in [*variants.values()][-MAX_VARIANTS:]:
-        shown_alike = (each.available, each.rules, each.standing) == (entry.available, entry.rules, entry.standing)
-        if shown_alike and unchanged(each.own, entry.own):
-            return each
-    return entry
+
+    def forget(self, launch: str) -> None:
+        newest = self._newest.get(server_of(launch), {})
+        newest.pop(launch, None)
+        if not newest:
+            self._newest.pop(server_of(launch), None)
+
+    def _of(self, server: str) -> Iterator[Entry]:
+        launches = (server, *reversed(self._newest.get(server, {})))
+        return (self._entries[launch] for launch in launches if launch in self._entries)
 
 
 def with_newest_counts(entry: Entry, newest: Entry | None) -> Entry:

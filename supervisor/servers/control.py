@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import trio
 from msgspec.structs import replace
 
@@ -36,22 +38,28 @@ class Operation:
         router: Address[RouterMessage],
         registry: Registry,
         store: Store,
+        call_up_all: Callable[[str], Awaitable[None]],
     ) -> None:
+        """`call_up_all` has all launches of a server be actors."""
         self._deployment = deployment
         self._servers = servers
         self._router = router
         self._registry = registry
         self._store = store
+        self._call_up_all = call_up_all
 
     def check(self, server: str) -> None:
         """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
         deployment = self._deployment.value
-        if server in deployment.server_names or server in self._registry.statuses.value:
+        if server in deployment.server_names or self._is_launch(server):
             return
         slugs = [name for name, config in deployment.entries.items() if config.name == server]
         nearest = slugs or nearest_names(server, deployment.server_names)
         hint = f"did you mean {', '.join(nearest)}?" if nearest else "mcpvisor status lists them"
         raise UnknownServer(f"there is no server {server[:100]!r}; {hint}", details={"nearest": nearest})
+
+    def _is_launch(self, name: str) -> bool:
+        return name in self._registry.statuses.value or self._registry.offer(name) is not None
 
     async def order(self, server: str, order: Order, principal: Principal) -> Done:
         """Carry out an order; see `Control.order`. It is done when searches and calls see its effect."""
@@ -108,6 +116,7 @@ class Operation:
         off = self._servers.disabled(server)
         # Before the wait: whoever gives up waiting meant it all the same.
         self._store.switch_server(server, disabled=True)
+        await self._call_up_all(server)
         await self._servers.disable(server)
         if off:
             return Done(message=f"{server} was switched off already; to take it back: mcpvisor enable {server}")

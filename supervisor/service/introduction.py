@@ -89,6 +89,7 @@ class Introduction:
     async def renew(self) -> None:
         """Make the texts anew, and those of all others that are kept up to date with these, where they may differ."""
         for each in (self, *self._others):
+            await trio.lowlevel.checkpoint()  # there are as many as people
             made_of = *each._view(), self._deployment.value
             if not each._is_made_of(*made_of):
                 each.made.set(await beside(partial(each._make, *made_of[:2])))

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.realms import RealmView, concerns, drop, join, narrow
+from actors.catalogue.realms import RealmView, changed_launches, concerns, drop, join, narrow
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import AnyOf, Latest
 from actors.life.states import State
@@ -87,6 +87,16 @@ class Realm:
             if not each.name
         }
 
+    @cached_property
+    def asleep(self) -> Mapping[str, ServerStatus]:
+        """How servers are doing that are started for them alone, and were not since the daemon was."""
+        now, having = trio.current_time(), self.launches.items()
+        return {
+            server: ServerStatus(server=server, state=State.DORMANT, wanted="up", since=now)
+            for server, launch in having
+            if launch
+        }
+
     def become(self, view: RealmView) -> None:
         self.view = view
         self.catalogue.set(view.seen)
@@ -114,6 +124,8 @@ class Realms:
         self._joined: OrderedDict[Rights, None] = OrderedDict()
         self._servers: dict[Rights, frozenset[str]] = {}
         self._servers_at = -1
+        self._followed = whole.value
+        self._followed_at = -1
 
     def __len__(self) -> int:
         return len(self._held)
@@ -138,9 +150,19 @@ class Realms:
                 changed = trio.Event()
 
     async def _follow_all(self) -> None:
-        """By itself, so that nothing of it holds a realm while there is nothing to follow."""
+        """By itself, so that nothing of it holds a realm while there is nothing to follow.
+
+        Where only launches differ that not all share, those are followed that have one of them: there are as many as
+        people. All others do so when somebody comes to them.
+        """
+        whole, deployed = self._whole.value, self._deployment.version
+        launches = changed_launches(self._followed, whole) if deployed == self._followed_at else None
+        self._followed, self._followed_at = whole, deployed
         for realm in [*self._held.values()]:
-            await self._follow(realm)
+            if launches is None or not launches.isdisjoint(realm.launches.values()):
+                await self._follow(realm)
+            elif not realm.turn.locked():  # so that nothing keeps an older catalogue alive
+                realm.view = replace(realm.view, whole=whole)
 
     def _servers_of(self, rights: Rights) -> frozenset[str]:
         """Return which servers go with some rights now; a look at all servers only after a change."""

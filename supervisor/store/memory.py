@@ -34,8 +34,8 @@ class StoreMemory:
         self._store = store
         self._digests = digests
         self._redefinitions = Redefinitions(store)
-        self.launches: Callable[[], Mapping[str, str]] = dict
-        """Gives the digests of launches that not all share."""
+        self.own_digest: Callable[[str], str | None] = lambda launch: None
+        """Gives the digest of a launch that not all share, if it has an actor."""
 
     def save_offer(self, server: str, offer: Offer) -> None:
         self._redefinitions.note(server, offer)
@@ -53,14 +53,23 @@ class StoreMemory:
             self._store.save_era(digest, fact.era)
 
     def _digest_of(self, launch: str) -> str | None:
-        return self._digests().get(launch) or self.launches().get(launch)
+        return self._digests().get(launch) or self.own_digest(launch)
 
-    async def recall(self, launch: str, digest: str) -> tuple[Offer | None, Era | None]:
-        """Return what is known of a launch that is started later than the daemon."""
-        if not self._store.ready.is_set():
-            return None, None
-        payload, era = await self._store.load_server(launch, digest)
-        return None if payload is None else _decode(launch, payload), era
+    async def recall_offers(self, launches: Collection[str]) -> dict[str, Offer]:
+        """Return what is known from earlier of launches that not all share, by launch."""
+        if not launches or not self._store.ready.is_set():
+            return {}
+        payloads = await self._store.load_launches(launches)
+        offers: dict[str, Offer] = {}
+        for launch, payload in payloads.items():
+            await trio.lowlevel.checkpoint()  # reading one is a pause of its own
+            if (offer := _decode(launch, payload)) is not None:
+                offers[launch] = await _with_marks(offer)
+        return offers
+
+    async def recall_era(self, digest: str) -> Era | None:
+        """Return what the launch of that digest is known to speak."""
+        return await self._store.load_era(digest) if self._store.ready.is_set() else None
 
     async def load(self, now: float) -> tuple[dict[str, Offer], dict[str, Era]]:
         """Return offers and eras of servers whose launch is the same; nothing while the store cannot be opened."""

@@ -52,7 +52,7 @@ _TRIM_DEFINITIONS = (
     " sum(length(definition) + 100) OVER (ORDER BY replaced_at DESC, tool, number DESC) AS bytes"
     " FROM definitions WHERE server = ?) WHERE bytes > ?)"
 )
-_LOAD_SERVER = "SELECT payload FROM servers WHERE name = ? AND digest = ?"
+_LOAD_LAUNCHES = "SELECT name, payload FROM servers WHERE name IN (SELECT value FROM json_each(?))"
 _KEEP_LAUNCHES = (
     "DELETE FROM servers WHERE instr(name, ?1) > 0 AND (substr(name, 1, instr(name, ?1) - 1) NOT IN"
     " (SELECT value FROM json_each(?2)) OR updated_at < ?3)"
@@ -87,13 +87,16 @@ class Store(WriteBehind):
         rows = await self._load(tuple[str, str, bytes], query, (SEPARATOR,))
         return {name: (digest, payload) for name, digest, payload in rows}
 
-    async def load_server(self, launch: str, digest: str) -> tuple[bytes | None, Era | None]:
-        """Return the encoded snapshot of one launch, if it is of this digest, and what that speaks."""
-        rows = await self._load(tuple[bytes], _LOAD_SERVER, (launch, digest))
-        eras = await self._load(
-            tuple[Era], _LOAD_ERA, (digest, self._clock(), ERA_TTL_S["legacy"], ERA_TTL_S["modern"])
-        )
-        return rows[0][0] if rows else None, eras[0][0] if eras else None
+    async def load_launches(self, launches: Collection[str]) -> dict[str, bytes]:
+        """Return the encoded snapshots of launches by name: each has a name of its own for each digest."""
+        rows = await self._load(tuple[str, bytes], _LOAD_LAUNCHES, (encode([*launches]).decode(),))
+        return dict(rows)
+
+    async def load_era(self, digest: str) -> Era | None:
+        """Return what the launch of that digest speaks; None if that is not known, or was too long ago."""
+        ttl_s = ERA_TTL_S["legacy"], ERA_TTL_S["modern"]
+        eras = await self._load(tuple[Era], _LOAD_ERA, (digest, self._clock(), *ttl_s))
+        return eras[0][0] if eras else None
 
     def keep_launches_of(self, servers: Collection[str]) -> None:
         """Forget the launches of all other servers, and those that nobody had for `LAUNCH_KEPT_S`."""

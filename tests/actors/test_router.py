@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors import router as module
 from actors import server
 from actors.errors import (
     MailboxFull,
@@ -27,7 +28,7 @@ from actors.kit.directory import Directory
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.messages import CallServer, RefreshServer, RestartServer, Result, SleepServer, WakeServer
 from actors.principal import LOCAL, Principal
-from actors.router import BeginShutdown, Router
+from actors.router import NO_SLEEPERS, BeginShutdown, Router
 from supervisor.servers.tree import supervise
 from tests.fakes.late_clock import lasting
 
@@ -39,11 +40,11 @@ def call(name: str = "s") -> CallServer:
 class Rig:
     """A router before one mailbox that nobody empties but the test."""
 
-    def __init__(self, max_in_flight: int, capacity: int) -> None:
+    def __init__(self, max_in_flight: int, capacity: int, sleepers: module.Sleepers) -> None:
         self.directory: Directory[server.ServerMessage] = Directory()
         self.box: Mailbox[Any] = Mailbox(capacity)
         self.launches: dict[tuple[str, Principal], str] = {}
-        self.router = Router(self.directory, max_in_flight, self.launch_of)
+        self.router = Router(self.directory, max_in_flight, self.launch_of, sleepers)
 
     def launch_of(self, server: str, principal: Principal) -> str:
         if server == "forge" and (server, principal) not in self.launches:
@@ -61,8 +62,10 @@ class Rig:
 
 
 @asynccontextmanager
-async def running(max_in_flight: int = 10, capacity: int = 10) -> AsyncIterator[Rig]:
-    rig = Rig(max_in_flight, capacity)
+async def running(
+    max_in_flight: int = 10, capacity: int = 10, sleepers: module.Sleepers = NO_SLEEPERS
+) -> AsyncIterator[Rig]:
+    rig = Rig(max_in_flight, capacity, sleepers)
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
             await nursery.start(rig.router.run)
@@ -88,6 +91,40 @@ async def test_what_a_server_means_is_said_by_who_asks(autojump_clock: MockClock
             assert (await reply.wait()).era == "legacy"
         with pytest.raises(ValuesMissing, match="forge waits"):
             await rig.router.address.ask(call("forge"))
+        assert await rig.load() == 0
+
+
+class Sleepers:
+    """One launch that has no actor until it `may_wake`."""
+
+    def __init__(self) -> None:
+        self.called: list[Callable[[], None]] = []
+
+    def has(self, launch: str) -> bool:
+        return launch == "asleep"
+
+    def call_up(self, launch: str, then: Callable[[], None]) -> None:
+        assert launch == "asleep"
+        self.called.append(then)
+
+
+async def test_who_asks_for_a_launch_without_an_actor_waits_until_it_has_one(autojump_clock: MockClock) -> None:
+    sleepers = Sleepers()
+    async with running(max_in_flight=3, sleepers=sleepers) as rig:
+        replies = [rig.router.address.request(call("asleep")) for _ in range(3)]
+        assert await rig.load() == 3
+        with pytest.raises(TooManyCalls):
+            await rig.router.address.ask(call("asleep"))
+        replies[0].abandon()
+        gone, first, second = sleepers.called
+        with rig.directory.register("asleep", rig.box.address):
+            for then in (gone, first):
+                then()
+            (await rig.taken()).answer(Result(msgspec.Raw(b"{}"), "legacy"))
+            assert (await replies[1].wait()).era == "legacy"
+        second()
+        with pytest.raises(UnknownServer):
+            await replies[2].wait()
         assert await rig.load() == 0
 
 

@@ -14,6 +14,7 @@ import trio
 from actors.launch import server_of
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
+from supervisor.servers.launches import running as module
 from tests.fakes.http_client import modern
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -201,9 +202,43 @@ async def test_what_is_known_of_a_launch_outlives_the_daemon(tmp_path: Path, dat
         at.keys["ana"] = token
         await until_ready(at)
         assert "forge__as_canary_ana_1_beta" in await until_seen(at, "ana", "forge__as_canary_ana_1_beta")
-        assert later.of("forge") == ["canary_ana_1_beta"], "its transport is made, and starts nothing"
-        row = next(row for row in (await at.ask("operator", "GET", "/api/status")).json()["servers"] if "users" in row)
-        assert (row["state"], row["incarnation"]) == ("dormant", 0)
+        assert later.of("forge") == [], "what is known needs nothing of its own until somebody calls it"
+
+        async def rows() -> dict[str, Any]:
+            page = (await at.ask("operator", "GET", "/api/status")).json()
+            return {server_of(row["server"]) + "~" * ("users" in row): row for row in page["servers"]}
+
+        assert "forge~" not in await rows()
+        assert (await rows())["forge"]["launches"] == 1
+        answer = await at.call("ana", "execute_mcp_tool", tool_path="forge:as_canary_ana_1_beta", arguments={"n": 3})
+        assert answer["structuredContent"] == {"n": 3}
+        assert later.of("forge") == ["canary_ana_1_beta"]
+        assert ((await rows())["forge~"]["state"], (await rows())["forge~"]["users"]) == ("ready", ["ana"])
+
+
+async def test_a_launch_that_sleeps_is_nothing_but_known_until_somebody_calls_it(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_S", 0.01)
+    servers = {"forge": {**SERVERS["forge"], "idle_timeout_s": 0.05}}
+    processes, identity = Processes(), {**IDENTITY, "users": {"ana": IDENTITY["users"]["ana"]}}
+    config = configuration(tmp_path, servers, auth="tokens", identity=identity)
+    async with running(config, data, connect=processes.connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await at.admit("ana")
+        await until_seen(at, "ana", "forge__use_forge")
+        number = 0
+        while len(processes.started) < 4:  # each actor has a transport of its own
+            for _ in range(3):
+                number += 1
+                answer = await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={"n": number})
+                assert answer["structuredContent"] == {"n": number}
+            await trio.sleep(0.04 + number % 7 / 100)  # some calls come while the actor is taken
+        assert processes.of("forge") == ["canary_ana_1_beta"]
+        assert (await at.ask("operator", "POST", "/api/servers/forge/disable")).status_code == 200
+        refused = await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+        assert refused["structuredContent"]["error"]["type"] == "disabled"
+        assert await at.tools_of("ana") == []
 
 
 async def test_a_server_that_is_switched_off_is_off_for_everybody(tmp_path: Path, data: DataDir) -> None:

@@ -28,7 +28,7 @@ from actors.server.operators.journal import Journal
 from supervisor.front.pages.app import error_response, json_response
 from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, row_of, status_row, token_savings
+from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, holders_row, row_of, status_row, token_savings
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
@@ -208,12 +208,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     catalogue = view.visible_catalogue()
     row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
     warnings = await view.described.warnings(catalogue)
-    return {**row, **_users(view, server), "warnings": warnings.get(server, 0)}
-
-
-def _users(view: View, launch: str) -> dict[str, Any]:
-    """Return who has a launch that not all share."""
-    return {"users": view.launches.people_of(launch)} if is_own(launch) else {}
+    return {**row, **holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
 
 
 async def _status(view: View) -> bytes:
@@ -229,7 +224,7 @@ async def _status(view: View) -> bytes:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
             row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
-            row |= _users(view, name)
+            row |= holders_row(view.launches, name)
             states[row["state"]] += 1
             sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})
             rows.append(msgspec.Raw(msgspec.json.encode(row)))

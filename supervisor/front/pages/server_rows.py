@@ -10,6 +10,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
 from supervisor.metatools.servers.installation import installation_status
+from supervisor.servers.launches.names import LaunchFacts
 from supervisor.service.doors.addresses import path_of
 from supervisor.tokens.counting import savings
 
@@ -31,6 +32,14 @@ class Now(msgspec.Struct, frozen=True, kw_only=True):
 
     def unix_of(self, moment: float) -> float:
         return self.unix - (self.elapsed - moment)
+
+
+def holders_row(launches: LaunchFacts, launch: str) -> dict[str, Any]:
+    """Return who has a launch that not all share, and of a server how many such launches people have."""
+    if is_own(launch):
+        return {"users": launches.people_of(launch)}
+    count = launches.count_of(launch)
+    return {"launches": count} if count else {}
 
 
 def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:

@@ -49,6 +49,9 @@ class LaunchFacts(Protocol):
     def people_of(self, launch: str) -> list[str]:
         """Return the users who have a launch."""
 
+    def count_of(self, server: str) -> int:
+        """Return how many launches people have of a server that not all share, with an actor or without."""
+
     def mask_of(self, launch: str) -> Callable[[str], str]:
         """Return what hides the secrets of a launch, also of one that all share."""
 
@@ -59,6 +62,10 @@ class NoLaunches:
     def people_of(self, launch: str) -> list[str]:
         del launch
         return []
+
+    def count_of(self, server: str) -> int:
+        del server
+        return 0
 
     def mask_of(self, launch: str) -> Callable[[str], str]:
         del launch

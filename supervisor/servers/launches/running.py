@@ -1,27 +1,33 @@
 """Launches that not all share: a process, or a session, for each distinct configuration that people have of a server.
 
-- People come in before theirs are started: who never comes costs nothing. Equal configurations are one launch.
+- People come in before theirs are known: who never comes costs nothing. Equal configurations are one launch.
 - What a server's name means is looked up for each request, by who makes it. Below that there are launches alone.
+- A launch whose tools are known is a value until somebody calls it: then it is made an actor, which is taken from it
+  again once it sleeps. So what people have costs what they use.
 - A launch that nobody has any more, since a value, a team or the file has changed, leaves as a server does that is not
   configured any more; one of which only our limits have changed is replaced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection
+from functools import lru_cache
+from typing import Final, Protocol
 
 import trio
 
 from actors.catalogue.offer import Offer
+from actors.errors import SupervisorError
 from actors.kit import Latest
-from actors.launch import server_of
-from actors.messages import ServerListed
+from actors.launch import launches_of, server_of
+from actors.life.states import State
+from actors.messages import LaunchesRecalled, ReadServer, ServerStatus
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
 from supervisor.config import ServerConfig
-from supervisor.identity.people import OwnLaunch, Person
+from supervisor.identity.people import Person
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.names import LaunchNames
@@ -29,43 +35,97 @@ from supervisor.servers.reach import discover
 from supervisor.servers.reloading.difference import made_of
 
 NOBODY: Final = "nobody has this configuration any more"
-Recall = Callable[[str, str], Awaitable[tuple[Offer | None, Era | None]]]
-"""Returns what is known from earlier of a launch, by name and digest: what it offers, and its era."""
+ASLEEP: Final = "nobody calls it"
+LOOK_S: Final = 10.0
+"""Between two looks for launches that sleep."""
+MAX_MASKS: Final = 256
+"""So many are remembered that hide the secrets of launches without an actor."""
+
+
+class Recall(Protocol):
+    """What is known from earlier of launches."""
+
+    async def recall_offers(self, launches: Collection[str]) -> dict[str, Offer]:
+        """Return what launches offer, by name."""
+
+    async def recall_era(self, digest: str) -> Era | None:
+        """Return what the launch of that digest speaks."""
 
 
 class Launches:
-    """Starts launches for people who come in, and ends those that are nobody's. `run` has to run."""
+    """Implements `actors.router.Sleepers`: knows the launches of people who come in, and ends those that are nobody's.
 
-    def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, recall: Recall) -> None:
+    `run` has to run.
+    """
+
+    def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, memory: Recall) -> None:
         self.names = LaunchNames(self.mask_of)
         self._deployment = deployment
         self._servers = servers
         self._registry = registry
-        self._recall = recall
+        self._memory = memory
         self._people: dict[Principal, Person] = {}
+        self._holders: defaultdict[str, set[Principal]] = defaultdict(set)
+        self._counts: Counter[str] = Counter()
         self._running: dict[str, DeployedServer] = {}
-        self._entries: dict[str, ServerConfig | None] = {}
+        self._entries: dict[str, ServerConfig] = {}
+        self._moving: set[str] = set()
+        self._waiting: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._turn = trio.Lock()
         self._began = trio.Event()
+        self._called = trio.Event()
         self._new = trio.Event()
         self._unknown: list[str] = []
+        self._mask_of_sleeper = lru_cache(MAX_MASKS)(self._make_mask)
 
-    def digests(self) -> dict[str, str]:
-        """Return the digests of the launches that run, by name."""
-        return {name: deployed.digest for name, deployed in self._running.items()}
+    def digest_of(self, launch: str) -> str | None:
+        """Return the digest of a launch that has an actor."""
+        deployed = self._running.get(launch)
+        return deployed.digest if deployed is not None else None
 
     def mask_of(self, launch: str) -> Callable[[str], str]:
         """Return what hides the secrets of a launch, also of one that all share."""
         own = self._running.get(launch)
-        return own.mask if own is not None else self._deployment.value.mask(launch)
+        if own is not None:
+            return own.mask
+        if launch in self._holders:
+            return self._mask_of_sleeper(launch, self._deployment.version)
+        return self._deployment.value.mask(launch)
+
+    def _make_mask(self, launch: str, version: int) -> Callable[[str], str]:
+        del version
+        deployed = self._deploy(launch)
+        return str if deployed is None else deployed.mask
 
     def people_of(self, launch: str) -> list[str]:
         """Return the users who have a launch."""
-        having = (each for each in self._people.values() if any(own.name == launch for own in each.rights.launches))
-        return sorted({person.user for person in having})
+        return sorted({self._people[each].user for each in self._holders.get(launch, ())})
+
+    def count_of(self, server: str) -> int:
+        """Return how many launches people have of a server that not all share, with an actor or without."""
+        return self._counts[server]
+
+    # Those who are called -------------------------------------------------------------------------------------------
+
+    def has(self, launch: str) -> bool:
+        """Say whether a launch is known that has no actor now, or is about to have none."""
+        return launch in self._holders and (launch not in self._running or launch in self._moving)
+
+    def call_up(self, launch: str, then: Callable[[], None]) -> None:
+        """Have a launch be made an actor soon; `then` is called once it is, or cannot be."""
+        self._waiting[launch].append(then)
+        self._called.set()
+
+    async def call_up_all(self, server: str) -> None:
+        """Have all launches of a server be actors, for an order that is about all of them."""
+        async with self._turn:
+            for launch in launches_of(server, [*self._holders]):
+                await self._start_if_asleep(launch)
+
+    # Those who come in ----------------------------------------------------------------------------------------------
 
     async def prepare(self, person: Person) -> None:
-        """Have what is started for somebody be there. A checkpoint unless it is."""
+        """Have what is started for somebody be known. A checkpoint unless it is."""
         known = self._people.get(person.principal)
         if known is None or known.rights.launches != person.rights.launches:
             if known is None and not self._deployment.value.value_takers:
@@ -81,6 +141,8 @@ class Launches:
         """Keep the launches up with the configuration and the values, for ever."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._discover_for_ever)
+            nursery.start_soon(self._start_for_ever)
+            nursery.start_soon(self._retire_for_ever)
             self._began.set()
             while True:
                 version = self._deployment.version
@@ -89,40 +151,58 @@ class Launches:
                 await self._deployment.wait_newer(version)
 
     async def _take(self, person: Person) -> None:
-        for own in person.rights.launches:
-            if own.name and not self._is_running(own):
-                launch = self._deployment.value.launch_of(own.server, person)
-                if launch.deployed is not None and launch.name == own.name:
-                    await self._start(launch.deployed)
-        self._people[person.principal] = person
-        self.names.set(person.principal, person.rights.launches)
+        """Know what is started for somebody, and start what it is not known of what it offers."""
+        principal, names = person.principal, {own.name for own in person.rights.launches if own.name}
+        fresh = {name for name in names if name not in self._holders}
+        before = self._people.get(principal)
+        for own in before.rights.launches if before is not None else ():
+            if own.name and own.name not in names:
+                self._holders[own.name].discard(principal)
+        self._people[principal] = person
+        self._counts.update(map(server_of, fresh))
+        for name in names:
+            self._holders[name].add(principal)
+        await self._recall(fresh)
+        self.names.set(principal, person.rights.launches)
 
-    def _is_running(self, own: OwnLaunch) -> bool:
-        """Say whether a launch runs as the entry of its server has it now."""
-        entry = self._deployment.value.entries.get(own.server)
-        if own.name not in self._running or self._entries[own.name] != entry:
-            return False
-        self._entries[own.name] = entry  # equal, but newer: it need not be compared again
-        return True
+    async def _recall(self, launches: set[str]) -> None:
+        """Have the registry know what launches offer; those of which nothing is known are started to be asked."""
+        off = {name for name in launches if self._servers.is_off(name)}
+        offers = await self._memory.recall_offers(sorted(launches))
+        if offers:
+            entries = self._deployment.value.entries
+            kinds = {name: entries[server_of(name)].kind for name in offers}
+            recalled = LaunchesRecalled({name: (kinds[name], offer) for name, offer in offers.items()})
+            await self._registry.address.ask_in_turn(recalled)
+        for name in sorted((launches - offers.keys()) | off):
+            if (deployed := self._deploy(name)) is not None:
+                await self._start(deployed, offers.get(name))
 
-    async def _start(self, deployed: DeployedServer) -> None:
-        """Start a launch, or start it otherwise."""
+    def _deploy(self, launch: str) -> DeployedServer | None:
+        """Return how a launch is started, by the values of one who has it; None where these are others by now."""
+        holder = next(iter(self._holders.get(launch, ())), None)
+        if holder is None or server_of(launch) not in self._deployment.value.entries:
+            return None
+        own = self._deployment.value.launch_of(server_of(launch), self._people[holder])
+        return own.deployed if own.name == launch else None
+
+    async def _start(self, deployed: DeployedServer, offer: Offer | None) -> None:
+        """Make a launch an actor, or another one."""
         name, before = deployed.name, self._running.get(deployed.name)
         self._running[name] = deployed
         self._entries[name] = self._deployment.value.entries[server_of(name)]
         if before is not None and made_of(before) == made_of(deployed):
             return
-        if before is not None:
-            offer, era = self._registry.offer(name), None
-        else:
-            offer, era = await self._recall(name, deployed.digest)
-        if offer is not None and before is None:
-            await self._registry.address.tell(ServerListed(server=name, incarnation=0, offer=offer))
+        era = await self._memory.recall_era(deployed.digest) if before is None else None
         drain_s = self._deployment.value.settings.reload_drain_s
         await self._servers.add(deployed, offer, era, disabled=self._servers.is_off(name), drain_s=drain_s)
         if offer is None:
             self._unknown.append(name)
             self._new.set()
+
+    async def _start_if_asleep(self, launch: str) -> None:
+        if launch not in self._running and (deployed := self._deploy(launch)) is not None:
+            await self._start(deployed, self._registry.offer(launch))
 
     async def _follow(self) -> None:
         """Look at everybody again, and end what nobody has any more."""
@@ -130,16 +210,65 @@ class Launches:
         for principal, person in [*self._people.items()]:
             await trio.lowlevel.checkpoint()
             now = deployment.person(person.user, role=person.role, team=person.team)
-            if now is None:
-                del self._people[principal]
-                self.names.forget(principal)
-            else:
+            if now is not None:
                 await self._take(now)
-        wanted = {own.name for person in self._people.values() for own in person.rights.launches}
-        for name in self._running.keys() - wanted:
-            del self._running[name], self._entries[name]
-            await self._servers.remove(name, NOBODY, deployment.settings.reload_drain_s)
+                continue
+            for own in person.rights.launches:
+                if own.name:
+                    self._holders[own.name].discard(principal)
+            del self._people[principal]
+            self.names.forget(principal)
+        for name in [name for name, holders in self._holders.items() if not holders]:
+            del self._holders[name]
+            self._counts[server_of(name)] -= 1
+            if self._running.pop(name, None) is not None:
+                del self._entries[name]
+                await self._servers.remove(name, NOBODY, deployment.settings.reload_drain_s)
             await self._servers.forget(name)
+        for name, entry in [*self._entries.items()]:
+            newest = deployment.entries[server_of(name)]
+            self._entries[name] = newest
+            if entry != newest and (deployed := self._deploy(name)) is not None:
+                await self._start(deployed, self._registry.offer(name))
+
+    async def _start_for_ever(self) -> None:
+        while True:
+            await self._called.wait()
+            self._called = trio.Event()
+            while self._waiting:
+                launch = next(iter(self._waiting))
+                async with self._turn:
+                    await self._start_if_asleep(launch)
+                for then in self._waiting.pop(launch):
+                    then()
+
+    async def _retire_for_ever(self) -> None:
+        while True:
+            await trio.sleep(LOOK_S)
+            for name in [*self._running]:
+                status = self._servers.statuses.of(name, {})
+                if status is not None and _sleeps(status) and self._registry.offer(name) is not None:
+                    async with self._turn:
+                        await self._retire(name)
+
+    async def _retire(self, name: str) -> None:
+        """Take its actor from a launch that sleeps. What it is sent meanwhile waits in our line."""
+        directory = self._servers.directory
+        address = directory.find(name)
+        if address is None:
+            return
+        self._moving.add(name)
+        directory.withdraw(name)
+        try:
+            if not _sleeps(await address.ask(ReadServer())):  # that came when all before it had been handled
+                directory.admit(name, address)
+                return
+            await self._servers.remove(name, ASLEEP, 0.0)
+            del self._running[name], self._entries[name]
+        except SupervisorError:  # its actor crashed, and another one takes its place
+            return
+        finally:
+            self._moving.discard(name)
 
     async def _discover_for_ever(self) -> None:
         while True:
@@ -147,3 +276,9 @@ class Launches:
             self._new = trio.Event()
             names, self._unknown = self._unknown, []
             await discover(self._servers.directory, names)
+
+
+def _sleeps(status: ServerStatus) -> bool:
+    """Say whether nothing would be lost with an actor but the time that it takes to make another one."""
+    busy = status.in_flight or status.waiting or status.tasks or status.legacy_session
+    return status.state is State.DORMANT and not (busy or status.requires_reauth)

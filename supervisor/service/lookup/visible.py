@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,7 @@ class Visible:
         self.confirms = confirms
         self._realm = realm
         self._own_statuses: tuple[object, object, Mapping[str, ServerStatus]] = None, None, {}
+        self._renamed: dict[str, tuple[ServerStatus, ServerStatus]] = {}
         self._overdue: dict[Principal, frozenset[str]] = {}
 
     def statuses(self, principal: Principal) -> Mapping[str, ServerStatus]:
@@ -53,8 +54,18 @@ class Visible:
             return every
         realm = self._realm
         if self._own_statuses[0] is not every or self._own_statuses[1] is not realm.servers:
-            self._own_statuses = every, realm.servers, _statuses_in(realm, every)
+            own = {server: self._renamed_to(server, status) for server, status in _statuses_in(realm, every)}
+            self._own_statuses = every, realm.servers, own
         return self._own_statuses[2]
+
+    def _renamed_to(self, server: str, status: ServerStatus) -> ServerStatus:
+        """Return how a launch is doing under the name of its server: the same object for the same."""
+        if status.server == server:
+            return status
+        known = self._renamed.get(server)
+        if known is None or known[0] is not status:
+            known = self._renamed[server] = status, replace(status, server=server)
+        return known[1]
 
     def is_awake(self, principal: Principal, server: str) -> bool:
         status = self.statuses(principal).get(server)
@@ -159,13 +170,16 @@ class VisibleByProfile(Visible):
         return known[2]
 
 
-def _statuses_in(realm: Realm, every: Mapping[str, ServerStatus]) -> dict[str, ServerStatus]:
-    """Return how the servers of a realm are doing, each by its own launch, under its own name."""
-    launches = realm.launches
-    statuses = {name: one for name, one in every.items() if name in realm.servers and name not in launches}
-    own = ((server, every.get(launch)) for server, launch in launches.items() if server in realm.servers)
-    statuses |= {server: replace(status, server=server) for server, status in own if status is not None}
-    return statuses | {server: status for server, status in realm.waits.items() if server in realm.servers}
+def _statuses_in(realm: Realm, every: Mapping[str, ServerStatus]) -> Iterator[tuple[str, ServerStatus]]:
+    """Yield how the servers of a realm are doing, each by its own launch."""
+    own = realm.view.whole.own
+    for server in sorted(realm.servers):
+        launch = realm.launches.get(server, server)
+        status = realm.waits.get(server) or every.get(launch)
+        if status is None and launch in own:
+            status = realm.asleep[server]
+        if status is not None:
+            yield server, status
 
 
 async def end_when_changed(cell: Latest[Any], seen: int, scope: trio.CancelScope) -> None:

@@ -11,7 +11,7 @@ from actors.catalogue.documents import documents
 from actors.catalogue.lists.validation import tool
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
-from actors.catalogue.realms import RealmView, concerns, drop, join, narrow
+from actors.catalogue.realms import RealmView, changed_launches, concerns, drop, join, narrow
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.search.document import KINDS
 from actors.search.documents.index import Index
@@ -200,3 +200,13 @@ def test_a_launch_that_cannot_be_started_has_no_entry_and_its_server_a_name() ->
     assert view.seen.entries == {}
     assert "post" in view.seen.names
     assert len(view.seen.index) == 0
+
+
+def test_it_is_known_which_launches_differ_where_nothing_else_does() -> None:
+    one, other = Entry(server="files"), Entry(server="files", available=False)
+    before = Catalogue(index=Index.empty(), own={"files~1": one, "files~2": one, "files~3": one})
+    now = before.with_own({"files~1": one, "files~2": other, "files~3": None, "files~4": one})
+    assert changed_launches(before, now) == frozenset({"files~2", "files~3", "files~4"})
+    assert changed_launches(now, now) == frozenset()
+    assert changed_launches(before, msgspec.structs.replace(now, names=NAMES)) is None
+    assert changed_launches(before, msgspec.structs.replace(now, entries={"files": one})) is None

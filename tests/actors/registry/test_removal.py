@@ -86,7 +86,8 @@ async def test_nothing_grows_with_servers_that_come_and_go(rounds: int) -> None:
             registry._saved_at,
             registry._dirty,
             registry._unsearched,
-            registry._uncounted,
+            registry._counting._uncounted,
+            registry._variants._newest,
         ]
         kept += [publication._told, publication._published, publication._waiting, registry._indexer._published]
         kept += [registry._indexer._searched, registry._indexer._with_tools, registry.statuses.value]

@@ -64,7 +64,7 @@ async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 
-async def test_launches_of_some_people_are_recalled_one_by_one_and_kept_as_long_as_they_are_used(path: Path) -> None:
+async def test_launches_of_some_people_are_recalled_together_and_kept_as_long_as_they_are_used(path: Path) -> None:
     now = NOW
     async with open_store(path, clock=lambda: now) as store:
         for name in ("forge", "forge~old", "gone~x"):
@@ -76,19 +76,17 @@ async def test_launches_of_some_people_are_recalled_one_by_one_and_kept_as_long_
     async with open_store(path, clock=lambda: now) as store:
         memory = StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",))
         assert (await memory.load(now))[0].keys() == {"forge"}
-        offer, era = await memory.recall("forge~newest", "d3")
-        assert offer is not None
-        assert (offer.instructions, era) == ("hello", "modern")
-        assert await memory.recall("forge~newest", "d4") == (None, None)
-        assert await memory.recall("forge~new", "d2") == (None, None)
-        assert (await memory.recall("forge~old", "d1"))[0] is not None
+        offers = await memory.recall_offers(["forge~newest", "forge~new", "forge~old", "forge~none"])
+        assert {name: offer.instructions for name, offer in offers.items()} == {
+            "forge~newest": "hello",
+            "forge~old": "",
+        }
+        assert (await memory.recall_era("d3"), await memory.recall_era("d4")) == ("modern", None)
     now += LAUNCH_KEPT_S * 0.6
     async with open_store(path, clock=lambda: now) as store:
         await StoreMemory(store, lambda: {"forge": "d1"}, lambda: ("forge",)).load(now)
         await store.keep()
-        known = [name for name in ("forge~old", "gone~x", "forge~newest") if (await store.load_server(name, "d1"))[0]]
-        assert known == []
-        assert (await store.load_server("forge~newest", "d3"))[0] is not None
+        assert (await store.load_launches(["forge~old", "gone~x", "forge~newest"])).keys() == {"forge~newest"}
 
 
 async def test_it_is_told_which_servers_are_read_again_as_they_start_another_way(
