@@ -8,6 +8,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 from hypothesis import settings
 
 # A parent such as nohup, or a shell that starts us in the background, leaves these ignored, and children inherit that.
@@ -35,6 +36,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         rank = next((FIRST.index(name) for name in FIRST if item.get_closest_marker(name)), len(FIRST))
         ranks[item.path] = min(rank, ranks.get(item.path, rank))
     items.sort(key=lambda item: ranks[item.path])
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Save which lines a process ran that shares the tests: it is killed if it has not ended ten seconds later."""
+    measured = Coverage.current() if hasattr(session.config, "workerinput") else None
+    if measured is not None:
+        measured.save()
 
 
 @pytest.hookimpl(wrapper=True)
