@@ -15,10 +15,23 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import boot, bridge, catalogue, discover, execute, peers, proxies, remote, stdio, subscriptions, wake
+from benchmarks import (
+    boot,
+    bridge,
+    catalogue,
+    discover,
+    execute,
+    peers,
+    people,
+    proxies,
+    remote,
+    stdio,
+    subscriptions,
+    wake,
+)
 from benchmarks.table import Row, markdown
 
-NAMES = ("execute", "wake", "boot", "discover", "remote", "stdio", "bridge", "subscriptions")
+NAMES = ("execute", "wake", "boot", "discover", "remote", "stdio", "bridge", "subscriptions", "people")
 BEGIN = "<!-- measured -->"
 END = "<!-- end of measured -->"
 
@@ -72,6 +85,7 @@ def _steps(arguments: argparse.Namespace, directory: Path) -> dict[str, Callable
         "stdio": lambda: stdio.run(directory, plan, () if arguments.alone else peers.mcp_remote()),
         "bridge": lambda: bridge.run(directory, plan),
         "subscriptions": lambda: subscriptions.run(directory, [1000] if quick else [1000, 10_000], 3 if quick else 7),
+        "people": lambda: people.run(directory, 100 if quick else 1000, 3),
         "discover": lambda: discover.run(directory, sizes, 100 if quick else 500, own),
     }
 

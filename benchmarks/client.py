@@ -37,14 +37,24 @@ class Client:
     """One keep-alive connection in one era, to one door. A context manager closes it."""
 
     def __init__(
-        self, port: int, era: Era = "legacy", path: str = "/mcp", capabilities: Capabilities | None = None
+        self,
+        port: int,
+        era: Era = "legacy",
+        path: str = "/mcp",
+        capabilities: Capabilities | None = None,
+        token: str = "",
     ) -> None:
         self.port = port
         self.era = era
         self.path = path
         self._capabilities = capabilities
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
-        self.headers = {**ACCEPT, "MCP-Protocol-Version": LATEST_LEGACY if era == "legacy" else LATEST_MODERN}
+        self._shown = {"Authorization": f"Bearer {token}"} if token else {}
+        self.headers = {
+            **ACCEPT,
+            **self._shown,
+            "MCP-Protocol-Version": LATEST_LEGACY if era == "legacy" else LATEST_MODERN,
+        }
 
     def __enter__(self) -> Self:
         if self.era == "legacy":
@@ -55,7 +65,7 @@ class Client:
         self._connection.close()
 
     def _initialize(self) -> None:
-        response, _ = self.post(initialize(self._capabilities), ACCEPT)
+        response, _ = self.post(initialize(self._capabilities), {**ACCEPT, **self._shown})
         session = response.getheader("Mcp-Session-Id")
         if session:
             self.headers["Mcp-Session-Id"] = session
@@ -105,11 +115,16 @@ class Client:
         return posted(self.port, self.path, message, {**self.headers, **routing(tool, self.era)})
 
 
-def page(port: int, path: str) -> Any:
-    """Return the JSON of one of the operators' pages."""
+def page(port: int, path: str, *, token: str = "", body: Any = None) -> Any:
+    """Return the JSON of one of the operators' pages; with a `body` it is sent, by POST."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        connection.request("GET", path)
+        if body is None:
+            connection.request("GET", path, headers=headers)
+        else:
+            headers["Content-Type"] = "application/json"
+            connection.request("POST", path, msgspec.json.encode(body), headers)
         return msgspec.json.decode(connection.getresponse().read())
     finally:
         connection.close()
