@@ -114,7 +114,7 @@ def concerns(view: RealmView, now: Catalogue) -> bool:
     return before.names is not now.names and not view.seen.names.agrees(now.names.only(servers))
 
 
-def changed_launches(before: Catalogue, now: Catalogue) -> frozenset[str] | None:
+def launch_changes(before: Catalogue, now: Catalogue) -> frozenset[str] | None:
     """Return which launches differ that not all share, if nothing else does; None if anything else does."""
     if any(getattr(before, part) is not getattr(now, part) for part in _COMMON):
         return None

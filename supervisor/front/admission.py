@@ -34,7 +34,7 @@ from actors.errors import (
 )
 from actors.kit import Latest
 from supervisor.config.syntax.address import is_loopback
-from supervisor.front.credentials import read_credential
+from supervisor.front.credentials import read_credential, read_ticket
 from supervisor.front.edge.request import HttpRequest, Lines, NotAllowed
 from supervisor.front.resource import (
     INSUFFICIENT,
@@ -53,6 +53,7 @@ from supervisor.identity.grants import SCOPES, Bearer, TokenGrant, TokenRefused
 from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
 from supervisor.identity.secrets import OPERATOR_PREFIX, PREFIX, digest_of, id_of, id_of_text, is_key
+from supervisor.identity.tickets import Tickets
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.service.doors.addresses import personal_server
@@ -100,6 +101,7 @@ class Admission:
         bearer: Bearer | None = None,
         resource: ProtectedResource | None = None,
         audit: Audit = NO_AUDIT,
+        tickets: Tickets | None = None,
     ) -> None:
         self._bearer = bearer
         self._resource = resource or ProtectedResource("", "", ())
@@ -111,6 +113,7 @@ class Admission:
         self._audit = audit
         self.attempts = FailedAttempts()
         self._tell_from = -math.inf
+        self._tickets = Tickets() if tickets is None else tickets
         self._inside: dict[trio.CancelScope, Requester] = {}
         tokens.revoked = self._end
 
@@ -160,6 +163,7 @@ class Admission:
                         nursery.start_soon(look, token)
 
     def _end(self, digest: bytes) -> None:
+        self._tickets.revoke(digest)
         for scope, requester in [*self._inside.items()]:
             if requester.token is not None and requester.token.digest == digest:
                 scope.cancel()
@@ -182,11 +186,13 @@ class Admission:
 
     def admit(self, request: HttpRequest) -> Requester | NotAllowed | Unverified:
         """Return who sends a request, how it is answered instead, or what has to be asked about: see `ask`."""
-        credential = read_credential(request.fields, request.query)
+        credential = read_credential(request.fields, request.query, is_websocket=request.is_websocket)
         token = credential.token
         if token and (requester := self._requester(token, request)) is not None:
             return requester
         if credential.missing:
+            if request.is_websocket and not personal_server(request.path) and (ticket := read_ticket(request.target)):
+                return self._holder(ticket) or self._wrong(request)
             if request.path in PUBLIC:
                 return ANYBODY
             here = is_loopback(request.address)
@@ -201,6 +207,13 @@ class Admission:
             return self._wrong(request)
         verdict = self._bearer.recall(token)
         return Unverified(token) if verdict is None else self._judge(verdict, token, request)
+
+    def _holder(self, ticket: str) -> Requester | None:
+        """Return who has been given a ticket, if that one is still the same."""
+        requester = self._tickets.take(ticket, trio.current_time())
+        if requester is None or (requester.person.user and self._person_of(requester) != requester.person):
+            return None
+        return requester
 
     async def ask(self, unverified: Unverified, request: HttpRequest) -> Requester | NotAllowed:
         """Return the same once an identity provider has been asked about what a request shows."""

@@ -1,6 +1,9 @@
 """What a request shows of who sends it: the header `Authorization` (RFC 6750 2.1), or, at a personal address alone, the
 parameter `token`, for clients that can be told an address and nothing else. Pure.
 
+A page cannot give the handshake of a WebSocket a header: there it is the subprotocol `mcp.auth.TOKEN`, or the parameter
+`ticket` with what `/api/tickets` gave.
+
 Whoever shows two credentials, or one in another form, has shown a wrong one: nobody guesses which was meant.
 """
 
@@ -18,6 +21,9 @@ MAX_BYTES: Final = 16 * 1024
 _NAME: Final = b"authorization"
 _SCHEME: Final = b"bearer"
 _PARAMETER: Final = "token"
+_TICKET: Final = "ticket"
+_SUBPROTOCOLS: Final = b"sec-websocket-protocol"
+_SUBPROTOCOL: Final = b"mcp.auth."
 _MAX_FIELDS: Final = 20
 
 
@@ -28,23 +34,41 @@ class Credential(Struct, frozen=True):
     missing: bool = False
 
 
-def read_credential(fields: Fields, query: bytes = b"") -> Credential:
+def read_credential(fields: Fields, query: bytes = b"", *, is_websocket: bool = False) -> Credential:
     """Return what a request shows: its header fields, and the query of a personal address."""
     line = fields.lines.get(_NAME)
-    if query and (given := _tokens_in(query)) != []:
+    if is_websocket and (offered := _tokens_offered(fields)):
+        alone = len(offered) == 1 and line is None and not (query and _given_in(query, _PARAMETER) != [])
+        return Credential(_text(offered[0])) if alone else Credential()
+    if query and (given := _given_in(query, _PARAMETER)) != []:
         return Credential(given[0]) if given is not None and len(given) == 1 and line is None else Credential()
     if line is None:
         return Credential(missing=True)
     scheme, _, token = line.partition(b" ")
-    if _NAME in fields.doubled or scheme.lower() != _SCHEME or len(token) > MAX_BYTES or not token.isascii():
+    if _NAME in fields.doubled or scheme.lower() != _SCHEME:
         return Credential()
-    return Credential(token=token.strip().decode("ascii"))
+    return Credential(_text(token))
 
 
-def _tokens_in(query: bytes) -> list[str] | None:
-    """Return every `token` of a query, None for one that cannot be read."""
+def read_ticket(target: bytes) -> str:
+    """Return the ticket in the address of a handshake; empty if there is none, or more than one."""
+    given = _given_in(target.partition(b"?")[2], _TICKET)
+    return given[0] if given is not None and len(given) == 1 else ""
+
+
+def _text(token: bytes) -> str:
+    return token.strip().decode("ascii") if token.isascii() and len(token) <= MAX_BYTES else ""
+
+
+def _tokens_offered(fields: Fields) -> list[bytes]:
+    offered = (each.strip() for each in fields.lines.get(_SUBPROTOCOLS, b"").split(b","))
+    return [each.removeprefix(_SUBPROTOCOL) for each in offered if each.startswith(_SUBPROTOCOL)]
+
+
+def _given_in(query: bytes, parameter: str) -> list[str] | None:
+    """Return every value of a parameter of a query, None for one that cannot be read."""
     try:
         fields = parse_qs(query.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict")
     except ValueError:
         return None
-    return [token if token.isascii() and len(token) <= MAX_BYTES else "" for token in fields.get(_PARAMETER, [])]
+    return [token if token.isascii() and len(token) <= MAX_BYTES else "" for token in fields.get(parameter, [])]

@@ -211,6 +211,7 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
             "https" if settings.tls_certificate else "http",
         ),
         view.audit,
+        view.tickets,
     )
 
 

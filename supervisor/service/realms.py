@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import trio
 from msgspec.structs import replace
 
-from actors.catalogue.realms import RealmView, changed_launches, concerns, drop, join, narrow
+from actors.catalogue.realms import RealmView, concerns, drop, join, launch_changes, narrow
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import AnyOf, Latest
 from actors.life.states import State
@@ -156,7 +156,7 @@ class Realms:
         people. All others do so when somebody comes to them.
         """
         whole, deployed = self._whole.value, self._deployment.version
-        launches = changed_launches(self._followed, whole) if deployed == self._followed_at else None
+        launches = launch_changes(self._followed, whole) if deployed == self._followed_at else None
         self._followed, self._followed_at = whole, deployed
         for realm in [*self._held.values()]:
             if launches is None or not launches.isdisjoint(realm.launches.values()):

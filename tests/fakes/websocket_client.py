@@ -11,13 +11,16 @@ from trio_websocket import WebSocketConnection, wrap_client_stream
 
 @asynccontextmanager
 async def open_websocket(
-    port: int, path: str, headers: Sequence[tuple[str, str]] = ()
+    port: int, path: str, headers: Sequence[tuple[str, str]] = (), subprotocols: Sequence[str] = ()
 ) -> AsyncIterator[WebSocketConnection]:
     """Connect to a port of this machine. The stream is ours, and closed at the end of the block: trio-websocket
     (0.12.2, `WebSocketConnection._aclose`) leaves it to the garbage collector when the server has closed first.
     """
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream, trio.open_nursery() as nursery:
         more = [(name.encode(), value.encode()) for name, value in headers]
-        socket = await wrap_client_stream(nursery, stream, f"127.0.0.1:{port}", path, extra_headers=more)
+        host = f"127.0.0.1:{port}"
+        socket = await wrap_client_stream(
+            nursery, stream, host, path, subprotocols=subprotocols or None, extra_headers=more
+        )
         yield socket
         await socket.aclose()

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 import trio
-from trio_websocket import ConnectionClosed
+from trio_websocket import ConnectionClosed, ConnectionRejected
 
 from supervisor import operator_pass
 from supervisor.bridge.address import read_address
@@ -348,6 +348,52 @@ async def test_the_bridge_comes_in_by_the_token_of_its_user_or_as_the_operator(
         monkeypatch.setenv("MCPVISOR_TOKEN", "mcpv_wrong")
         with pytest.raises(NotReached, match="401: the token is not known here"):
             await tools_by_bridge(at)
+
+
+async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        port = at.client.base_url.port
+        assert port is not None
+        id_ = await at.admit("ben")
+
+        async def tools(path: str, *offered: str) -> list[str] | int:
+            params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+            asked = [
+                {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params},
+                {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}},
+            ]
+            status: list[str] | int = 0
+            try:
+                async with open_websocket(port, path, subprotocols=("mcp", *offered)) as socket:
+                    assert socket.subprotocol == "mcp"
+                    for message in asked:
+                        await socket.send_message(json.dumps(message))
+                    answers = [json.loads(await socket.get_message()) for _ in range(2)]
+                    listed = answers[1]["result"]["tools"]
+                    status = sorted(each["name"] for each in listed)
+            except* ConnectionRejected as refused:
+                (rejection,) = refused.exceptions
+                assert isinstance(rejection, ConnectionRejected)
+                status = int(rejection.status_code)
+            return status
+
+        async def ticket() -> str:
+            answer = await at.ask("ben", "POST", "/api/tickets")
+            assert answer.status_code == 201
+            return str(answer.json()["ticket"])
+
+        assert await tools("/mcp/all") == 401
+        own = await at.tools_of("ben")
+        assert await tools("/mcp/all", f"mcp.auth.{at.keys['ben']}") == own
+        assert await tools("/mcp/all", "mcp.auth.mcpv_wrong") == 401
+        given = await ticket()
+        assert await tools(f"/mcp/all?ticket={given}") == own
+        assert await tools(f"/mcp/all?ticket={given}") == 401
+        stale = await ticket()
+        assert (await at.ask("operator", "DELETE", f"/api/access-tokens/{id_}")).status_code == 200
+        assert await tools(f"/mcp/all?ticket={stale}") == 401
+        assert (await at.ask("ben", "POST", "/api/tickets")).status_code == 401
 
 
 async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(

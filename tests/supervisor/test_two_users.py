@@ -162,7 +162,7 @@ async def test_no_foreign_byte_reaches_anybody(tmp_path: Path, data: DataDir) ->
         identity = {"users": {user: {"values": values} for user, values in given.items()}}
         config = configuration(tmp_path, servers, auth="tokens", identity=identity)
         killed: Counter[str] = Counter()
-        async with running(config, data, patience_s=1800) as client:
+        async with running(config, data, patience_s=max(1800, CALLS)) as client:
             at = Doorway(client, data.key("page").hex())
             await until_ready(at)
             callers = [Caller(at, user) for user in USERS]

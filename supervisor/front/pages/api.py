@@ -33,6 +33,7 @@ from supervisor.host.loop.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
 from supervisor.identity.people import Person
+from supervisor.identity.tickets import Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
@@ -82,6 +83,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     key: bytes = b""
     token_file: str = ""
     tokens: TokenTable
+    tickets: Tickets = msgspec.field(default_factory=Tickets)
     values: ValueTable
     seen_by: Callable[[Person], Awaitable[Visible]]
     trail: AuditTrail | None = None

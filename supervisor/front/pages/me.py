@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import trio
 from quart import Response
 from quart_trio import QuartTrio
 
 from actors.catalogue.snapshot import Catalogue
+from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, token_savings
+from supervisor.identity.tickets import GOOD_FOR_S
 from supervisor.metatools.servers.installation import installation_status
 from supervisor.service.doors.addresses import path_of
 
@@ -42,7 +45,19 @@ def add_own_routes(view: View, app: QuartTrio) -> None:
             }
         )
 
+    async def ticket() -> Response:
+        """Get a ticket that opens one WebSocket, as `?ticket=`, for clients that cannot send a token there.
+
+        It is good once, for `expires_s` seconds.
+        """
+        requester = REQUESTER.get()
+        if not requester.is_proven:
+            raise InvalidArguments("no ticket is needed: this daemon does not ask who anybody is")
+        made = view.tickets.make(requester, trio.current_time())
+        return json_response({"ticket": made, "expires_s": GOOD_FOR_S}, 201)
+
     app.add_url_rule("/api/me", "me", me)
+    app.add_url_rule("/api/tickets", "ticket", ticket, methods=["POST"])
 
 
 def _row(server: str, status: ServerStatus | None, catalogue: Catalogue) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from actors.catalogue.documents import documents
 from actors.catalogue.lists.validation import tool
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
-from actors.catalogue.realms import RealmView, changed_launches, concerns, drop, join, narrow
+from actors.catalogue.realms import RealmView, concerns, drop, join, launch_changes, narrow
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.search.document import KINDS
 from actors.search.documents.index import Index
@@ -206,7 +206,7 @@ def test_it_is_known_which_launches_differ_where_nothing_else_does() -> None:
     one, other = Entry(server="files"), Entry(server="files", available=False)
     before = Catalogue(index=Index.empty(), own={"files~1": one, "files~2": one, "files~3": one})
     now = before.with_own({"files~1": one, "files~2": other, "files~3": None, "files~4": one})
-    assert changed_launches(before, now) == frozenset({"files~2", "files~3", "files~4"})
-    assert changed_launches(now, now) == frozenset()
-    assert changed_launches(before, msgspec.structs.replace(now, names=NAMES)) is None
-    assert changed_launches(before, msgspec.structs.replace(now, entries={"files": one})) is None
+    assert launch_changes(before, now) == frozenset({"files~2", "files~3", "files~4"})
+    assert launch_changes(now, now) == frozenset()
+    assert launch_changes(before, msgspec.structs.replace(now, names=NAMES)) is None
+    assert launch_changes(before, msgspec.structs.replace(now, entries={"files": one})) is None

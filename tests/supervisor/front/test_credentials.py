@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.front.credentials import MAX_BYTES, Credential, read_credential
+from supervisor.front.credentials import MAX_BYTES, Credential, read_credential, read_ticket
 from supervisor.front.edge.fields import fields_of
 
 NAME = b"authorization"
@@ -63,3 +63,45 @@ def test_the_query_of_a_personal_address_shows_one_token_or_none(query: bytes, s
 @given(query=st.binary(max_size=200), line=st.none() | st.binary(max_size=50))
 def test_no_query_is_worse_than_a_wrong_token(query: bytes, line: bytes | None) -> None:
     read_credential(fields_of([] if line is None else [(NAME, line)]), query)
+
+
+OFFERED = b"sec-websocket-protocol"
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        ([(OFFERED, b"mcp")], Credential(missing=True)),
+        ([(OFFERED, b"mcp, mcp.auth.abc")], Credential("abc")),
+        ([(OFFERED, b"mcp.auth.abc,mcp")], Credential("abc")),
+        ([(OFFERED, b"mcp"), (OFFERED, b"mcp.auth.a.b")], Credential("a.b")),
+        ([(OFFERED, b"mcp.auth.")], Credential()),
+        ([(OFFERED, b"mcp.auth.\xc3\xa9")], Credential()),
+        ([(OFFERED, b"mcp.auth." + b"x" * (MAX_BYTES + 1))], Credential()),
+        ([(OFFERED, b"mcp.auth.abc, mcp.auth.abc")], Credential()),
+        ([(OFFERED, b"mcp.auth.abc"), (NAME, b"Bearer abc")], Credential()),
+    ],
+)
+def test_a_handshake_shows_a_token_as_a_subprotocol(lines: list[tuple[bytes, bytes]], shown: Credential) -> None:
+    fields = fields_of(lines)
+    assert read_credential(fields, is_websocket=True) == shown
+    assert read_credential(fields, b"profile=x", is_websocket=True) == shown
+    named = any(b"mcp.auth." in line for _, line in lines)
+    assert read_credential(fields, b"token=abc", is_websocket=True) == Credential("" if named else "abc")
+    if NAME not in fields.lines:
+        assert read_credential(fields) == Credential(missing=True), "no handshake of a WebSocket"
+
+
+@pytest.mark.parametrize(
+    ("target", "ticket"),
+    [
+        (b"/ws", ""),
+        (b"/ws?ticket=abc", "abc"),
+        (b"/ws?profile=x&ticket=abc", "abc"),
+        (b"/ws?ticket=", ""),
+        (b"/ws?ticket=abc&ticket=abc", ""),
+        (b"/ws?ticket=\xff", ""),
+    ],
+)
+def test_a_handshake_has_one_ticket_or_none(target: bytes, ticket: str) -> None:
+    assert read_ticket(target) == ticket
