@@ -37,7 +37,7 @@ class Credential(Struct, frozen=True):
 def read_credential(fields: Fields, query: bytes = b"", *, is_websocket: bool = False) -> Credential:
     """Return what a request shows: its header fields, and the query of a personal address."""
     line = fields.lines.get(_NAME)
-    if is_websocket and (offered := _tokens_offered(fields)):
+    if is_websocket and (offered := _tokens_among_subprotocols(fields)):
         alone = len(offered) == 1 and line is None and not (query and _given_in(query, _PARAMETER) != [])
         return Credential(_text(offered[0])) if alone else Credential()
     if query and (given := _given_in(query, _PARAMETER)) != []:
@@ -60,7 +60,7 @@ def _text(token: bytes) -> str:
     return token.strip().decode("ascii") if token.isascii() and len(token) <= MAX_BYTES else ""
 
 
-def _tokens_offered(fields: Fields) -> list[bytes]:
+def _tokens_among_subprotocols(fields: Fields) -> list[bytes]:
     offered = (each.strip() for each in fields.lines.get(_SUBPROTOCOLS, b"").split(b","))
     return [each.removeprefix(_SUBPROTOCOL) for each in offered if each.startswith(_SUBPROTOCOL)]
 
