@@ -239,8 +239,8 @@ class Rig:
 
     def _challenged(self, answer: httpx2.Response, credential: Credential, path: str) -> str:
         line = 'Bearer realm="mcpvisor"'
-        if self.auth in ("oauth", "both"):
-            door = path.partition("?")[0] if path.startswith(("/mcp", "/i/")) else "/mcp"
+        if self.auth in ("oauth", "both") and not path.startswith("/i/"):
+            door = path.partition("?")[0] if path.startswith("/mcp") else "/mcp"
             where = f"{PUBLIC}/.well-known/oauth-protected-resource{door}"
             line = f'Bearer resource_metadata="{where}", scope="mcp:read mcp:tools:execute"'
         nothing = credential.column_at(path) == "nothing"
