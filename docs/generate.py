@@ -22,6 +22,7 @@ from actors.life.lifecycle import step
 from actors.life.states import Life, State, Timer
 from actors.protocol.tasks.tasks import UnknownTask
 from actors.protocol.wire.repeated_keys import RepeatedKey
+from docs.admission import admission_list
 from docs.commands import full_help, overview
 from docs.routes import route_list
 from supervisor.cli import GROUPS
@@ -55,6 +56,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/commands.md": {"commands": overview()},
         **{f"docs/reference/commands/{group}.md": {"commands": full_help(group)} for group in GROUPS},
         "docs/reference/http.md": {"routes": route_list()},
+        "docs/background/security.md": {"admission": admission_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/reference/errors.md": {"errors": error_list()},
         "docs/reference/audit.md": {"actions": action_list()},

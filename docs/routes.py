@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from textwrap import indent
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
 from supervisor.cli import GROUPS
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import create_app
+from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.rights import needed_role
 from supervisor.front.pages.sockets import PATHS
 from supervisor.front.wiring import ROUTES
@@ -22,6 +22,8 @@ from supervisor.identity.people import Role
 from supervisor.reference.configuration import paragraph, with_links
 
 _ANGLES = str.maketrans("{}", "<>")
+_NOTHING = cast("View", SimpleNamespace(elicitations=None))
+"""What pages are shown of where none is asked for."""
 Parameters = type[msgspec.Struct] | None
 
 
@@ -35,18 +37,33 @@ def route_list() -> str:
     return "\n\n".join([*parts, "### WebSockets\n\n" + "\n".join(live)])
 
 
+def page_routes() -> set[str]:
+    """Return every request that a page answers, as `METHOD /rule`; `WS` stands for a WebSocket."""
+    app = create_app()
+    add_welcome("", app)
+    for add in ROUTES.values():
+        add(_NOTHING, app)
+    pages = {f"{method} {path}" for rule in app.url_map.iter_rules() for method, path in _requests(rule)}
+    return pages | {f"WS {path}" for path in PATHS}
+
+
+def _requests(rule: Any) -> Iterator[tuple[str, str]]:
+    for method in sorted((rule.methods or set()) - {"HEAD", "OPTIONS"}):
+        yield from ((method, path) for path in _paths(rule.rule))
+
+
 def _pages(add: Callable[..., None]) -> Iterator[str]:
     app = create_app()
-    add(cast("View", SimpleNamespace(elicitations=None)), app)  # no page is asked for, so there is nothing to show
+    add(_NOTHING, app)
     for rule in app.url_map.iter_rules():
         page, parameters = app.view_functions[rule.endpoint], None
         if isinstance(page, partial):
             parameters, page = page.args
-        methods = (rule.methods or set()) - {"HEAD", "OPTIONS"}
-        requests = [f"{method} {path}" for method in sorted(methods) for path in _paths(rule.rule)]
-        roles = {needed_role(f"{method} {rule.rule}") for method in methods}
+        requests = [*_requests(rule)]
+        roles = {needed_role(f"{method} {rule.rule}") for method, _ in requests}
         assert len(roles) == 1, "who may ask is said of a page as a whole"
-        yield _item(requests, inspect.getdoc(page) or "", cast("Parameters", parameters), roles.pop())
+        named = [f"{method} {path}" for method, path in requests]
+        yield _item(named, inspect.getdoc(page) or "", cast("Parameters", parameters), roles.pop())
 
 
 def _paths(rule: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Hides configured secrets in text of a server: what it was given may come back in what it says of itself. Pure.
 
-Which of the configured values (environment, headers, arguments) are secrets:
+Which of the configured values (environment, headers, arguments, what is behind the host of an address) are secrets:
 - what has a name that says so (`key`, `token`, `secret`, `password`, `auth`, `credential`, `cookie`, `session`, ...),
   from 4 characters on;
 - what looks like one whatever it is called: 12 letters and digits or more in a row and both among them, 20 letters of
@@ -47,7 +47,7 @@ class Mask:
 
     def __init__(self, values: Mapping[str, str], arguments: Iterable[str] = ()) -> None:
         given = [*values.items(), *by_option(arguments)]
-        secrets = {form for name, value in given for part in secret_parts(name, value) for form in _forms(part)}
+        secrets = {form for name, value in given for part in secret_parts(name, value) for form in forms_of(part)}
         self._known = sorted(secrets, key=lambda form: (-len(form), form))
         self.longest = len(self._known[0].encode(errors="surrogateescape")) if self._known else 0
 
@@ -121,7 +121,8 @@ def by_option(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
             option = ""
 
 
-def _forms(plain: str) -> Iterator[str]:
+def forms_of(plain: str) -> Iterator[str]:
+    """Yield how programs tend to print a secret."""
     data = plain.encode(errors="surrogateescape")
     yield plain
     yield quote(data, safe="")

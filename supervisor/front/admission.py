@@ -264,7 +264,7 @@ class Admission:
     def _refusal(self, request: HttpRequest, error: SupervisorError, more: str = "") -> NotAllowed:
         lines: list[tuple[bytes, bytes]] = []
         if isinstance(error, NotAuthenticated):
-            asked = self._bearer is not None
+            asked = self._bearer is not None and not personal_server(request.path)
             challenge = self._resource.challenge(request.fields, request.path) if asked else OWN_CHALLENGE
             lines.append((b"www-authenticate", (challenge + more).encode()))
         if error.retry_after_s is not None:

@@ -6,6 +6,7 @@
 - The documents of all addresses below `/mcp` are made alike: they do not tell which servers there are.
 - Challenges are one line, with `Bearer` first, no blanks around `=`, and `scope=` nowhere else: clients search them
   with patterns. That of an insufficient scope is always the same: clients end a loop by that.
+- A personal address is none: no provider issues tokens for it.
 - Pure.
 """
 
@@ -21,7 +22,7 @@ import msgspec
 from supervisor.config.syntax.address import authority, base_url, is_loopback
 from supervisor.front.edge.fields import Fields
 from supervisor.identity.grants import EXECUTE, READ, SCOPES, TokenGrant
-from supervisor.service.doors.addresses import MCP_PATH, door_of
+from supervisor.service.doors.addresses import MCP_PATH, door_of, personal_server
 
 WELL_KNOWN: Final = "/.well-known/"
 METADATA: Final = f"{WELL_KNOWN}oauth-protected-resource"
@@ -62,7 +63,7 @@ class ProtectedResource:
     def metadata(self, fields: Fields, path: str, issuers: Iterable[str]) -> bytes | None:
         """Return the document at a path (RFC 9728 3.1, 3.2); None if there is none."""
         below = path.removeprefix(METADATA)
-        if below == path or (below and _door_path(below) != quote(below, safe=_KEPT)):
+        if below == path or personal_server(below) or (below and _door_path(below) != quote(below, safe=_KEPT)):
             return None
         document = {
             "resource": self.name(fields, below),

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs
 
 import trio
@@ -36,7 +36,7 @@ class IssuerServer:
         self.requests: list[Request] = []
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[IssuerServer]:
+    async def running(self) -> AsyncIterator[Self]:
         """Listen for the block, with pages that are as they should be."""
         async with trio.open_nursery() as nursery:
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")

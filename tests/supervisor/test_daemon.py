@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import sqlite3
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
@@ -33,7 +32,6 @@ from supervisor.front.edge.listening import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
-from supervisor.host.logs import logging_to_stderr
 from supervisor.host.loop.readiness import READY_PER_TURN
 from supervisor.process import EXIT_CRASH, run
 from supervisor.servers.deployment import DeployedServer, Deployment
@@ -42,19 +40,6 @@ from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.ready import in_turns, woken
 from tests.fakes.want import no_threads
-
-SECRET = "canary-s3cr3t-value"
-LEAKING = """
-import json, os, sys
-key = os.environ["API_KEY"]
-print("starting with", key, json.dumps({"key": key}), file=sys.stderr, flush=True)
-for line in sys.stdin:
-    message = json.loads(line)
-    if "id" in message:
-        error = {"code": -32000, "message": "wrong key " + key, "data": {"key": key}}
-        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
-sys.exit("bye " + key)
-"""
 
 
 def configuration(directory: Path, servers: dict[str, Any], **settings: Any) -> Configuration:
@@ -273,28 +258,6 @@ async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_
         (row,) = (await client.get("/api/status")).json()["servers"]
         assert row["tools"] == 0
         assert row["problems"] == ["tools/list: -32603 token expired"]
-
-
-@pytest.mark.process
-async def test_no_secret_comes_out_of_any_page_log_or_error(tmp_path: Path, data: DataDir) -> None:
-    script = tmp_path / "leaking.py"
-    script.write_text(LEAKING)
-    leaking = {"command": sys.executable, "args": [str(script)], "env": {"API_KEY": SECRET}, "max_restarts": 0}
-    reading, writing = os.pipe()
-    with logging_to_stderr("debug", writing):
-        async with running(configuration(tmp_path, {"leaking": leaking}), data) as client:
-            assert (await until_ready(client))["failed"] == ["leaking"]
-            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "leaking-x", "arguments": {}}}
-            shown = [(await client.get(path)).text for path in ("/api/status", "/api/status/debug", "/readyz")]
-            shown.append((await client.post("/mcp", json=call)).text)
-    shown.append(os.read(reading, 1_000_000).decode())
-    for fd in (reading, writing):
-        os.close(fd)
-    assert '"isError":true' in shown[3]
-    assert "ending: calls in flight" in shown[4]
-    assert "***" in shown[0]
-    assert "***" in shown[1]
-    assert not any(SECRET in text for text in shown)
 
 
 @pytest.fixture

@@ -144,7 +144,8 @@ async def test_where_to_get_one_is_told_to_anybody(start: Start) -> None:
         assert documents["/mcp"]["authorization_servers"] == [ISSUER]
         one, other = documents["/mcp/servers/clock"], documents["/mcp/servers/none"]
         assert json.dumps(one).replace("clock", "none") == json.dumps(other)
-        assert (await at.ask(None, "GET", f"{base}/x")).json()["error"] == "not_found"
+        for path in ("/x", "/i/clock/mcp"):
+            assert (await at.ask(None, "GET", f"{base}{path}")).json()["error"] == "not_found"
         assert (await at.ask(None, "POST", base)).status_code == 404
 
 

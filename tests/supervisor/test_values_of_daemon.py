@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from supervisor.client_sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from supervisor.store.write_behind import WriteBehind
@@ -64,12 +61,7 @@ def data(tmp_path: Path) -> Iterator[DataDir]:
         yield directory
 
 
-STARTED: list[DeployedServer] = []
-"""Every server that was started, as it was."""
-
-
 def connect(server: DeployedServer) -> MemoryTransport:
-    STARTED.append(server)
     return MemoryTransport(FakeServer(tools=[tool(f"use_{server.config.path_name}")]).serve)
 
 
@@ -250,70 +242,3 @@ async def test_a_value_that_cannot_be_kept_is_not_taken(
         answer = await put(at, "operator", "user/ben/github/TOKEN", GIVEN_USER)
         assert (answer.status_code, answer.json()["error"]["data"]["type"]) == (503, "unavailable")
         assert (await rows(at, "operator", user="ben"))["github.TOKEN"]["missing"]
-
-
-async def pages_of(at: Doorway, who: str) -> list[str]:
-    """What somebody is answered by pages that show anything, and by those that are asked wrongly."""
-    paths = (
-        *("/api/status", "/api/status/debug", "/api/configuration", "/api/tools", "/api/tokens", "/readyz"),
-        *("/api/values", "/api/values?user=ben", "/api/values?team=core", "/api/access-tokens", "/api/questions"),
-        *("/api/servers/github", "/api/servers/github/logs", "/api/servers/maps", "/api/tools/history?tool=github:x"),
-    )
-    said = [(await at.ask(who, "GET", path)).text for path in paths]
-    for place, value in (
-        ("user/ben/github/TOKEN", [GIVEN_USER]),
-        ("user/ben/github/TOKN", GIVEN_USER),
-        ("user/ben/github/LOG", GIVEN_USER),
-        ("user/ben/github/EXTRA", f"--{GIVEN_USER}"),
-        ("user/ben/github/PIN", GIVEN_USER),
-        ("user/ben/maps/MAPS_TOKEN", f"{GIVEN_USER}\n"),
-        ("user/ben/maps/MAPS_TOKEN", f"{GIVEN_USER}é"),
-        ("team/core/github/KEY", GIVEN_TEAM),
-        ("team/core/github/TOKEN", GIVEN_TEAM),
-    ):
-        said.append((await put(at, who, place, value)).text)
-    said.append((await at.ask(who, "PUT", "/api/values/user/ben/github/TOKEN", content=GIVEN_USER)).text)
-    said.append((await at.ask(who, "PUT", "/api/values/user/ben/github/TOKEN", content=f'{{"{GIVEN_USER}": 1}}')).text)
-    said.append((await at.ask(who, "POST", "/api/reload?plan=true")).text)
-    doors = ("/mcp", "/mcp/all", "/mcp/servers/github")
-    said += [(await at.rpc(who, "tools/list", door)).text for door in doors]
-    said.append(json.dumps(await at.call(who, "discover_mcp_tools", query="*")))
-    said.append(json.dumps(await at.call(who, "execute_mcp_tool", tool_path="github:use_github", arguments={})))
-    said.append(json.dumps(await at.call(who, "execute_mcp_tool", tool_path="maps:use_maps", arguments={})))
-    return said
-
-
-async def test_no_secret_of_any_tier_is_seen_anywhere(
-    tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
-) -> None:
-    """But where they belong: in what a process or a remote server is given."""
-    said: list[str] = []
-    STARTED.clear()
-    with caplog.at_level(logging.DEBUG):
-        async with doorway(tmp_path, data) as at:
-            for user in ("ana", "ben"):
-                await at.admit(user, role="admin")
-            url = str(at.client.base_url)
-            async with open_socket(url, "/api/events?after=0") as events:
-                assert (await put(at, "ben", "user/ben/github/TOKEN", GIVEN_USER)).status_code == 200
-                assert (await put(at, "ben", "user/ben/maps/MAPS_TOKEN", GIVEN_USER)).status_code == 200
-                assert (await put(at, "ben", "user/ben/maps/MAPS_KEY", GIVEN_USER)).status_code == 200
-                assert (await put(at, "operator", "team/core/github/TOKEN", GIVEN_TEAM)).status_code == 200
-                for who in ("ana", "ben", "operator"):
-                    said += await pages_of(at, who)
-                assert (await at.ask("operator", "POST", "/api/servers/clock/sleep")).status_code == 200
-                while "clock" not in said[-1]:
-                    said.append(json.dumps(await events.receive()))
-            assert len(said) > 80
-            assert sum('"***"' in text for text in said) >= 3
-    said += [record.getMessage() for record in caplog.records]
-    said += [str(record.exc_info) for record in caplog.records]
-    files = [file for file in data.root.rglob("*") if file.is_file()]
-    assert any(file.name.startswith("store.sqlite3") for file in files)
-    said += [file.read_bytes().decode("latin-1") for file in files]
-    launches = [(each.launch, each.remote) for each in STARTED]
-    given = [text for launch, _ in launches for text in (*launch.env.values(), *launch.args)]
-    given += [text for _, remote in launches for text in (*remote.headers.values(), remote.url)]
-    for canary in CANARIES:
-        assert [text for text in said if canary in text] == []
-        assert any(canary in text for text in given), "who is started has it"

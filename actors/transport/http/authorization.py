@@ -12,7 +12,14 @@ from typing import Any, Final, Protocol
 import httpx2
 import msgspec
 
+from actors.transport.mask import forms_of
+from actors.transport.redaction import HIDDEN
+
 REFUSALS: Final = (401, 403)
+MIN_HIDDEN_CHARS: Final = 16
+"""A shorter token may be a word; issuers give long ones (RFC 6749 10.10)."""
+MAX_HIDDEN: Final = 3
+"""So many tokens are remembered: that of now, and those before, which a late answer may have."""
 _DENIAL: Final = "mcpvisor.denial"
 """Where a response carries what is said of it."""
 
@@ -52,6 +59,25 @@ class AuthorizedClient(httpx2.AsyncClient):
     def __init__(self, authorizer: Authorizer | None, **more: Any) -> None:
         super().__init__(**more)
         self._authorizer = authorizer
+        self._sent: dict[str, tuple[bytes, ...]] = {}
+
+    def without_tokens(self, said: bytes) -> bytes:
+        """Return a message of the server with `***` for the tokens that it was sent.
+
+        A login is that of one user, and what the server says is read by all who use it.
+        """
+        for forms in self._sent.values():
+            for form in forms:
+                if form in said:
+                    said = said.replace(form, HIDDEN.encode())
+        return said
+
+    def _remember(self, token: str) -> None:
+        if len(token) >= MIN_HIDDEN_CHARS and token not in self._sent:
+            forms = {*forms_of(token), token.replace("/", "\\/")}  # JSON may have a slash in either form
+            self._sent[token] = tuple(form.encode() for form in sorted(forms))
+            if len(self._sent) > MAX_HIDDEN:
+                del self._sent[next(iter(self._sent))]
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **more: Any) -> httpx2.Response:
         """Send a request as `httpx2.AsyncClient.send` does, and once more if another token may be taken."""
@@ -61,6 +87,7 @@ class AuthorizedClient(httpx2.AsyncClient):
         token = await authorizer.token()
         for last in (False, True):
             if token:
+                self._remember(token)
                 request.headers["authorization"] = f"Bearer {token}"
             response = await super().send(request, stream=True, **more)
             denial = await _denial(authorizer, token, response)

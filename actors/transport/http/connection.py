@@ -33,10 +33,21 @@ Channel = StreamableHttp | HttpSse
 
 
 class HttpConnection(Session):
-    """One session. `kind` is the transport to begin with; `learn` is told of the other, if the server speaks that."""
+    """One session. `kind` is the transport to begin with; `learn` is told of the other, if the server speaks that.
 
-    def __init__(self, site: Site, nursery: trio.Nursery, kind: HttpKind, learn: Callable[[HttpKind], None]) -> None:
+    `hide` takes out of a message of the server what nobody may read.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        nursery: trio.Nursery,
+        kind: HttpKind,
+        learn: Callable[[HttpKind], None],
+        hide: Callable[[bytes], bytes] = bytes,
+    ) -> None:
         super().__init__(site.limits.stop_s)
+        self._hide = hide
         self._limits = site.limits
         self._share = site.share
         self._nursery = nursery
@@ -68,6 +79,9 @@ class HttpConnection(Session):
             elif not (message.cancels and message.version in MODERN_VERSIONS):
                 self._nursery.start_soon(self._share.run, self._channel.tell, message)
         return True
+
+    async def hand_on(self, text: bytes, stream: bytes) -> None:
+        await super().hand_on(self._hide(text), stream)
 
     async def _ask(self, message: Outgoing, scope: trio.CancelScope) -> None:
         longest = self._limits.call_max_s

@@ -51,7 +51,7 @@ class HttpTransport:
         client, site = self._open(await context_for(self._remote.url))
         try:
             async with background() as nursery:
-                connection = HttpConnection(site, nursery, self._kind, self._learn)
+                connection = HttpConnection(site, nursery, self._kind, self._learn, client.without_tokens)
                 try:
                     yield connection
                 finally:

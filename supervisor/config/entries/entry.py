@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Meta, Struct, field
 
@@ -218,4 +219,15 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
         """Return what hides the secrets of this entry in texts of its server."""
         given = {f"header {name}": value for name, value in self.headers.items()}
         given |= {"client secret": self.oauth.client_secret, "private key": self.oauth.private_key}
+        given |= _parts_of(self.url)
         return Mask({**{name: value for name, value in given.items() if value}, **self.env}, self.args)
+
+
+def _parts_of(url: str) -> dict[str, str]:
+    """Return what stands behind the host of an address, by what it is called there: some take their key there."""
+    try:
+        parts = urlsplit(url)
+        fields = parse_qsl(parts.query)
+    except ValueError:
+        return {}
+    return {**{f"part {number}": unquote(each) for number, each in enumerate(parts.path.split("/"))}, **dict(fields)}

@@ -158,10 +158,8 @@ class Sessions:
     def find(self, token: bytes, principal: Principal, door: str = "") -> HttpSession | None:
         """Return the live session with this id, made alive if it has to be; None if `principal` has none here."""
         session = self._live.get(token)
-        if session is None:
-            return self._revive(token, principal, door)
-        if session.client.principal != principal or session.door != door:
-            return None
+        if session is None or session.client.principal != principal or session.door != door:
+            return self._revive(token, principal, door)  # so that the time does not tell of one of somebody else
         moment = self._clock()
         if moment - session.last_used > self._settings.session_idle_s and not session.busy:
             self.end(session)

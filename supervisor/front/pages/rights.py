@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Final
 
-from quart import abort, request
+from quart import abort, current_app, request
 
 from supervisor.front.edge.request import HttpRequest
 from supervisor.identity.audit import Audit
@@ -49,6 +49,16 @@ async def check_right(audit: Audit) -> None:
     rule = request.url_rule
     if rule is not None and not admits(audit, REQUESTER.get(), request.method, rule.rule):
         abort(404)
+    if getattr(request.routing_exception, "code", 0) == 405 and not _may_ask_otherwise():
+        abort(404)
+
+
+def _may_ask_otherwise() -> bool:
+    """Say whether somebody may ask for the page at this address by another method than by this one."""
+    adapter = current_app.create_url_adapter(request)
+    assert adapter is not None, "inside of a request there is one"
+    rules = {method: adapter.match(method=method, return_rule=True)[0] for method in adapter.allowed_methods()}
+    return any(may_ask(REQUESTER.get(), method, rule.rule) for method, rule in rules.items())
 
 
 def admits(audit: Audit, requester: Requester, method: str, rule: str) -> bool:

@@ -5,9 +5,10 @@ A client says nothing here that means anything; it is read so that it can leave,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -29,6 +30,7 @@ GOING_AWAY = 1001
 GATHER_S = 0.1
 """A follower gets what came in this time at once."""
 
+_ANGLES: Final = str.maketrans("{}", "<>")
 Tell = Callable[[WebSocket], Awaitable[None]]
 
 
@@ -50,17 +52,18 @@ class PageSockets:
 
     def __init__(self, view: View) -> None:
         self._view = view
+        ways = (self._watch, self._follow)
+        self._ways: dict[str, Callable[..., Awaitable[None]]] = dict(zip(PATHS, ways, strict=True))
 
     async def __call__(self, request: HttpRequest) -> None:
         path, _, query = request.target.decode("ascii").partition("?")
-        match path.split("/") if admits(self._view.audit, request.requester, "GET", "/api/events") else []:
-            case ["", "api", "events"]:
-                await self._tell(request, self._events)
-            case ["", "api", "servers", server, "logs"]:
-                await self._follow(request, unquote(server), query)
-            case _:
-                places = ", ".join(PATHS)
-                await request.fail(404, f"there is no WebSocket here, or not for your role; there is /mcp, {places}")
+        for place, serve in self._ways.items():
+            match = re.fullmatch(place.replace("{server}", "([^/]+)"), path)
+            if match and admits(self._view.audit, request.requester, "GET", place.translate(_ANGLES)):
+                await serve(request, query, *map(unquote, match.groups()))
+                return
+        places = ", ".join(PATHS)
+        await request.fail(404, f"there is no WebSocket here, or not for your role; there is /mcp, {places}")
 
     async def _tell(self, request: HttpRequest, tell: Tell) -> None:
         socket, closing = await Handshake(request).accept(None), self._view.closing
@@ -85,7 +88,11 @@ class PageSockets:
             for event in events:
                 await _say(socket, event)
 
-    async def _follow(self, request: HttpRequest, server: str, query: str) -> None:
+    async def _watch(self, request: HttpRequest, query: str) -> None:
+        del query
+        await self._tell(request, self._events)
+
+    async def _follow(self, request: HttpRequest, query: str, server: str) -> None:
         try:
             wanted = decode(parse_qsl(query, keep_blank_values=True), FollowQuery)
             self._view.control.check(server)

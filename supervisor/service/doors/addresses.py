@@ -30,6 +30,13 @@ ALL: Final = "all"
 SERVERS: Final = "servers/"
 PERSONAL: Final = "i/"
 PERSONAL_PATH: Final = f"/{PERSONAL}"
+DOORS: Final = {
+    "": MCP_PATH,
+    ALL: f"{MCP_PATH}/{ALL}",
+    SERVERS: f"{MCP_PATH}/{SERVERS}{{server}}",
+    PERSONAL: f"{PERSONAL_PATH}{{server}}{MCP_PATH}",
+}
+"""The address of each kind of door by its name; by what the name begins with where a server is behind it."""
 PROFILE: Final = "profile"
 """The parameter of an address that names a profile."""
 MAX_NAMED: Final = 20
@@ -165,23 +172,23 @@ class _Doors:
         self.introduction = gateway.introduction
         self._suffix = suffix
         everything = Everything(gateway.parts, version, gateway.introduction.servers)
-        self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
+        ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
+        ways = (ours.__getitem__, ours.__getitem__, self._of_server, self._personal)
+        self._ways: dict[str, Callable[[str], Door]] = dict(zip(DOORS, ways, strict=True))
         self._servers: dict[str, Door] = {}
         self._personals: dict[str, Door] = {}
 
     def find(self, name: str) -> Door:
-        if name.startswith(PERSONAL):
-            return self._personal(name)
-        if name.startswith(SERVERS):
-            return self._of_server(name.removeprefix(SERVERS))
-        if name in self._ours:
-            return self._ours[name]
+        kind = next((each for each in DOORS if each.endswith("/") and name.startswith(each)), name)
+        if kind in self._ways:
+            return self._ways[kind](name)
         raise UnknownDoor(
             f"there is no MCP server at this address: {clean(name[:MAX_NAME_SHOWN])!r}; there are /mcp, /mcp/all, and "
             "/mcp/servers/NAME for each server"
         )
 
-    def _of_server(self, called: str) -> Door:
+    def _of_server(self, address: str) -> Door:
+        called = address.removeprefix(SERVERS)
         names = self.parts.deployment.value.names
         server = names.literal(called)
         if server is None or not self.parts.may_have(server):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 
 import httpx2
 import pytest
 
-from actors.transport.http.authorization import AuthorizedClient, Denial, NoToken, denial_of
+from actors.transport.http.authorization import MAX_HIDDEN, AuthorizedClient, Denial, NoToken, denial_of
 from actors.transport.http.client.verdict import of_error, of_status
 
 URL = "https://a.example/mcp"
@@ -107,3 +108,24 @@ async def test_where_no_token_can_be_had_nothing_is_sent() -> None:
     assert server.tokens == []
     failure = of_error(b"1", raised.value)
     assert (failure.cause, failure.reason, failure.sent) == ("unavailable", "nobody gives one now", False)
+
+
+async def test_a_token_that_was_sent_is_taken_out_of_what_the_server_says() -> None:
+    first, second = "first/token+of-a-login", "second.token.of.the.login"
+    purse = Purse(first)
+    client = Server(first).client(purse)
+    assert client.without_tokens(first.encode()) == first.encode(), "it was not sent yet"
+    await client.get(URL)
+    purse.given = second
+    await client.get(URL)
+    said = f'{{"a":"Bearer {first}","b":"{second}"}}'.encode()
+    for text in (said, said.replace(b"/", b"\\/")):
+        assert client.without_tokens(text) == b'{"a":"Bearer ***","b":"***"}'
+    assert client.without_tokens(base64.b64encode(second.encode()).rstrip(b"=")) == b"***"
+    purse.given = "word"
+    await client.get(URL)
+    assert client.without_tokens(b"a word") == b"a word"
+    for number in range(MAX_HIDDEN):
+        purse.given = f"a token of later {number}"
+        await client.get(URL)
+    assert client.without_tokens(said) == said, "nobody remembers it any more"

@@ -395,3 +395,9 @@ def test_roots_are_told_with_the_names_of_their_directories() -> None:
     assert roots_result(("file:///srv/a%20b/", "file:///")) == {
         "roots": [{"uri": "file:///srv/a%20b/", "name": "a b"}, {"uri": "file:///", "name": "/"}]
     }
+
+
+def test_a_secret_in_an_address_is_hidden_and_what_is_none_is_not() -> None:
+    mask = server({"url": "https://maps.example/s/a1b2c3d4e5f6a7/mcp?key=k-e-y-1&region=eu-west&x=%2Fa%2Fb"}).mask()
+    assert mask("a1b2c3d4e5f6a7 k-e-y-1 eu-west mcp maps.example /a/b") == "*** *** eu-west mcp maps.example /a/b"
+    assert server({"command": "c"}).mask()("c") == "c"

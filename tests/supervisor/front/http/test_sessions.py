@@ -157,3 +157,21 @@ def test_a_session_that_comes_back_is_owed_everything() -> None:
     assert again.client == session.client
     assert session.told == Revisions()
     assert again.told != session.told
+
+
+def test_one_of_somebody_else_is_looked_at_as_one_that_never_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the time of the answer does not tell which is there."""
+    sessions, looked_at = sessions_of(Times()), list[str]()
+    token = open_one(sessions, Principal("user:ana")).token
+    unseal = Sealer.unseal
+
+    def noted(self: Sealer, text: str, now: float, door: str = "") -> Any:
+        looked_at.append(text)
+        return unseal(self, text, now, door)
+
+    monkeypatch.setattr(Sealer, "unseal", noted)
+    for shown in (token, token[:-12] + b"AAAAAA" + token[-6:]):
+        assert sessions.find(shown, Principal("user:ben")) is None
+        assert looked_at.pop() == shown.decode()
+    assert sessions.find(token, Principal("user:ana")) is not None
+    assert looked_at == []

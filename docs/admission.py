@@ -1,0 +1,108 @@
+"""Who is answered where: every address of the daemon, and what becomes of each kind of credential there.
+
+A page for operators shows it, and `tests/supervisor/test_admission_of_daemon.py` asks a running daemon each of these.
+Every page, WebSocket and door that there is has to be in one of the rows; that test complains otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+from msgspec import Struct
+
+from supervisor.reference.configuration import bullet
+
+Answer = Literal["yes", "404", "403", "401"]
+"""`yes`: what the address is there for. 404: as what does not exist. 403: the token was not issued for that. 401: show
+who you are."""
+Shown = Literal["nothing", "wrong", "member", "auditor", "admin", "reader", "one server"]
+"""What is shown: no token; one that is wrong, expired, revoked or for another address; one of a role; one of an admin
+by an identity provider, with the scope `mcp:read` alone; one for a single server, of a personal address."""
+COLUMNS: Final = get_args(Shown)
+
+
+class Row(Struct, frozen=True):
+    """Addresses that are alike. `answers` go with `COLUMNS`."""
+
+    title: str
+    routes: tuple[str, ...]
+    answers: str
+
+    @property
+    def cells(self) -> Mapping[str, str]:
+        return dict(zip(COLUMNS, self.answers.split(), strict=True))
+
+
+_VALUE: Final = "/api/values/{tier}/{owner}/{server}/{name}"
+_ORDERS: Final = ("restart", "wake", "sleep", "refresh", "enable", "disable", "login", "logout")
+DOORS: Final = ("/mcp", "/mcp/all", "/mcp/servers/{server}", "/ws")
+PERSONAL: Final = "/i/{server}/mcp"
+ROWS: Final = (
+    Row(
+        "what anybody may know",
+        ("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback"),
+        "yes 401 yes yes yes yes 401",
+    ),
+    Row(
+        "where to sign in",
+        ("GET /.well-known/{anything}", "POST /register"),
+        "yes yes yes yes yes yes yes",
+    ),
+    Row("what is yours", ("GET /api/me", "GET /api/values"), "401 401 yes yes yes yes 401"),
+    Row("a ticket of yours", ("POST /api/tickets",), "401 401 yes yes yes 403 401"),
+    Row("values of yours", (f"PUT {_VALUE}", f"DELETE {_VALUE}"), "401 401 yes yes yes 403 401"),
+    Row("values of others", (f"PUT {_VALUE}", f"DELETE {_VALUE}"), "401 401 404 404 yes 403 401"),
+    Row(
+        "status, logs, tools, audit",
+        (
+            *("GET /api/status", "GET /api/status/debug", "GET /api/configuration", "GET /api/audit"),
+            *("GET /api/servers/{server}", "GET /api/servers/{server}/logs", "WS /api/servers/{server}/logs"),
+            *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust", "WS /api/events"),
+        ),
+        "401 401 404 yes yes yes 401",
+    ),
+    Row(
+        "tokens, logins, questions",
+        (
+            *("GET /api/access-tokens", "GET /api/logins/{login}", "GET /api/questions"),
+            *("GET /api/questions/{question}", "GET /questions", "GET /questions/{question}"),
+        ),
+        "401 401 404 404 yes yes 401",
+    ),
+    Row(
+        "orders and changes",
+        (
+            *(f"POST /api/servers/{{server}}/{order}" for order in _ORDERS),
+            *("POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/reload"),
+            *("POST /api/trust", "POST /api/access-tokens", "DELETE /api/access-tokens/{id_}"),
+            *("POST /api/questions/{question}", "POST /questions/{question}"),
+        ),
+        "401 401 404 404 yes 403 401",
+    ),
+    Row("a page that does not exist", ("GET /api/nothing",), "401 401 404 404 404 404 401"),
+    Row("doors: all but calls", DOORS, "401 401 yes yes yes yes 401"),
+    Row("doors: calls of tools", DOORS, "401 401 yes yes yes 403 401"),
+    Row("the door of a server of others", ("/mcp/servers/{server}",), "401 401 404 404 404 404 401"),
+    Row("a personal address", (PERSONAL,), "401 401 401 401 401 401 yes"),
+)
+WITH_THE_KEY: Final = frozenset(
+    {"POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/trust"}
+)
+"""What takes the key of the daemon where nobody has to show who they are."""
+
+
+def row(title: str) -> Row:
+    return next(each for each in ROWS if each.title == title)
+
+
+def admission_list() -> str:
+    """Return the rows as a list: a table of so many columns fits no phone."""
+    items = []
+    for each in ROWS:
+        by_answer = {
+            answer: [name for name, told in each.cells.items() if told == answer] for answer in get_args(Answer)
+        }
+        told = "; ".join(f"{answer} to {', '.join(names)}" for answer, names in by_answer.items() if names)
+        items.append(bullet(f"**{each.title}:** {told}"))
+    return "\n".join(items)
