@@ -40,6 +40,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "server.enable": "the order was given",
     "server.disable": "the order was given",
     "login.begin": "a login at a server was begun",
+    "login.answer": "a wrong code or address was given for a login: one record for each user, server and minute",
     "login.finish": "a login at a server was finished, or failed",
     "login.forget": "a login at a server was ended, and its tokens forgotten",
     "question.answer": "a question of a server was answered, by a client or on a page",

@@ -17,13 +17,14 @@ from actors.catalogue.offer import Offer
 from actors.kit import Latest
 from actors.launch import server_of
 from actors.messages import ServerListed
-from actors.principal import Principal
+from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
 from supervisor.config import ServerConfig
 from supervisor.identity.people import OwnLaunch, Person
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.launches.accounts import AccountName, account_of
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.reach import discover
 from supervisor.servers.reloading.difference import made_of
@@ -64,11 +65,18 @@ class Launches:
         having = (each for each in self._people.values() if any(own.name == launch for own in each.rights.launches))
         return sorted({person.user for person in having})
 
+    async def logged_in(self, account: AccountName) -> None:
+        """Try again what has a new login."""
+        owner, server = account
+        own = [each.name for each in self._running.values() if account_of(each) == account]
+        for launch in [server] if owner == LOCAL else own:
+            await self._servers.logged_in(launch)
+
     async def prepare(self, person: Person) -> None:
         """Have what is started for somebody be there. A checkpoint unless it is."""
         known = self._people.get(person.principal)
         if known is None or known.rights.launches != person.rights.launches:
-            if known is None and not self._deployment.value.value_takers:
+            if known is None and not self._deployment.value.own_launchers:
                 return
             await self._began.wait()
             async with self._turn:

@@ -28,7 +28,6 @@ ADMINS = {
         "GET /questions/<question>",
     ),
     *("POST /questions/<question>",),
-    *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
 }
 """What is for an admin, as it is not in the table of rights."""
 
