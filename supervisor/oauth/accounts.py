@@ -5,6 +5,7 @@ Each is of an account: of one user at one server, or of all who have it. Nothing
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from actors.errors import LoginFailed
 from actors.kit import Latest
-from actors.launch import server_of
+from actors.launch import is_own, server_of
 from actors.principal import LOCAL, Principal
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.people import Person, user_of
@@ -124,8 +125,18 @@ class OAuthAccounts:
         name = account_of(deployed) if deployed is not None else (LOCAL, server)  # of a launch
         account = self.authorizer(deployed) if deployed is not None else self._accounts.get(name)
         if account is None:
-            raise LoginFailed(f"{server}: {_why_not(deployed)}", server=server)
+            raise LoginFailed(f"{server}: {self._why_not(server, deployed)}", server=server)
         return name, account
+
+    def _why_not(self, server: str, deployed: DeployedServer | None) -> str:
+        entry = self._deployment.value.entries.get(server_of(server))
+        if is_own(server) and entry is not None and entry.logs_in_each:
+            return f"each of its users logs in for themself: mcpvisor login {server_of(server)}"
+        if deployed is None:
+            return "it does not run as configured: see mcpvisor status"
+        if deployed.config.kind == "stdio":
+            return "it is a local server, which has no login"
+        return 'no login is possible: its "headers" hold an Authorization, or "oauth" is switched off'
 
     def _find_server(self, server: str, asker: Person) -> DeployedServer | None:
         deployment = self._deployment.value
@@ -165,8 +176,8 @@ class OAuthAccounts:
     async def progress(self, login: str, wait_s: float, principal: Principal) -> LoginStatus | None:
         known = self._logins.find(login, principal)
         if known is not None:
-            until = min(trio.current_time() + wait_s, known.expires_at)
-            with trio.CancelScope(deadline=until):
+            left_s = known.expires_at - trio.current_time() if known.is_open else math.inf
+            with trio.move_on_after(min(wait_s, left_s)):
                 await known.over.wait()
             self._logins.find(login, principal)  # what is over by now is said to be
             return known.status()
@@ -237,11 +248,3 @@ class OAuthAccounts:
             return f"{server}: logged out here, but its tokens could not be revoked: {trouble.reason}"
         there = "" if revoked else "; its authorization server cannot revoke tokens: they end by themselves"
         return f"{server}: logged out{there}"
-
-
-def _why_not(server: DeployedServer | None) -> str:
-    if server is None:
-        return "it does not run as configured: see mcpvisor status"
-    if server.config.kind == "stdio":
-        return "it is a local server, which has no login"
-    return 'no login is possible: its "headers" hold an Authorization, or "oauth" is switched off'

@@ -188,8 +188,19 @@ async def test_a_member_logs_in_for_nobody_else_and_hears_of_nothing_foreign(tmp
             for answer in (await at.ask(who, "GET", progress), await at.answer(who, begun, address_of(begun, who))):
                 assert (answer.status_code, answer.text) == (400, never.text)
         assert (await at.ask("ben", "GET", progress)).json()["state"] == "pending"
-        launch = await at.ask("ana", "POST", "/api/servers/tickets~0123456789abcdef/login")
-        assert launch.status_code == 404
+
+
+async def test_an_admin_logs_in_for_no_user(tmp_path: Path, data: DataDir) -> None:
+    async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
+        await at.log_in("ben")
+        await until_seen(at, "ben", "tickets__who")
+        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        launch = next(row["server"] for row in rows if row.get("users") == ["ben"])
+        for order in ("login", "logout"):
+            refused = await at.ask("ana", "POST", f"/api/servers/{launch}/{order}")
+            assert refused.status_code == 502
+            assert "each of its users logs in for themself: mcpvisor login tickets" in refused.text
+        assert await at.token_used("ben") == "ben-1"
 
 
 async def test_a_login_that_all_share_is_the_one_of_an_admin(tmp_path: Path, data: DataDir) -> None:

@@ -136,6 +136,27 @@ async def test_how_a_login_is_doing_can_be_waited_for(tmp_path: Path) -> None:
         assert (done.state, done.url) == ("done", "")
 
 
+async def test_one_login_of_an_account_is_begun_at_a_time(tmp_path: Path) -> None:
+    said: list[str] = []
+    async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
+
+        async def begin() -> None:
+            try:
+                said.append((await at.accounts.login("far", OPERATOR)).state)
+            except LoginFailed as failed:
+                said.append(failed.message)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(begin)
+            nursery.start_soon(begin)
+        assert len(server.asked("/register")) == 1
+        assert await at.begun()
+    assert said == [
+        "far: no login is possible: another login at it is being begun at this moment: try again",
+        "pending",
+    ]
+
+
 async def test_a_browser_that_comes_from_elsewhere_gets_no_code_anywhere(tmp_path: Path) -> None:
     async with IssuerServer().running() as server, scene(tmp_path, server) as (at, woken):
         assert "another authorization server" in (await at.done(iss=ELSEWHERE)).message
