@@ -82,7 +82,7 @@ class OAuthAccounts:
                 await account.drop()  # also for a connection that is not closed yet
             else:
                 await self._save(name, None)
-            self._audit.note("login.forget", name[1], detail=f"{of_user(user)}, who is not configured any more")
+            self._audit.note("login.drop", name[1], detail=of_user(user))
 
     def authorizer(self, server: DeployedServer) -> Account | None:
         """Return who has the tokens for a server; None where the configuration says who we are to it."""

@@ -312,6 +312,8 @@ async def test_whoever_is_taken_out_of_the_file_leaves_no_login_behind(tmp_path:
 
             await until(has_left)
             assert await at.token_used("cem") == "cem-1"
+            (dropped,) = (await at.ask("operator", "GET", "/api/audit?action=login.drop")).json()["records"]
+            assert (dropped["target"], dropped["detail"], dropped["principal"]) == ("tickets", "of the user ben", "")
             configuration(tmp_path, servers_at(site), auth="tokens", identity=IDENTITY)
             assert (await at.ask("operator", "POST", "/api/reload")).status_code == 200
             assert "wants a login" in await at.token_used("ben")

@@ -71,8 +71,8 @@ class LoginPages:
     async def login(self, server: str) -> Response:
         """Begin a login: `state` is `pending`, with the `url` at which a user says yes, and its name, `login`.
 
-        With `confirms` it takes the code that the browser shows. `state` is `done` where no user is needed. A member may
-        do that where each user has a login of their own.
+        With `confirms` it takes the code that the browser shows. `state` is `done` where no user is needed. A member
+        may do that where each user has a login of their own.
         """
         accounts = self._accounts_for(server)
         return json_response(await accounts.login(server, REQUESTER.get().person))
