@@ -216,7 +216,7 @@ class ServerGaveUp(ServerError):
 
 
 class LoginRequired(ServerError, kind="requires_reauth"):
-    """The server wants a login, or a new one: its operator runs `mcpvisor login`."""
+    """The server wants a login, or a new one: its operator, or its user, runs `mcpvisor login`."""
 
 
 class ServerDisabled(ServerError, kind="disabled"):

@@ -35,7 +35,7 @@ class Row(Struct, frozen=True):
 
 
 _VALUE: Final = "/api/values/{tier}/{owner}/{server}/{name}"
-_ORDERS: Final = ("restart", "wake", "sleep", "refresh", "enable", "disable", "login", "logout")
+_ORDERS: Final = ("restart", "wake", "sleep", "refresh", "enable", "disable")
 DOORS: Final = ("/mcp", "/mcp/all", "/mcp/servers/{server}", "/ws")
 PERSONAL: Final = "/i/{server}/mcp"
 ROWS: Final = (
@@ -49,8 +49,15 @@ ROWS: Final = (
         ("GET /.well-known/{anything}", "POST /register"),
         "yes yes yes yes yes yes yes",
     ),
-    Row("what is yours", ("GET /api/me", "GET /api/values"), "401 401 yes yes yes yes 401"),
-    Row("a ticket of yours", ("POST /api/tickets",), "401 401 yes yes yes 403 401"),
+    Row("what is yours", ("GET /api/me", "GET /api/values", "GET /api/logins/{login}"), "401 401 yes yes yes yes 401"),
+    Row(
+        "logins and tickets of yours",
+        (
+            *("POST /api/servers/{server}/login", "POST /api/servers/{server}/logout"),
+            *("POST /api/logins/{login}/answer", "POST /api/tickets"),
+        ),
+        "401 401 yes yes yes 403 401",
+    ),
     Row("values of yours", (f"PUT {_VALUE}", f"DELETE {_VALUE}"), "401 401 yes yes yes 403 401"),
     Row("values of others", (f"PUT {_VALUE}", f"DELETE {_VALUE}"), "401 401 404 404 yes 403 401"),
     Row(
@@ -63,9 +70,9 @@ ROWS: Final = (
         "401 401 404 yes yes yes 401",
     ),
     Row(
-        "tokens, logins, questions",
+        "tokens and questions",
         (
-            *("GET /api/access-tokens", "GET /api/logins/{login}", "GET /api/questions"),
+            *("GET /api/access-tokens", "GET /api/questions"),
             *("GET /api/questions/{question}", "GET /questions", "GET /questions/{question}"),
         ),
         "401 401 404 404 yes yes 401",

@@ -169,6 +169,12 @@ class DaemonClient:
         path = f"/api/servers/{quote(server, safe='')}/login"
         return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S), "state")
 
+    async def answer_login(self, login: str, text: str) -> dict[str, Any]:
+        """Give the code that a browser shows, or the address that it ended at."""
+        content, headers = encode({"answer": text}), {"content-type": "application/json"}
+        path = f"/api/logins/{quote(login, safe='')}/answer"
+        return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S, content=content, headers=headers), "state")
+
     def _object(self, content: bytes, needs: str) -> dict[str, Any]:
         members = decode(content, dict[str, msgspec.Raw], self._url)
         if "error" in members:

@@ -145,7 +145,7 @@ class Daemon:
                     recall=registry.offer,
                     keeper=approvals.pinning,
                 )
-                self._accounts = self._late_accounts(deployment, store, servers)
+                self._accounts = self._late_accounts(deployment, store)
                 prepare = partial(self._accounts.open, core)
                 await prepare(deployed)
                 self._launches = launches = Launches(deployment, servers, registry, memory)
@@ -200,12 +200,12 @@ class Daemon:
     def _reach(self, server: DeployedServer) -> Transport:
         return transport_of(self._containment, self._accounts.authorizer(server), server)
 
-    def _late_accounts(self, deployment: Latest[Deployment], store: Store, servers: Servers) -> LateAccounts:
-        host, _ = deployment.value.settings.address
-        settings = deployment.value.settings
+    def _late_accounts(self, deployment: Latest[Deployment], store: Store) -> LateAccounts:
+        (host, _), settings = deployment.value.settings.address, deployment.value.settings
         public = settings.public_url if settings.tls_certificate else ""
-        uri, key = callback_uri(host, self._sockets[0].getsockname()[1], public), self._data.key("oauth")
-        return LateAccounts(deployment, store, key, self._clock, uri, servers.logged_in, self._trail)
+        uri = callback_uri(host, self._sockets[0].getsockname()[1], public)
+        woken = lambda account: self._launches.logged_in(account)  # noqa: E731 - they are made later
+        return LateAccounts(deployment, store, self._data.key("oauth"), self._clock, uri, woken, self._trail)
 
     async def _watch_end(self) -> None:
         """Say that the end begins, also where a crash of the core cancels this task."""

@@ -166,6 +166,11 @@ def principal_of(user: str, team: str = "") -> Principal:
     return Principal(f"{_USER}{user}" + (f":{team}" if team else "")) if user else LOCAL
 
 
+def user_of(principal: Principal) -> str:
+    """Return whose a principal is, empty for the local one."""
+    return principal.removeprefix(_USER).partition(":")[0] if principal.startswith(_USER) else ""
+
+
 def servers_of(
     rights: Rights, servers: Collection[str], teams: Mapping[str, Team], users: Mapping[str, Collection[str]]
 ) -> frozenset[str]:

@@ -18,6 +18,7 @@ from supervisor.oauth.issuers.issuer import AuthorizationServer
 from supervisor.oauth.issuers.metadata import Challenge, challenge_of, check_login
 from supervisor.oauth.issuers.registration import known_client
 from supervisor.oauth.issuers.targets import check_scheme
+from supervisor.oauth.issuers.trouble import OAuthTrouble
 from supervisor.oauth.keeper import Keeper
 
 _CLIENT: Final = {"name": "mcpvisor", "version": "0"}
@@ -42,6 +43,7 @@ class Account(Keeper):
         self.server = server
         self._fetcher = Fetcher(server.url)
         issuer = AuthorizationServer(config, self._fetcher, clock)
+        self._preparing = False
         super().__init__(name, config, issuer, clock, save=save, start_soon=start_soon)
 
     def restore(self, grant: Grant | None) -> None:
@@ -54,11 +56,20 @@ class Account(Keeper):
         self.use(grant)
 
     async def prepare_login(self, redirect_uri: str) -> tuple[str, Grant]:
-        """Return where a user says yes, and the grant that it leads to, without tokens. Raises `OAuthTrouble`."""
-        located = await self._locate()
-        endpoint = check_login(located.issuer)
-        check_scheme(endpoint, self.server.url)
-        return endpoint, await self._grant(located, redirect_uri, self.grant)
+        """Return where a user says yes, and the grant that it leads to, without tokens. Raises `OAuthTrouble`.
+
+        One at a time: each may be a registration there.
+        """
+        if self._preparing:
+            raise OAuthTrouble("another login at it is being begun at this moment: try again")
+        self._preparing = True
+        try:
+            located = await self._locate()
+            endpoint = check_login(located.issuer)
+            check_scheme(endpoint, self.server.url)
+            return endpoint, await self._grant(located, redirect_uri, self.grant)
+        finally:
+            self._preparing = False
 
     async def begin(self, kept: Grant | None, challenge: Challenge) -> Grant:
         if challenge == Challenge():

@@ -1,7 +1,11 @@
-"""The logins of a daemon at its servers: begun by an operator, finished by a browser, kept across restarts."""
+"""The logins of a daemon at its servers: begun by whoever may, finished by a browser, kept across restarts.
+
+Each is of an account: of one user at one server, or of all who have it. Nothing of an account is used for another one.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
@@ -11,24 +15,28 @@ from msgspec.structs import replace
 
 from actors.errors import LoginFailed
 from actors.kit import Latest
+from actors.launch import is_own, server_of
 from actors.principal import LOCAL, Principal
 from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.people import Person, user_of
 from supervisor.oauth.account import Account
+from supervisor.oauth.asker import check_asker, login_user, of_user
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import authorization_url
 from supervisor.oauth.issuers.metadata import Challenge
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 from supervisor.oauth.logins import Login, Logins, check_answer
-from supervisor.oauth.port import CallbackQuery, LoginStatus
+from supervisor.oauth.port import CallbackQuery, Confirmation, LoginStatus
 from supervisor.oauth.vault import Vault
 from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.launches.accounts import AccountName, account_of
 from supervisor.store import SavedGrant, Store
 
 KEEP_S: Final = 2.0
 
 
 class OAuthAccounts:
-    """Implements `supervisor.oauth.port.Accounts` while it runs. `woken` is told of a server that has a new login."""
+    """Implements `supervisor.oauth.port.Accounts` while it runs. `woken` is told of an account with a new login."""
 
     def __init__(
         self,
@@ -37,7 +45,7 @@ class OAuthAccounts:
         key: bytes,
         clock: Callable[[], float],
         callback_uri: str,
-        woken: Callable[[str], Awaitable[None]],
+        woken: Callable[[AccountName], Awaitable[None]],
         audit: Audit = NO_AUDIT,
     ) -> None:
         self._deployment = deployment
@@ -48,104 +56,175 @@ class OAuthAccounts:
         self._woken = woken
         self._logins = Logins(audit)
         self._audit = audit
-        self._saved: dict[str, SavedGrant] = {}
-        self._accounts: dict[str, Account] = {}
+        self._saved: dict[AccountName, SavedGrant] = {}
+        self._accounts: dict[AccountName, Account] = {}
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Read what is kept, and be there for what outlives whoever asks for it."""
         rows = await self._store.load_grants()
-        self._saved = {row.server: row for row in rows if row.principal == LOCAL}
+        self._saved = {(row.principal, row.server): row for row in rows}
         async with trio.open_nursery() as self._nursery:
             task_status.started()
-            await trio.sleep_forever()
+            while True:
+                version = self._deployment.version
+                await self._forget_strangers()
+                await self._deployment.wait_newer(version)
+
+    async def _forget_strangers(self) -> None:
+        """Let go of logins of users who were taken out of the configuration: somebody else may get their name."""
+        for name in {*self._saved, *self._accounts}:
+            user = user_of(name[0])
+            if not user or self._deployment.value.settings.identity.person(user) is not None:
+                continue
+            account = self._accounts.pop(name, None)
+            if account is not None:
+                await account.drop()  # also for a connection that is not closed yet
+            else:
+                await self._save(name, None)
+            self._audit.note("login.drop", name[1], detail=of_user(user))
 
     def authorizer(self, server: DeployedServer) -> Account | None:
         """Return who has the tokens for a server; None where the configuration says who we are to it."""
         if not server.config.logs_in:
             return None
-        account = self._accounts.get(server.name)
-        if account is None or account.server != server.remote or account.config != server.config.oauth:
-            account = self._accounts[server.name] = Account(
-                server.name,
+        name = account_of(server)
+        account = self._accounts.get(name)
+        if account is None or account.server.url != server.remote.url or account.config != server.config.oauth:
+            account = self._accounts[name] = Account(
+                name[1] if name[0] == LOCAL else server_of(name[1]),
                 server.remote,
                 server.config.oauth,
                 self._clock,
-                save=partial(self._save, server.name),
+                save=partial(self._save, name),
                 start_soon=self._start_soon,
             )
-            saved = self._saved.get(server.name)
+            saved = self._saved.get(name)
             account.restore(self._vault.open(saved) if saved is not None else None)
+        account.server = server.remote  # launches may differ in their headers
         return account
 
     def _start_soon(self, work: Callable[[], Awaitable[None]]) -> None:
         assert self._nursery is not None
         self._nursery.start_soon(work)
 
-    async def _save(self, server: str, grant: Grant | None) -> None:
+    async def _save(self, name: AccountName, grant: Grant | None) -> None:
+        principal, server = name
         if grant is None:
-            self._saved.pop(server, None)
-            self._store.forget_grant(LOCAL, server)
+            self._saved.pop(name, None)
+            self._store.forget_grant(principal, server)
         else:
-            self._saved[server] = saved = self._vault.seal(LOCAL, server, grant)
+            self._saved[name] = saved = self._vault.seal(principal, server, grant)
             self._store.save_grant(saved)
         with trio.move_on_after(KEEP_S):
             await self._store.keep()
 
-    def _of(self, server: str) -> Account:
-        deployed = self._deployment.value.servers.get(server)
-        account = self.authorizer(deployed) if deployed is not None else self._accounts.get(server)  # of a launch
+    def _of(self, server: str, asker: Person) -> tuple[AccountName, Account]:
+        """Return the account of somebody at a server: their own, or that of all. Raises `LoginFailed`."""
+        deployed = self._find_server(server, asker)
+        name = account_of(deployed) if deployed is not None else (LOCAL, server)  # of a launch
+        account = self.authorizer(deployed) if deployed is not None else self._accounts.get(name)
         if account is None:
-            raise LoginFailed(f"{server}: {_why_not(deployed)}", server=server)
-        return account
+            raise LoginFailed(f"{server}: {self._why_not(server, deployed)}", server=server)
+        return name, account
+
+    def _why_not(self, server: str, deployed: DeployedServer | None) -> str:
+        entry = self._deployment.value.entries.get(server_of(server))
+        if is_own(server) and entry is not None and entry.logs_in_each:
+            return f"each of its users logs in for themself: mcpvisor login {server_of(server)}"
+        if deployed is None:
+            return "it does not run as configured: see mcpvisor status"
+        if deployed.config.kind == "stdio":
+            return "it is a local server, which has no login"
+        return 'no login is possible: its "headers" hold an Authorization, or "oauth" is switched off'
+
+    def _find_server(self, server: str, asker: Person) -> DeployedServer | None:
+        deployment = self._deployment.value
+        if not login_user(deployment, server, asker):
+            return deployment.servers.get(server)
+        known = deployment.settings.identity.person(asker.user)
+        if known is None or server not in deployment.launched_for(asker):
+            raise LoginFailed(f"{server}: it is none of your servers, so a login would be of no use", server=server)
+        launch = deployment.launch_of(server, asker)
+        if launch.deployed is None:
+            raise LoginFailed(f"{server}: {launch.why}", server=server)
+        return launch.deployed
 
     # Orders ---------------------------------------------------------------------------------------------------------
 
-    async def login(self, server: str, principal: Principal) -> LoginStatus:
-        del principal  # there is one
-        account = self._of(server)
+    async def login(self, server: str, asker: Person) -> LoginStatus:
+        name, account = self._of(server, asker)
         try:
             if account.config.grant == "client_credentials":
                 await account.take(await account.begin(account.grant, Challenge()))
-                self._start_soon(partial(self._woken, server))
+                self._start_soon(partial(self._woken, name))
                 self._audit.note("login.finish", server)
                 return LoginStatus(server=server, state="done", message=f"{server}: logged in")
-            return await self._begin(server, account)
+            return await self._begin(server, asker, name, account)
         except OAuthTrouble as trouble:
             raise LoginFailed(f"{server}: no login is possible: {trouble.reason}", server=server) from None
 
-    async def _begin(self, server: str, account: Account) -> LoginStatus:
+    async def _begin(self, server: str, asker: Person, name: AccountName, account: Account) -> LoginStatus:
         uri = account.config.redirect_uri or self._callback_uri
         endpoint, grant = await account.prepare_login(uri)
-        login = self._logins.begin(server, grant)
-        login.message = f"{server}: waiting for you to say yes"
+        people = self._deployment.value.settings.auth != "none"
+        login = Login(server=server, account=name, asker=asker, grant=grant, confirms=people)
+        self._logins.begin(login)
         login.url = authorization_url(endpoint, grant, state=login.state, verifier=login.verifier)
         return login.status()
 
-    async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
-        known = self._logins.find(login)
+    async def progress(self, login: str, wait_s: float, principal: Principal) -> LoginStatus | None:
+        known = self._logins.find(login, principal)
         if known is not None:
-            until = min(trio.current_time() + wait_s, known.expires_at)
-            with trio.CancelScope(deadline=until):
+            left_s = known.expires_at - trio.current_time() if known.is_open else math.inf
+            with trio.move_on_after(min(wait_s, left_s)):
                 await known.over.wait()
-            self._logins.find(login)  # what is over by now is said to be
+            self._logins.find(login, principal)  # what is over by now is said to be
             return known.status()
         await trio.lowlevel.checkpoint()
         return None
 
-    async def callback(self, query: CallbackQuery) -> LoginStatus | None:
+    async def callback(self, query: CallbackQuery) -> LoginStatus | Confirmation | None:
+        await trio.lowlevel.checkpoint()
         login = self._logins.take(query.state)
         if login is None:
-            await trio.lowlevel.checkpoint()
             return None
-        self._start_soon(partial(self._finish, login, query))  # the browser may go away meanwhile
+        try:
+            code = check_answer(login, query)
+        except OAuthTrouble as trouble:
+            self._logins.fail(login, trouble.reason)
+            return login.status()
+        if login.confirms:
+            return self._logins.ask_confirmation(login, code)
+        login.finishing = True
+        return await self._exchange(login, code)
+
+    async def answer(self, login: str, asker: Person, text: str) -> LoginStatus | None:
+        await trio.lowlevel.checkpoint()
+        known = self._logins.find(login, asker.principal)
+        if known is None:
+            return None
+        check_asker(self._deployment.value, asker, known.server)
+        if known.is_open:
+            try:
+                code = self._logins.redeem(known, text)
+            except OAuthTrouble as trouble:
+                self._logins.fail(known, trouble.reason)
+            else:
+                return await self._exchange(known, code)
+        await known.over.wait()
+        return known.status()
+
+    async def _exchange(self, login: Login, code: str) -> LoginStatus:
+        self._start_soon(partial(self._finish, login, code))  # whoever waits for it may go away meanwhile
         await login.over.wait()
         return login.status()
 
-    async def _finish(self, login: Login, query: CallbackQuery) -> None:
+    async def _finish(self, login: Login, code: str) -> None:
         try:
-            code = check_answer(login, query)
-            account = self._of(login.server)
+            name, account = self._of(login.server, login.asker)
+            if name != login.account or account.server.url != login.grant.server:
+                raise OAuthTrouble("the server has another address now")
             tokens = await account.issuer.exchange(login.grant, code, login.verifier)
             await account.take(replace(login.grant, tokens=tokens))
         except OAuthTrouble as trouble:
@@ -154,11 +233,10 @@ class OAuthAccounts:
             self._logins.fail(login, "the server is not configured any more")
         else:
             self._logins.finish(login)
-            await self._woken(login.server)
+            await self._woken(login.account)
 
-    async def logout(self, server: str, principal: Principal) -> str:
-        del principal  # there is one
-        account = self._of(server)
+    async def logout(self, server: str, asker: Person) -> str:
+        _, account = self._of(server, asker)
         grant = account.grant
         if grant is None or grant.tokens is None:
             await account.drop()
@@ -170,11 +248,3 @@ class OAuthAccounts:
             return f"{server}: logged out here, but its tokens could not be revoked: {trouble.reason}"
         there = "" if revoked else "; its authorization server cannot revoke tokens: they end by themselves"
         return f"{server}: logged out{there}"
-
-
-def _why_not(server: DeployedServer | None) -> str:
-    if server is None:
-        return "it does not run as configured: see mcpvisor status"
-    if server.config.kind == "stdio":
-        return "it is a local server, which has no login"
-    return 'no login is possible: its "headers" hold an Authorization, or "oauth" is switched off'

@@ -17,6 +17,7 @@ from supervisor.host.preload import preload
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.launches.accounts import AccountName
 from supervisor.store import Store
 
 if TYPE_CHECKING:  # as said above
@@ -47,7 +48,7 @@ class LateAccounts:
         key: bytes,
         clock: Callable[[], float],
         callback_uri: str,
-        woken: Callable[[str], Awaitable[None]],
+        woken: Callable[[AccountName], Awaitable[None]],
         audit: Audit = NO_AUDIT,
     ) -> None:
         self._make = (deployment, store, key, clock, callback_uri, woken, audit)

@@ -1,6 +1,10 @@
 """Logins that are under way: their secrets, how long they may take, and what becomes of them. No I/O.
 
-Each is found by its `state` once and never again (RFC 6749 10.12), or by its number as often as its operator asks.
+- Each is found by its `state` once and never again (RFC 6749 10.12), by its number as often as whoever began it asks.
+- Where several people use the daemon, whoever's browser comes back may be another one than who began the login, whose
+  tokens these would then be. So the browser is shown a code, and the login goes on when whoever began it gives that.
+- A browser that cannot reach the daemon ends at an address with the same in it. That is as good as the code: nobody
+  has both but who began the login, unless they were given it.
 """
 
 from __future__ import annotations
@@ -12,40 +16,66 @@ from typing import Final, Literal
 import msgspec
 import trio
 
+from actors.errors import InvalidArguments
+from actors.principal import Principal
 from actors.transport.redaction import Confidential
 from supervisor.identity.audit import NO_AUDIT, Audit
+from supervisor.identity.people import Person, user_of
 from supervisor.identity.requester import ORIGIN, RequestOrigin
+from supervisor.oauth.asker import of_user
 from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import code_of
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble
-from supervisor.oauth.port import CallbackQuery, LoginState, LoginStatus
+from supervisor.oauth.port import CallbackQuery, Confirmation, LoginState, LoginStatus, query_in
+from supervisor.servers.launches.accounts import AccountName
 
 EXPIRY_S: Final = 600.0
-MAX_OPEN: Final = 32
-MAX_KEPT: Final = 64
+MAX_OPEN: Final = 64
+MAX_KEPT: Final = 128
+ALPHABET: Final = "ABCDEFGHJKMNPQRSTVWXYZ23456789"
+"""Of the codes that are shown, without letters and digits that look like each other."""
+CODE_CHARS: Final = 8
+MAX_TRIES: Final = 5
+"""So often somebody may be wrong about one login."""
 
 
 class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
     """A login that leads to `grant`, yet without tokens. `verifier` is for PKCE, `expires_at` of the trio clock.
 
-    `state` is empty once nobody can come back with it; `origin` is who began it.
+    `asker` began it, for an `account`; `origin` is of the request that did. `returned`: a browser came back with its
+    `state`. If it `confirms`, what that brought is the `code`, which waits until the `confirmation` is given, in so
+    many `tries`. `finishing`: it goes on to its tokens.
     """
 
     server: str
+    account: AccountName
+    asker: Person
     grant: Grant
+    confirms: bool = False
     number: str = msgspec.field(default_factory=secrets.token_urlsafe)
     state: str = msgspec.field(default_factory=secrets.token_urlsafe)
     verifier: str = msgspec.field(default_factory=secrets.token_urlsafe)
     expires_at: float = msgspec.field(default_factory=lambda: trio.current_time() + EXPIRY_S)
     url: str = ""
+    returned: bool = False
+    code: str = ""
+    confirmation: str = ""
+    tries: int = MAX_TRIES
+    finishing: bool = False
     outcome: LoginState = "pending"
     message: str = ""
     origin: RequestOrigin | None = msgspec.field(default_factory=ORIGIN.get)
     over: trio.Event = msgspec.field(default_factory=trio.Event)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits for a browser, or for whoever began it."""
+        return self.outcome == "pending" and not self.finishing
+
     def end(self, outcome: LoginState, message: str) -> None:
         if self.outcome == "pending":
-            self.outcome, self.message, self.url, self.verifier = outcome, message, "", ""
+            self.outcome, self.message, self.finishing = outcome, message, False
+            self.url = self.state = self.verifier = self.code = self.confirmation = ""
             self.over.set()
 
     def status(self) -> LoginStatus:
@@ -58,6 +88,7 @@ class Login(Confidential, msgspec.Struct, kw_only=True, eq=False):
             login=self.number,
             url=self.url,
             expires_s=round(left, 1) if pending else 0.0,
+            confirms=pending and self.confirms,
         )
 
 
@@ -68,36 +99,84 @@ class Logins:
         self._audit = audit
         self._logins: dict[str, Login] = {}
 
-    def begin(self, server: str, grant: Grant) -> Login:
-        """Make a login; one of the same server that is under way ends. Raises `OAuthTrouble` if there are too many."""
+    def begin(self, login: Login) -> Login:
+        """Take a login; one of the same account that is under way ends. Raises `OAuthTrouble` if there are too many.
+
+        One who has many under way leaves as many places free.
+        """
         for other in self._open():
-            if other.server == server:
+            if other.account == login.account:
                 self.fail(other, "another login was begun")
-        if len(self._open()) >= MAX_OPEN:
+        under_way = [other for other in self._logins.values() if other.outcome == "pending"]
+        own = sum(other.asker.principal == login.asker.principal for other in under_way)
+        if own >= MAX_OPEN - len(under_way):
             raise OAuthTrouble("too many logins are under way: finish one, or wait ten minutes")
-        login = Login(server=server, grant=grant)
+        login.message = f"{login.server}: waiting for you to say yes"
         self._logins[login.number] = login
-        while len(self._logins) > MAX_KEPT:
-            oldest = next(iter(self._logins.values()))
-            self.fail(oldest, "it was begun too long ago")
-            del self._logins[oldest.number]
+        if len(self._logins) > MAX_KEPT:
+            del self._logins[self._oldest_over(login.asker.principal)]
         return login
 
-    def find(self, number: str) -> Login | None:
+    def _oldest_over(self, principal: Principal) -> str:
+        """Return the oldest that is over, of whoever begins another one if there is any of theirs."""
+        over = [login for login in self._logins.values() if login.outcome != "pending"]
+        return min(over, key=lambda login: login.asker.principal != principal).number
+
+    def find(self, number: str, principal: Principal) -> Login | None:
+        """Return a login that this principal began."""
         self._expire()
-        return self._logins.get(number)
+        login = self._logins.get(number)
+        return login if login is not None and login.asker.principal == principal else None
 
     def take(self, state: str) -> Login | None:
         """Return the login that a browser comes back for, once; None if there is none."""
-        given = state.encode(errors="surrogatepass")
         for login in self._open():
-            if hmac.compare_digest(login.state.encode(), given):
-                login.state = ""
+            if not login.returned and _same(login.state, state):
+                login.returned = True
                 return login
         return None
 
+    def ask_confirmation(self, login: Login, code: str) -> Confirmation:
+        """Keep what a browser brought until whoever began the login gives the code that the browser shows."""
+        login.code, login.confirmation = code, "".join(secrets.choice(ALPHABET) for _ in range(CODE_CHARS))
+        login.message = f"{login.server}: waiting for the code that the browser shows"
+        half = CODE_CHARS // 2
+        shown = f"{login.confirmation[:half]}-{login.confirmation[half:]}"
+        return Confirmation(server=login.server, user=login.asker.user, code=shown)
+
+    def redeem(self, login: Login, answer: str) -> str:
+        """Return what the authorization server gave, for what whoever began a login that is open says of its browser.
+
+        That is the code that it shows, or the address that it ended at. Raises `InvalidArguments` if it is wrong,
+        `OAuthTrouble` if it was wrong too often, or says that there is no login.
+        """
+        if any(each in answer for each in ":?="):
+            query = query_in(answer)
+            if query is None or not _same(login.state, query.state):
+                raise self._wrong(login, "that is not the address that this login ends at")
+            code = check_answer(login, query)
+        elif not login.confirms:
+            raise InvalidArguments("paste the whole address that the browser ended at, with what stands behind the ?")
+        elif not login.confirmation:
+            raise InvalidArguments("no browser has come back yet: say yes there, then give the code that it shows")
+        else:
+            given = "".join(each for each in answer.upper() if each.isalnum())
+            if not _same(login.confirmation, given):
+                raise self._wrong(login, "that is not the code that the browser shows")
+            code = login.code
+        login.finishing = True
+        return code
+
+    def _wrong(self, login: Login, text: str) -> InvalidArguments | OAuthTrouble:
+        login.tries -= 1
+        whose = of_user(user_of(login.account[0]))
+        self._audit.tally("login.answer", login.server, outcome="refused", detail=whose)
+        if not login.tries:
+            return OAuthTrouble(f"what was given for it was wrong {MAX_TRIES} times")
+        left = "once more" if login.tries == 1 else f"{login.tries} times more"
+        return InvalidArguments(f"{text}; you may try {left}")
+
     def fail(self, login: Login, why: str) -> None:
-        login.state = ""
         self._end(login, "failed", f"{login.server}: the login failed: {why}")
 
     def finish(self, login: Login) -> None:
@@ -105,17 +184,22 @@ class Logins:
 
     def _end(self, login: Login, outcome: Literal["done", "failed"], message: str) -> None:
         if login.outcome == "pending":
-            self._audit.note("login.finish", login.server, outcome=outcome, origin=login.origin)
+            whose = of_user(user_of(login.account[0]))
+            self._audit.note("login.finish", login.server, outcome=outcome, detail=whose, origin=login.origin)
             login.end(outcome, message)
 
     def _open(self) -> list[Login]:
         self._expire()
-        return [login for login in self._logins.values() if login.state]
+        return [login for login in self._logins.values() if login.is_open]
 
     def _expire(self) -> None:
         for login in self._logins.values():
-            if login.expires_at <= trio.current_time():
+            if login.is_open and login.expires_at <= trio.current_time():
                 self.fail(login, "nobody finished it in ten minutes")
+
+
+def _same(ours: str, given: str) -> bool:
+    return hmac.compare_digest(ours.encode(), given.encode(errors="surrogatepass"))
 
 
 def check_answer(login: Login, query: CallbackQuery) -> str:

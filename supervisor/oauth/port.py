@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Literal, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
 from actors.principal import Principal
+from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import base_url
+from supervisor.identity.people import Person
 
 CALLBACK: Final = "/oauth/callback"
 """The path on the daemon's own listener."""
+
+MAX_VALUE_CHARS: Final = 4096
+"""Of one parameter that a browser brings."""
+MAX_FIELDS: Final = 32
 
 LoginState = Literal["pending", "done", "failed"]
 
@@ -26,7 +35,7 @@ class LoginStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """How a login is doing. `message` is for people.
 
     `url` is where its user says yes, as long as it is pending; `login` is what it is asked for by; `expires_s` is how
-    many seconds there are for it.
+    many seconds there are for it. `confirms`: it takes the code that is shown in the browser.
     """
 
     server: str
@@ -35,6 +44,18 @@ class LoginStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     login: str = ""
     url: str = ""
     expires_s: float = 0.0
+    confirms: bool = False
+
+
+class Confirmation(Confidential, msgspec.Struct, frozen=True, kw_only=True):
+    """What is shown in the browser of whoever said yes: a `code`, for the command of the user who began the login.
+
+    `user` is empty for the operator.
+    """
+
+    server: str
+    user: str
+    code: str
 
 
 class CallbackQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,17 +67,41 @@ class CallbackQuery(msgspec.Struct, frozen=True, kw_only=True):
     iss: str | None = None
 
 
-class Accounts(Protocol):
-    """The logins of a daemon at servers."""
+def query_of(given: Mapping[str, Sequence[str]]) -> CallbackQuery | None:
+    """Return what a browser brings; None for what can be read in two ways, or is too long."""
+    known = {name: given.get(name, ()) for name in CallbackQuery.__struct_fields__}
+    if any(len(values) > 1 or len(value) > MAX_VALUE_CHARS for values in known.values() for value in values):
+        return None
+    single = {name: values[0] for name, values in known.items() if values}
+    return CallbackQuery(**single) if single.get("state") else None
 
-    async def login(self, server: str, principal: Principal) -> LoginStatus:
+
+def query_in(address: str) -> CallbackQuery | None:
+    """Return what an authorization server sent a browser to that address with; None if that cannot be read."""
+    with suppress(ValueError):
+        return query_of(parse_qs(urlsplit(address.strip()).query, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+    return None
+
+
+class Accounts(Protocol):
+    """The logins of a daemon at servers. Who asks for one has passed `check_asker`."""
+
+    async def login(self, server: str, asker: Person) -> LoginStatus:
         """Begin a login, or do it where no user is needed. Raises `LoginFailed`."""
 
-    async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
-        """Return how a login is doing, when it is over or after so long; None if there is none. A checkpoint."""
+    async def progress(self, login: str, wait_s: float, principal: Principal) -> LoginStatus | None:
+        """Return how a login is doing, when it is over or after so long; None if that principal began none. A
+        checkpoint.
+        """
 
-    async def callback(self, query: CallbackQuery) -> LoginStatus | None:
+    async def callback(self, query: CallbackQuery) -> LoginStatus | Confirmation | None:
         """Take what a browser brings back; None if nobody waits for it. A checkpoint."""
 
-    async def logout(self, server: str, principal: Principal) -> str:
+    async def answer(self, login: str, asker: Person, text: str) -> LoginStatus | None:
+        """Take the code that a browser showed, or the address that it ended at; None as for `progress`. A checkpoint.
+
+        Raises `InvalidArguments` for a wrong one, as long as another one may be given.
+        """
+
+    async def logout(self, server: str, asker: Person) -> str:
         """Have the tokens of a server taken back, and forget them; return a sentence. Raises `LoginFailed`."""

@@ -22,9 +22,7 @@ from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
 from actors.launch import launch_name
 from actors.life.policy import RestartPolicy
-from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
-from actors.protocol.agreement.era import Terms
-from actors.protocol.wire.jsonrpc import encode
+from actors.principal import LOCAL, Principal
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
@@ -35,23 +33,20 @@ from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
 from supervisor.config.effective import Effective, effective, why_not
-from supervisor.config.entries.roots import roots_result
 from supervisor.config.identity import IDENTITY
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.terms import terms_of
 from supervisor.identity.given import Given
-from supervisor.identity.people import OwnLaunch, Person, Role, servers_of
+from supervisor.identity.people import OwnLaunch, Person, Role, principal_of, servers_of
 from supervisor.identity.values import NO_VALUES, GivenValues
-
-CAPABILITIES = {"none": NOBODY, "clients": OF_CLIENTS, "everyone": OF_CLIENTS}
-"""What a server is told that it may ask (MCP 2025-11-25, "Capability Negotiation"), by the setting `ask`."""
 
 
 class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
 
     `launch` and `limits` are those of a server that is a process, `remote` and its limits those of one with an address.
-    `mask` hides what is secret in its environment, its headers and its arguments.
+    `mask` hides what is secret in environment, headers and arguments. `login_of`: whose login it uses.
     """
 
     name: str
@@ -64,6 +59,7 @@ class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     policy: RestartPolicy
     mask: Mask
     digest: str
+    login_of: Principal = LOCAL
 
 
 class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,14 +132,19 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         """The servers that take values of teams and users."""
         return frozenset(name for name, config in self.entries.items() if config.tiered and not config.disabled)
 
+    @cached_property
+    def own_launchers(self) -> frozenset[str]:
+        """The servers that are not started for all alike: they take values, or each user logs in there."""
+        return self.value_takers | {name for name, config in self.entries.items() if config.logs_in_each}
+
     def person(self, user: str, *, role: Role, team: str) -> Person | None:
         """Return who shows a token of a user, with what is started for that one alone; see `People.person`."""
         person = self.settings.identity.person(user, role=role, team=team, named=self.named)
-        if person is None or not self.value_takers:
+        if person is None or not self.own_launchers:
             return person
         key = user, team
         if key not in self._own_launches:
-            launches = [self.own_launch(server, person) for server in self.tiered_for(person)]
+            launches = [self.own_launch(server, person) for server in self.launched_for(person)]
             self._own_launches[key] = frozenset(each for each in launches if each.name != each.server)
         return replace(person, rights=replace(person.rights, launches=self._own_launches[key]))
 
@@ -152,9 +153,9 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         """By user and team of those who came in."""
         return {}
 
-    def tiered_for(self, person: Person) -> frozenset[str]:
-        """Return which servers of somebody take values."""
-        return servers_of(person.rights, self.value_takers, self.settings.identity.teams, self.users)
+    def launched_for(self, person: Person) -> frozenset[str]:
+        """Return which servers of somebody are not started for all alike."""
+        return servers_of(person.rights, self.own_launchers, self.settings.identity.teams, self.users)
 
     def effective_for(self, server: str, person: Person) -> Effective:
         """Return what holds for a server that is started for somebody."""
@@ -184,9 +185,10 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         if not holds.can_run:
             return OwnLaunch(server, missing=tuple(holds.missing), why=why_not(holds, server))
         usual = self.servers.get(server)
-        if usual is not None and holds.config == usual.config and not holds.is_personal:
+        owner = _owner(holds, person)
+        if usual is not None and holds.config == usual.config and not owner:
             return OwnLaunch(server, server)
-        digest = launch_digest(holds.config, {}, key=self.key, owner=person.user if holds.is_personal else "")
+        digest = launch_digest(holds.config, {}, key=self.key, owner=owner)
         return OwnLaunch(server, launch_name(server, digest))
 
     def launch_of(self, server: str, person: Person) -> DeployedLaunch:
@@ -194,7 +196,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         holds, name = self.effective_for(server, person), self.own_launch(server, person).name
         if name in ("", server):
             return DeployedLaunch(server=server, name=name, effective=holds, deployed=self.servers.get(name))
-        deployed = deploy_server(holds.config, key=self.key, owner=person.user if holds.is_personal else "")
+        deployed = deploy_server(holds.config, key=self.key, owner=_owner(holds, person))
         mask = deployed.mask.join(Mask({f"secret {key}": text for key, text in holds.secrets.items()}))
         deployed = replace(deployed, name=name, mask=mask)
         return DeployedLaunch(server=server, name=name, effective=holds, deployed=deployed)
@@ -205,9 +207,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         return None if known is None else self.person(known[0], role=known[1], team="")
 
     def rules_of(self, server: str) -> CallRules:
-        rules = self.rules.get(server)
         timeout_s = self.settings.call_timeout_s
-        return CallRules(timeout_s=timeout_s, max_s=timeout_s) if rules is None else rules
+        return self.rules.get(server) or CallRules(timeout_s=timeout_s, max_s=timeout_s)
 
     def tool_rules_of(self, server: str) -> ToolRules:
         return self.tool_rules.get(server, NO_RULES)
@@ -267,6 +268,11 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
     )
 
 
+def _owner(holds: Effective, person: Person) -> str:
+    """Return who alone has a launch, as it has a secret or a login of theirs; empty where equals may share it."""
+    return person.user if holds.is_personal or holds.config.logs_in_each else ""
+
+
 def _is_value(server: str, key: KeyPath) -> bool:
     return not server and len(key) > 1 and key[0] == IDENTITY
 
@@ -283,14 +289,11 @@ def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> Deplo
         settings=replace(
             msgspec.convert(config, ServerSettings, from_attributes=True),
             installer=installer,
-            terms=Terms(
-                capabilities=CAPABILITIES[config.ask],
-                roots=encode(roots_result(config.roots)) if config.roots else b"",
-                only=None if config.era == "auto" else config.era,
-            ),
+            terms=terms_of(config),
             refresh_asleep=config.is_refreshed_asleep,
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
         mask=config.mask(),
         digest=launch_digest(config, {}, key=key, owner=owner),
+        login_of=principal_of(owner if config.logs_in_each else ""),
     )

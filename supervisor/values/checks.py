@@ -6,6 +6,7 @@ What is foreign to whoever asks is answered as what there is not: servers, and v
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from msgspec import Struct
 
@@ -17,6 +18,8 @@ from supervisor.config.syntax.keys import nearest_names
 from supervisor.identity.given import Given, Tier
 from supervisor.identity.people import Person, servers_of
 from supervisor.servers.deployment import Deployment
+
+TAKERS: Final = "mcpvisor config list names those that take values"
 
 
 class ValuePlace(Struct, frozen=True):
@@ -44,12 +47,12 @@ def servers_for(deployment: Deployment, asker: Person) -> frozenset[str]:
     return servers_of(asker.rights, names, deployment.settings.identity.teams, deployment.users)
 
 
-def check_server(deployment: Deployment, asker: Person, server: str) -> None:
-    """Raise `UnknownServer` for one that is not there for whoever asks."""
+def check_server(deployment: Deployment, asker: Person, server: str, otherwise: str = TAKERS) -> None:
+    """Raise `UnknownServer` for one that is not there for whoever asks; `otherwise` helps where no name is near."""
     servers = servers_for(deployment, asker)
     if server not in servers:
         nearest = nearest_names(server, servers)
-        hint = f"did you mean {', '.join(nearest)}?" if nearest else "mcpvisor config list names those that take values"
+        hint = f"did you mean {', '.join(nearest)}?" if nearest else otherwise
         raise UnknownServer(f"there is no server {server[:100]!r}; {hint}", details={"nearest": nearest})
 
 

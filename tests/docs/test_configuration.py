@@ -74,7 +74,7 @@ def test_no_key_is_both_ours_and_another_programs() -> None:
 
 def test_the_json_in_the_documentation_is_a_configuration(tmp_path: Path) -> None:
     examples = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
-    assert len(examples) == 10
+    assert len(examples) == 11
     for example in examples:
         file = tmp_path / "mcp.json"
         file.write_text(example)

@@ -24,6 +24,7 @@ from supervisor.config import Settings
 from supervisor.front import wiring
 from supervisor.front.pages.app import STATUSES, create_app
 from supervisor.front.pages.sockets import PATHS
+from supervisor.identity.people import Person
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from tests.supervisor.front.pages.test_api import view
@@ -193,16 +194,19 @@ def routes_of_the_front() -> set[str]:
 class NoAccounts:
     """Knows no server that anybody could log in at."""
 
-    async def login(self, server: str, principal: Principal) -> LoginStatus:
+    async def login(self, server: str, asker: Person) -> LoginStatus:
         raise AssertionError("nobody asks")
 
-    async def progress(self, login: str, wait_s: float) -> LoginStatus | None:
+    async def progress(self, login: str, wait_s: float, principal: Principal) -> LoginStatus | None:
+        raise AssertionError("nobody asks")
+
+    async def answer(self, login: str, asker: Person, text: str) -> LoginStatus | None:
         raise AssertionError("nobody asks")
 
     async def callback(self, query: CallbackQuery) -> LoginStatus | None:
         raise AssertionError("nobody asks")
 
-    async def logout(self, server: str, principal: Principal) -> str:
+    async def logout(self, server: str, asker: Person) -> str:
         raise AssertionError("nobody asks")
 
 

@@ -214,7 +214,9 @@ async def test_a_login_by_the_command(tmp_path: Path) -> None:
             said = b""
             with trio.fail_after(PATIENCE_S):
                 async with trio.open_nursery() as nursery:
-                    process = await nursery.start(partial(trio.run_process, command, stdout=subprocess.PIPE))
+                    process = await nursery.start(
+                        partial(trio.run_process, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                    )  # nobody types anything
                     while b"/authorize?" not in said or not said.endswith(b"\n\n"):
                         said += await process.stdout.receive_some()
                     async with client() as http:

@@ -73,6 +73,9 @@ class IssuerServer:
         """The form that was posted last to a path."""
         return {name: values[0] for name, values in parse_qs(self.asked(path)[-1].body.decode()).items()}
 
+    def reply(self, request: Request) -> Reply:
+        return self.pages.get(request.path.partition("?")[0], Reply(status=404))
+
     async def _converse(self, stream: trio.SocketStream) -> None:
         async with stream:  # whoever reads no body may be gone in the middle of it
             with suppress(trio.BrokenResourceError):
@@ -81,6 +84,6 @@ class IssuerServer:
     async def _answer(self, stream: trio.SocketStream) -> None:
         while (request := await read_request(stream)) is not None:
             self.requests.append(request)
-            reply = self.pages.get(request.path.partition("?")[0], Reply(status=404))
+            reply = self.reply(request)
             body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
             await request.respond(reply.status, body, **reply.headers)

@@ -33,14 +33,15 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
     """Return 64 hexadecimal digits for the process that `server` would be started as.
 
     `environ` is the environment that the process inherits, already reduced to what is passed on; `server.env` goes
-    over it. `owner`: whose secret is in it, so that nobody shares it, not even who gives an equal one. `key` has 16 to
-    64 bytes; `ValueError` otherwise.
+    over it. `owner`: whose secret is in it, or whose login it uses, so that nobody shares it, not even who gives an
+    equal one. `key` has 16 to 64 bytes; `ValueError` otherwise.
     """
     if not MIN_KEY_BYTES <= len(key) <= MAX_KEY_BYTES:
         raise ValueError(f"the key must have {MIN_KEY_BYTES} to {MAX_KEY_BYTES} bytes")
     configured = {name: value for name, value in server.env.items() if name not in server.passed}
     environment = {**environ, **configured}
-    later: dict[str, object] = {} if server.oauth == OAuthConfig() else {"oauth": msgspec.to_builtins(server.oauth)}
+    login = _login(server.oauth)
+    later: dict[str, object] = {} if login == _login(OAuthConfig()) else {"oauth": login}
     if server.roots:
         later["roots"] = server.roots
     if server.era != "auto":
@@ -64,3 +65,8 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
         sort_keys=True,
     )
     return hashlib.blake2b(launch.encode(), key=key, digest_size=32, person=b"mcp-launch").hexdigest()
+
+
+def _login(oauth: OAuthConfig) -> dict[str, object]:
+    """Return as whom we log in, but for the user: who that is the owner says."""
+    return {name: value for name, value in msgspec.to_builtins(oauth).items() if name != "login"}

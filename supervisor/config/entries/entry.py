@@ -211,6 +211,11 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
         given = any(name.lower() == "authorization" for name in self.headers)
         return self.kind in ("http", "sse") and self.oauth.enabled and not given
 
+    @property
+    def logs_in_each(self) -> bool:
+        """Whether each user logs in there."""
+        return self.logs_in and self.oauth.login == "user" and not self.disabled
+
     def deadline_s(self, settings: Settings) -> float:
         """Return the deadline of a call."""
         return settings.call_timeout_s if self.call_timeout_s is None else self.call_timeout_s

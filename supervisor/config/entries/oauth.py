@@ -13,7 +13,7 @@ from msgspec import Struct
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.limits import is_address
 from supervisor.config.syntax.keys import is_comment, nearest, translate
-from supervisor.config.syntax.units import Grant, SigningAlgorithm
+from supervisor.config.syntax.units import Grant, SigningAlgorithm, Whose
 from supervisor.config.syntax.values import keys_of
 
 SPELLINGS: Final = {
@@ -31,6 +31,9 @@ class OAuthConfig(Confidential, Struct, frozen=True, kw_only=True):
 
     enabled: bool = True
     """Log in where the server asks for it. A header `Authorization` in `headers` wins."""
+    login: Whose = "everyone"
+    """Whose the login is. `everyone`: one login, made by an operator, for all who have the server. `user`: each user
+    logs in, and nobody uses the login of another one."""
     grant: Grant = "authorization_code"
     """`authorization_code`: a user says yes in a browser (`mcpvisor login`). `client_credentials`: the daemon logs in
     for itself, without a user."""
@@ -80,5 +83,7 @@ def check(own: Mapping[str, Any], problem: Problem) -> None:
     machine = own.get("grant") == "client_credentials"
     if machine and not (own.get("client_id") and (own.get("client_secret") or own.get("private_key"))):
         problem("grant", "a client that logs in for itself has to be known", 'give "client_id" and "client_secret"')
+    if machine and own.get("login") == "user":
+        problem("login", "a client that logs in for itself has no user", 'leave "login" or "grant" out')
     if (own.get("client_secret") or own.get("private_key")) and not own.get("client_id"):
         problem("client_id", "a secret is of a client", 'give "client_id", too')

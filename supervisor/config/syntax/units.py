@@ -59,6 +59,9 @@ Eras = Literal["auto", "legacy", "modern"]
 Grant = Literal["authorization_code", "client_credentials"]
 """How tokens are got (RFC 6749 1.3): a user says yes, or the client has rights of its own."""
 
+Whose = Literal["everyone", "user"]
+"""Whose a login is: one for all who have the server, or one for each user."""
+
 SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"]
 """What a client's own key signs by (RFC 7518 3.1)."""
 

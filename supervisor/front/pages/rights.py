@@ -34,7 +34,11 @@ AUDITORS: Final = (
     "GET /api/audit",
 )
 _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
-MEMBERS: Final = ("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}")
+MEMBERS: Final = (
+    *("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
+    *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
+    "POST /api/logins/<login>/answer",
+)
 """What a member may do for what is their own: the page itself looks whose it is."""
 NEEDED: Final[Mapping[str, Role | None]] = {
     **dict.fromkeys(ANYBODY, None),

@@ -23,13 +23,14 @@ from actors.kit import Latest
 from actors.launch import launches_of, server_of
 from actors.life.states import State
 from actors.messages import LaunchesRecalled, ReadServer, ServerStatus
-from actors.principal import Principal
+from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
 from supervisor.config import ServerConfig
 from supervisor.identity.people import Person
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.launches.accounts import AccountName, account_of
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.reach import discover
 from supervisor.servers.reloading.difference import made_of
@@ -124,18 +125,26 @@ class Launches:
 
     # Those who come in ----------------------------------------------------------------------------------------------
 
+    async def logged_in(self, account: AccountName) -> None:
+        """Try again what has a new login."""
+        owner, server = account
+        own = [each.name for each in self._running.values() if account_of(each) == account]
+        for launch in [server] if owner == LOCAL else own:
+            await self._servers.logged_in(launch)
+
     async def prepare(self, person: Person) -> None:
         """Have what is started for somebody be known. A checkpoint unless it is."""
         known = self._people.get(person.principal)
         if known is None or known.rights.launches != person.rights.launches:
-            if known is None and not self._deployment.value.value_takers:
+            if known is None and not self._deployment.value.own_launchers:
                 return
             await self._began.wait()
             async with self._turn:
                 now = self._deployment.value.person(person.user, role=person.role, team=person.team)
                 # Whoever asked may be gone by now. What was half begun for them would never be begun again.
                 with trio.CancelScope(shield=True):
-                    await self._take(now or person)
+                    if now is not None:  # else it is nobody any more
+                        await self._take(now)
 
     async def run(self) -> None:
         """Keep the launches up with the configuration and the values, for ever."""

@@ -19,12 +19,13 @@ from actors.kit import Latest
 from actors.principal import LOCAL
 from supervisor.config import parse
 from supervisor.identity.audit import NO_AUDIT, Audit
-from supervisor.identity.people import Person
+from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.requester import ORIGIN, Requester, RequestOrigin
 from supervisor.oauth.accounts import OAuthAccounts
 from supervisor.oauth.issuers.fetch import MAX_BODY_BYTES
 from supervisor.oauth.port import CallbackQuery, LoginStatus
 from supervisor.servers.deployment import deploy
+from supervisor.servers.launches.accounts import AccountName
 from supervisor.store import open_store
 from tests.fakes.issuer_server import ISSUER, MCP, RESOURCE, IssuerServer, Reply
 from tests.fakes.kept_audit import KeptAudit
@@ -43,7 +44,7 @@ class Scene:
 
     async def begun(self) -> dict[str, str]:
         """Begin a login; return what the browser is sent away with."""
-        status = await self.accounts.login("far", LOCAL)
+        status = await self.accounts.login("far", OPERATOR)
         assert status.state == "pending"
         return {name: values[0] for name, values in parse_qs(urlsplit(status.url).query).items()}
 
@@ -51,13 +52,13 @@ class Scene:
         """Say yes."""
         state = (await self.begun())["state"]
         status = await self.accounts.callback(CallbackQuery(state=state, code="c", **members))
-        assert status is not None
+        assert isinstance(status, LoginStatus)
         return status
 
     async def refused(self) -> str:
         """Return why no login is possible."""
         with pytest.raises(LoginFailed) as raised:
-            await self.accounts.login("far", LOCAL)
+            await self.accounts.login("far", OPERATOR)
         return raised.value.message
 
     async def token(self) -> str:
@@ -75,8 +76,8 @@ async def scene(
     deployment = Latest(deploy(parse(text, directory / "mcp.json", {"HOME": "/"}), key=b"l" * 32))
     woken: list[str] = []
 
-    async def wake(name: str) -> None:
-        woken.append(name)
+    async def wake(account: AccountName) -> None:
+        woken.append(account[1])
         await trio.lowlevel.checkpoint()
 
     async with open_store(directory / "store.sqlite3") as store, trio.open_nursery() as nursery:
@@ -92,17 +93,17 @@ async def test_a_login_from_its_order_to_its_logout(tmp_path: Path) -> None:
         assert sent["resource"] == f"{server.base}/mcp"
         assert (sent["client_id"], sent["scope"], sent["redirect_uri"]) == ("given", "read", CALLBACK)
         status = await at.accounts.callback(CallbackQuery(state=sent["state"], code="the code"))
-        assert status is not None
+        assert isinstance(status, LoginStatus)
         assert (status.state, woken) == ("done", ["far"])
         form = server.form("/token")
         assert (form["code"], form["resource"], form["redirect_uri"]) == ("the code", f"{server.base}/mcp", CALLBACK)
         assert len(form["code_verifier"]) >= 43
         assert await at.token() == "a1"
         assert await at.accounts.callback(CallbackQuery(state=sent["state"], code="again")) is None
-        assert (await at.accounts.logout("far", LOCAL)) == "far: logged out"
+        assert (await at.accounts.logout("far", OPERATOR)) == "far: logged out"
         assert [request.body.decode().split("&")[0] for request in server.asked("/revoke")] == ["token=r1", "token=a1"]
         assert await at.token() == ""
-        assert (await at.accounts.logout("far", LOCAL)) == "far: there was no login"
+        assert (await at.accounts.logout("far", OPERATOR)) == "far: there was no login"
 
 
 async def test_a_login_outlives_the_daemon_and_nothing_else_does(tmp_path: Path) -> None:
@@ -123,16 +124,37 @@ async def test_a_login_outlives_the_daemon_and_nothing_else_does(tmp_path: Path)
 
 async def test_how_a_login_is_doing_can_be_waited_for(tmp_path: Path) -> None:
     async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _), trio.open_nursery() as nursery:
-        status = await at.accounts.login("far", LOCAL)
-        assert await at.accounts.progress("nothing", 5) is None
-        pending = await at.accounts.progress(status.login, 0)
+        status = await at.accounts.login("far", OPERATOR)
+        assert await at.accounts.progress("nothing", 5, LOCAL) is None
+        pending = await at.accounts.progress(status.login, 0, LOCAL)
         assert pending is not None
         assert pending.state == "pending"
         state = parse_qs(urlsplit(status.url).query)["state"][0]
         nursery.start_soon(at.accounts.callback, CallbackQuery(state=state, code="c"))
-        done = await at.accounts.progress(status.login, 20)
+        done = await at.accounts.progress(status.login, 20, LOCAL)
         assert done is not None
         assert (done.state, done.url) == ("done", "")
+
+
+async def test_one_login_of_an_account_is_begun_at_a_time(tmp_path: Path) -> None:
+    said: list[str] = []
+    async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
+
+        async def begin() -> None:
+            try:
+                said.append((await at.accounts.login("far", OPERATOR)).state)
+            except LoginFailed as failed:
+                said.append(failed.message)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(begin)
+            nursery.start_soon(begin)
+        assert len(server.asked("/register")) == 1
+        assert await at.begun()
+    assert said == [
+        "far: no login is possible: another login at it is being begun at this moment: try again",
+        "pending",
+    ]
 
 
 async def test_a_browser_that_comes_from_elsewhere_gets_no_code_anywhere(tmp_path: Path) -> None:
@@ -226,7 +248,7 @@ async def test_a_machine_needs_nobody(tmp_path: Path) -> None:
         assert (await keeper.on_refused("", 401, ['Bearer scope="read"'])).token == "a1"
         form = server.form("/token")
         assert (form["grant_type"], form["scope"]) == ("client_credentials", "read")
-        assert (await at.accounts.login("far", LOCAL)).state == "done"
+        assert (await at.accounts.login("far", OPERATOR)).state == "done"
         with trio.fail_after(30):
             while not woken:
                 await trio.lowlevel.checkpoint()
@@ -238,11 +260,11 @@ async def test_a_revocation_that_fails_is_a_logout_all_the_same(tmp_path: Path) 
     async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
         await at.done()
         server.pages["/revoke"] = Reply(status=400)
-        assert "could not be revoked" in await at.accounts.logout("far", LOCAL)
+        assert "could not be revoked" in await at.accounts.logout("far", OPERATOR)
         assert await at.token() == ""
         server.pages[ISSUER] = Reply(server.metadata(revocation_endpoint=None))
         await at.done()
-        assert "end by themselves" in await at.accounts.logout("far", LOCAL)
+        assert "end by themselves" in await at.accounts.logout("far", OPERATOR)
 
 
 async def test_servers_without_a_login_say_so(tmp_path: Path) -> None:
@@ -250,7 +272,7 @@ async def test_servers_without_a_login_say_so(tmp_path: Path) -> None:
         assert "switched off" in await at.refused()
         for name, said in (("near", "local server"), ("nowhere", "mcpvisor status")):
             with pytest.raises(LoginFailed, match=said):
-                await at.accounts.login(name, LOCAL)
+                await at.accounts.login(name, OPERATOR)
 
 
 async def test_a_server_that_wants_no_login_and_publishes_nothing_of_one_is_said_to_be_so(tmp_path: Path) -> None:
@@ -314,5 +336,5 @@ async def test_a_login_without_a_user_is_recorded(tmp_path: Path) -> None:
     kept = KeptAudit()
     own: dict[str, Any] = {"grant": "client_credentials", "client_id": "c", "client_secret": "s"}
     async with IssuerServer().running() as server, scene(tmp_path, server, audit=kept, **own) as (at, _):
-        assert (await at.accounts.login("far", LOCAL)).state == "done"
+        assert (await at.accounts.login("far", OPERATOR)).state == "done"
     assert kept.notes == [("login.finish", "far", "done", "")]

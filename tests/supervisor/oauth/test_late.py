@@ -13,6 +13,7 @@ from supervisor.config import parse
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.launches.accounts import AccountName
 from supervisor.store import open_store
 
 KEY = b"k" * 32
@@ -24,8 +25,8 @@ def read(servers: dict[str, Any]) -> Deployment:
 
 
 async def test_logins_are_there_from_the_first_server_on_that_may_ask_for_one(tmp_path: Path) -> None:
-    async def woken(server: str) -> None:
-        raise AssertionError(server)
+    async def woken(account: AccountName) -> None:
+        raise AssertionError(account)
 
     deployments = [
         read({"near": {"command": "x"}}),

@@ -14,6 +14,7 @@ from supervisor.identity.given import Given
 from supervisor.identity.people import People, Person, Team, User
 from supervisor.identity.values import NO_VALUES, GivenValues, Owner
 from supervisor.servers.deployment import Deployment, deploy
+from supervisor.servers.launches.accounts import AccountName, account_of
 from tests.fakes.deployments import KEY
 
 ANA: Owner = ("user", "ana")
@@ -25,6 +26,9 @@ SERVERS: dict[str, Any] = {
     "clock": {"command": "c", "args": ["${user:ZONE:-utc}"]},
     "plain": {"command": "c"},
     "off": {"command": "c", "disabled": True},
+    "tickets": {"url": "https://a.example/mcp", "oauth": {"login": "user"}, "headers": {"X": "${user:X:-x}"}},
+    "desk": {"url": "https://a.example/${team:DESK:-a}/mcp", "oauth": {"login": "user"}},
+    "shared": {"url": "https://a.example/mcp", "headers": {"X": "${user:X:-x}"}},
 }
 IDENTITY: dict[str, Any] = {
     "users": {"ana": {}, "ben": {}, "cem": {}, "dan": {}},
@@ -82,8 +86,8 @@ def test_one_team_alone_gives_values_for_a_server() -> None:
 
 def test_what_lacks_a_value_rests_and_says_what_it_waits_for() -> None:
     deployment = read()
-    assert list(deployment.servers) == ["clock", "plain"]
-    assert deployment.value_takers == {"github", "search", "clock"}
+    assert list(deployment.servers) == ["clock", "plain", "tickets", "desk", "shared"]
+    assert deployment.value_takers == {"github", "search", "clock", "tickets", "desk", "shared"}
     resting = {each.name: each for each in deployment.resting}
     assert (resting["github"].awaits, resting["search"].awaits, resting["off"].awaits) == (("TOKEN",), ("KEY",), ())
     assert "TOKEN" in resting["github"].reason
@@ -143,6 +147,38 @@ def test_a_token_for_one_team_has_the_values_of_that() -> None:
         team: deployment.launch_of("search", person(deployment, "ana", team)).effective for team in ("", "core", "data")
     }
     assert {team: holds.config.env["KEY"] for team, holds in of.items()} == {"": "k1", "core": "k1", "data": "k2"}
+
+
+def test_where_each_user_logs_in_nobody_shares_a_launch() -> None:
+    deployment = read()
+    own = {user: deployment.launch_of("tickets", person(deployment, user)) for user in ("ana", "ben")}
+    assert len({each.name for each in own.values()} | {"tickets"}) == 3
+    assert len({each.deployed.digest for each in own.values() if each.deployed is not None}) == 2
+    assert launch(deployment, "tickets", "ana", "core") == own["ana"].name, "it is the same user"
+    assert launch(deployment, "shared", "ana") == launch(deployment, "shared", "ben") == "shared"
+    assert "tickets" in {each.server for each in person(deployment, "ana").rights.launches}
+
+
+def account(deployment: Deployment, server: str, user: str, team: str = "") -> AccountName:
+    deployed = deployment.launch_of(server, person(deployment, user, team)).deployed
+    assert deployed is not None
+    return account_of(deployed)
+
+
+def test_a_login_of_a_user_outlives_values_and_that_of_all_is_of_the_launch() -> None:
+    own: Owner = ("user", "ana")
+    before, after = read(), read((own, "tickets", "X", "y"), (own, "shared", "X", "y"))
+    assert launch(before, "tickets", "ana") != launch(after, "tickets", "ana")
+    assert [account(each, "tickets", "ana") for each in (before, after)] == [("user:ana", "tickets")] * 2
+    assert account_of(before.servers["tickets"]) == ("local", "tickets")
+    assert account(before, "shared", "ana") == ("local", "shared")
+    assert account(after, "shared", "ana") == ("local", launch(after, "shared", "ana"))
+
+
+def test_a_login_is_of_the_address_where_that_is_not_the_same_for_all() -> None:
+    deployment = read((CORE, "desk", "DESK", "b"))
+    assert account(deployment, "desk", "ana") == ("user:ana", launch(deployment, "desk", "ana"))
+    assert account(deployment, "desk", "ana") != account(deployment, "desk", "cem")
 
 
 def test_where_the_values_of_a_file_stand_is_known() -> None:

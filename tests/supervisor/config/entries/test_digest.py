@@ -7,12 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from supervisor.config import ServerConfig, launch_digest
+from supervisor.config import OAuthConfig, ServerConfig, launch_digest
 
 KEY = b"k" * 32
 SERVER = ServerConfig(
     name="a", command="c", args=("x", "y"), env={"T": "1", "U": "2"}, cwd="/w", headers={"H": "h"}, url="u"
 )
+
+
+OAUTH = OAuthConfig(client_id="x", scope="read")
 
 
 def digest(**changes: Any) -> str:
@@ -54,11 +57,22 @@ def test_whatever_the_process_can_see_changes_the_digest(changes: dict[str, Any]
             ServerConfig(name="b", kind="http", url="https://b.example/mcp", headers={"H": "h"}),
             "612344b5867b3dc0722fdad758e4cbcf553e84fb2da4c1e5c33e512122f51518",
         ),
+        (
+            ServerConfig(name="c", kind="http", url="https://c.example/mcp", oauth=OAUTH),
+            "073b06c9dfb903d7f52e42ee1197cdbbc1576f20a0ff50fa1a3c0233c6216541",
+        ),
     ],
 )
 def test_an_update_of_the_daemon_keeps_what_is_known_of_every_server(server: ServerConfig, before: str) -> None:
-    """The digests are those of commit f18ad0e, the first that kept catalogues."""
+    """The digests are those of commit f18ad0e, the first that kept catalogues, and with a client of d9ab234."""
     assert launch_digest(server, {}, key=KEY) == before
+
+
+def test_whose_login_it_uses_is_told_by_the_owner_alone() -> None:
+    each = msgspec.structs.replace(SERVER, oauth=OAuthConfig(login="user"))
+    of = {owner: launch_digest(each, {}, key=KEY, owner=owner) for owner in ("", "ana", "ben")}
+    assert len(set(of.values())) == 3
+    assert of[""] == launch_digest(SERVER, {}, key=KEY)
 
 
 def test_settings_of_ours_and_the_order_of_variables_do_not_change_it() -> None:

@@ -52,6 +52,8 @@ def test_other_programs_spellings_are_read() -> None:
         ({"client_secret": "${MISSING}", "client_id": "x"}, "client_secret", "MISSING"),
         ({"client_secret": "y"}, "client_id", "give"),
         ({"grant": "client_credentials", "client_id": "x"}, "grant", "has to be known"),
+        ({"grant": "client_credentials", "client_id": "x", "client_secret": "y", "login": "user"}, "login", "no user"),
+        ({"login": "team"}, "login", "must be one of"),
         ({"client_metadata_url": "http://a.example/c.json"}, "client_metadata_url", "https://"),
         ({"issuer": "ftp://x"}, "issuer", "not an address"),
         ({"redirect_uri": "http://[::1"}, "redirect_uri", "not an address"),

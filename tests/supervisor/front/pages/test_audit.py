@@ -28,6 +28,7 @@ ELSEWHERE = {
     "POST /api/reload": "a reading of the configuration records itself, whoever wanted it",
     "POST /api/access-tokens": "the table of tokens records what becomes of them",
     "DELETE /api/access-tokens/<id_>": "the table of tokens records what becomes of them",
+    "POST /api/logins/<login>/answer": "a login records its end, and what was wrong before",
     "POST /questions/<question>": "a question records its answer, wherever that is given",
     "POST /api/questions/<question>": "a question records its answer, wherever that is given",
 }

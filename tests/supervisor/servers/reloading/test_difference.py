@@ -138,7 +138,7 @@ READ_IN: dict[str, set[str]] = {
     "identity": {
         *("config/load", "config/provenance", "servers/deployment", "service/realms", "commands/explain"),
         *("values/checks", "values/rows", "values/explained"),
-        *("front/admission", "oauth/bearer/verifier"),
+        *("front/admission", "oauth/accounts", "oauth/bearer/verifier"),
     },
 }
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
@@ -150,6 +150,7 @@ ONCE = {
     ("daemon", "drain_within_s"),
     ("daemon", "address"),
     ("daemon", "buffered_bytes"),
+    ("oauth/accounts", "auth"),
     ("oauth/late", "takes_provider_tokens"),
     ("servers/reloading/reload", "reload_poll_s"),
 }
