@@ -110,16 +110,24 @@ def effective(config: ServerConfig, team: Mapping[str, Given], user: Mapping[str
     return _Filling(config, team, user).result() if config.tiered else Effective(config=config)
 
 
-def why_not(holds: Effective, server: str) -> str:
-    """Return what a server waits for, and how it is given."""
+def missing_for_users(holds: Effective) -> tuple[str, ...]:
+    """Return what has to be given first, as users may know it: nothing of what is hidden from them."""
+    return tuple(name for name in holds.missing if not rule_of(holds.config, name).hidden)
+
+
+def why_not(holds: Effective, server: str, *, to_users: bool = False) -> str:
+    """Return what a server waits for, and how it is given; `to_users`: without what is hidden from them."""
     if holds.faults:
         why = f"a value that was given for it cannot be passed on: {'; '.join(holds.faults)}"
         return f"{why}; give another one: mcpvisor config set {server} NAME"
     of_team, own = ([name for name, tier in holds.missing.items() if tier == each] for each in TIERS)
+    named = [name for name in of_team if not to_users or name in missing_for_users(holds)]
     said = [f"each user gives {', '.join(own)} (mcpvisor config set {server} {own[0]})"] if own else []
-    if of_team:
-        order = f"mcpvisor config set {server} {of_team[0]} --team TEAM"
-        said.append(f"an admin gives {', '.join(of_team)} for a team ({order})")
+    if named:
+        order = f"mcpvisor config set {server} {named[0]} --team TEAM"
+        said.append(f"an admin gives {', '.join(named)} for a team ({order})")
+    if len(named) < len(of_team):
+        said.append("an admin gives what users do not see, for a team")
     return f"values are missing: {'; '.join(said)}"
 
 

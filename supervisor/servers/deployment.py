@@ -32,7 +32,7 @@ from actors.transport.stdio.process import Launch as ProcessLaunch
 from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
-from supervisor.config.effective import Effective, effective, why_not
+from supervisor.config.effective import Effective, effective, missing_for_users, why_not
 from supervisor.config.identity import IDENTITY
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
@@ -183,7 +183,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     def _own_launch(self, server: str, person: Person) -> OwnLaunch:
         holds = self.effective_for(server, person)
         if not holds.can_run:
-            return OwnLaunch(server, missing=tuple(holds.missing), why=why_not(holds, server))
+            return OwnLaunch(server, missing=missing_for_users(holds), why=why_not(holds, server, to_users=True))
         usual = self.servers.get(server)
         owner = _owner(holds, person)
         if usual is not None and holds.config == usual.config and not owner:

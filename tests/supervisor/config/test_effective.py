@@ -12,7 +12,16 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from supervisor.config import ServerConfig, parse
-from supervisor.config.effective import Effective, effective, fault_of, is_secret_value, rule_of, tiers_of, why_not
+from supervisor.config.effective import (
+    Effective,
+    effective,
+    fault_of,
+    is_secret_value,
+    missing_for_users,
+    rule_of,
+    tiers_of,
+    why_not,
+)
 from supervisor.config.syntax.tiers import Given, Value
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r\n"), min_size=1, max_size=20)
@@ -224,6 +233,22 @@ def test_a_place_says_what_is_secret_too(entry: dict[str, Any], secret: bool) ->
     assert result.secrets == ({"V 0": "hunter"} if secret else {})
     of_team = holds(entry, {"V": "hunter"})
     assert (of_team.is_personal, of_team.secrets) == (False, result.secrets)
+
+
+def test_users_are_not_told_the_names_of_what_is_hidden_from_them() -> None:
+    entry = {"command": "c", "env": {"A": "${user:INNER}", "B": "${team:B}"}, "values": {"INNER": {"hidden": True}}}
+    lacking = effective(server(entry), {}, {})
+    assert missing_for_users(lacking) == ("B",)
+    assert "INNER" in why_not(lacking, "desk")
+    told = why_not(lacking, "desk", to_users=True)
+    assert "INNER" not in told
+    assert "an admin gives B for a team (mcpvisor config set desk B --team TEAM)" in told
+    assert told.endswith("an admin gives what users do not see, for a team")
+    assert "do not see" not in why_not(lacking, "desk")
+    alone = effective(server(entry), {"B": Given(value="x")}, {})
+    assert (
+        why_not(alone, "desk", to_users=True) == "values are missing: an admin gives what users do not see, for a team"
+    )
 
 
 def test_why_a_server_waits_says_what_to_do() -> None:
