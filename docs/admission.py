@@ -36,6 +36,8 @@ class Row(Struct, frozen=True):
 
 _VALUE: Final = "/api/values/{tier}/{owner}/{server}/{name}"
 _ORDERS: Final = ("restart", "wake", "sleep", "refresh", "enable", "disable")
+LOGS: Final = ("GET /api/servers/{server}/logs", "WS /api/servers/{server}/logs")
+"""A member sees that of a server which is started for them alone."""
 DOORS: Final = ("/mcp", "/mcp/all", "/mcp/servers/{server}", "/ws")
 PERSONAL: Final = "/i/{server}/mcp"
 ROWS: Final = (
@@ -64,7 +66,7 @@ ROWS: Final = (
         "status, logs, tools, audit",
         (
             *("GET /api/status", "GET /api/status/debug", "GET /api/configuration", "GET /api/audit"),
-            *("GET /api/servers/{server}", "GET /api/servers/{server}/logs", "WS /api/servers/{server}/logs"),
+            *("GET /api/servers/{server}", *LOGS),
             *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust", "WS /api/events"),
         ),
         "401 401 404 yes yes yes 401",

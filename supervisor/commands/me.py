@@ -36,11 +36,12 @@ def me(*, as_json: bool, url: str) -> None:
         return
     out = console()
     out.print(plain(_who(mine, time.time())))
-    rows = table("SERVER", "STATUS", "TOOLS", "TOKENS", "WHY", right=("TOOLS", "TOKENS"))
+    rows = table("SERVER", "STATUS", "TOOLS", "TOKENS", "CALLS", "WHY", right=("TOOLS", "TOKENS", "CALLS"))
     for row in mine["servers"]:
         status = row["status"] or "disabled"
         why = plain(row["reason"])
-        rows.add_row(plain(row["server"]), state_text(status), number(row["tools"]), number(row["tokens"]), why)
+        counts = [number(row.get(each)) for each in ("tools", "tokens", "calls")]
+        rows.add_row(plain(row["server"]), state_text(status), *counts, why)
     print_table(out, rows)
 
 

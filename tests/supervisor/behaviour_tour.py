@@ -128,7 +128,9 @@ async def look(directory: Path) -> dict[str, Seen]:
 
 async def look_before(entries: dict[str, Any], directory: Path) -> dict[str, Seen]:
     seen = {name: Seen() for name in entries}
-    config = configuration(directory, entries, starts_per_s=100, cold_starts=8)
+    # The clients are in the loop of the daemon: on a busy machine they read later than a client may.
+    patient = {"tcp_user_timeout_s": 60, "send_timeout_s": 60}
+    config = configuration(directory, entries, starts_per_s=100, cold_starts=8, **patient)
     with open_data_dir(directory / "data", {}) as data:
         async with running(config, data, patience_s=600) as http:
             await until_ready(http)

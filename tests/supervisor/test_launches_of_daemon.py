@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio_websocket import ConnectionRejected
 
 from actors.launch import server_of
 from supervisor.host.datadir import DataDir, open_data_dir
@@ -255,6 +256,40 @@ async def test_a_server_that_is_switched_off_is_off_for_everybody(tmp_path: Path
         await until_seen(at, "ana", "forge__use_forge")
         answer = await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={"n": 2})
         assert answer["structuredContent"] == {"n": 2}
+
+
+async def test_a_member_sees_the_log_of_what_is_started_for_them_alone_and_their_own_calls(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with doorway(tmp_path, data, Processes()) as at:
+        for user in ("ana", "ben"):
+            await until_seen(at, user, "forge__use_forge")
+            await until_seen(at, user, "look__use_look")
+        for _ in range(2):
+            await at.call("ana", "execute_mcp_tool", tool_path="forge:use_forge", arguments={})
+        nowhere = await at.ask("ana", "GET", "/api/servers/nowhere/logs")
+        assert nowhere.status_code == 404
+        lines = (await at.ask("ana", "GET", "/api/servers/forge/logs")).json()["lines"]
+        assert lines
+        assert "canary" not in json.dumps(lines)
+        assert (await at.ask("ben", "GET", "/api/servers/clock/logs")).content == nowhere.content, "all share it"
+        assert (await at.ask("ben", "GET", "/api/servers/look/logs")).status_code == 200
+        await until_seen(at, "cem", "look__use_look")
+        assert (await at.ask("ben", "GET", "/api/servers/look/logs")).content == nowhere.content, "cem has it as well"
+        assert (await at.ask("cem", "GET", "/api/servers/forge/logs")).content == nowhere.content, "it waits for values"
+        port = at.client.base_url.port
+        assert port is not None
+        shown = [("authorization", f"Bearer {at.keys['ana']}")]
+        async with open_websocket(port, "/api/servers/forge/logs?after=0", shown) as socket:
+            assert json.loads(await socket.get_message())["lines"]
+        with pytest.RaisesGroup(pytest.RaisesExc(ConnectionRejected, check=lambda error: error.status_code == 404)):
+            async with open_websocket(port, "/api/servers/clock/logs?after=0", shown):
+                pass
+        calls = {
+            user: {row["server"]: row["calls"] for row in (await at.ask(user, "GET", "/api/me")).json()["servers"]}
+            for user in ("ana", "ben")
+        }
+        assert (calls["ana"]["forge"], calls["ben"]["forge"]) == (2, 0)
 
 
 async def test_an_operator_orders_one_launch_by_its_name(tmp_path: Path, data: DataDir) -> None:

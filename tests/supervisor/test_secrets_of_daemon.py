@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import ssl
 import sys
 import time
@@ -209,8 +210,13 @@ class Rig:
         begun = (await self.ask("ana", "POST", "/api/servers/guarded/login")).json()
         query = {name: values[0] for name, values in parse_qs(urlsplit(begun["url"]).query).items()}
         state = {"state": query["state"], "code": self.canaries["login code"]}
-        assert (await self.ask(None, "GET", "/oauth/callback", params=state)).status_code == 200
+        page = await self.ask(None, "GET", "/oauth/callback", params=state)
+        code = re.search(r"<code>(.+?)</code>", page.text)
+        assert code is not None
         await self.ask(None, "GET", "/oauth/callback", params=state)
+        for answer in ("WRNG-CODE", code[1]):
+            given = await self.ask("ana", "POST", f"/api/logins/{begun['login']}/answer", json={"answer": answer})
+        assert given.json()["state"] == "done"
 
     async def ask_pages(self, who: str | None) -> None:
         """Ask for every page, as far as it is about a server about each."""

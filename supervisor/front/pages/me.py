@@ -1,17 +1,19 @@
 """What is mine: who the daemon takes somebody for, and how the servers are doing that are theirs (`/api/me`).
 
 A row has nothing that depends on what others do with a server that they share: not whether its process sleeps, nor
-how often it was called.
+how often they called it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import trio
 from quart import Response
 from quart_trio import QuartTrio
 
+from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
@@ -31,7 +33,7 @@ def add_own_routes(view: View, app: QuartTrio) -> None:
         person, token = requester.person, requester.token
         seen = await view.seen_by(person)
         catalogue, statuses = seen.now(view.principal), seen.statuses(view.principal)
-        servers = sorted(catalogue.names.servers)
+        servers, calls = sorted(catalogue.names.servers), _calls(view.totals(view.principal))
         return json_response(
             {
                 "user": person.user,
@@ -39,7 +41,9 @@ def add_own_routes(view: View, app: QuartTrio) -> None:
                 "role": person.role,
                 "expires_at": token.expires_at if token is not None else None,
                 "catalog_revision": catalogue.revision,
-                "servers": [_row(server, statuses.get(server), catalogue) for server in servers],
+                "servers": [
+                    {**_row(server, statuses.get(server), catalogue), "calls": calls[server]} for server in servers
+                ],
                 "tokens": token_savings(catalogue),
                 "questions": len(view.elicitations.of(view.principal)),
             }
@@ -58,6 +62,14 @@ def add_own_routes(view: View, app: QuartTrio) -> None:
 
     app.add_url_rule("/api/me", "me", me)
     app.add_url_rule("/api/tickets", "ticket", ticket, methods=["POST"])
+
+
+def _calls(totals: Usage) -> Counter[str]:
+    """Return how often somebody called each server, whenever that was."""
+    calls = Counter[str]()
+    for (server, _), tool in totals.items():
+        calls[server] += tool.calls
+    return calls
 
 
 def _row(server: str, status: ServerStatus | None, catalogue: Catalogue) -> dict[str, Any]:

@@ -30,14 +30,14 @@ AUDITORS: Final = (
         "GET /api/tokens",
         "GET /api/trust",
     ),
-    *("GET /api/servers/<server>", "GET /api/servers/<server>/logs", "GET /api/configuration", "GET /api/events"),
+    *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events"),
     "GET /api/audit",
 )
 _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
 MEMBERS: Final = (
     *("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
     *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
-    "POST /api/logins/<login>/answer",
+    *("POST /api/logins/<login>/answer", "GET /api/servers/<server>/logs"),
 )
 """What a member may do for what is their own: the page itself looks whose it is."""
 NEEDED: Final[Mapping[str, Role | None]] = {

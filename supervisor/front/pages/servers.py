@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 import trio
-from quart import Response, request
+from quart import Response, abort, request
 from quart_trio import QuartTrio
 
 from actors.errors import CallTimedOut
@@ -21,6 +21,8 @@ from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View, server_row
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.requests import check_from_here
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.identity.people import Person
 from supervisor.servers.orders import Order
 
 MAX_LINES = 1000
@@ -73,13 +75,31 @@ class ServerPages:
         raise CallTimedOut(text, server=server, outcome="unknown")
 
     async def logs(self, wanted: LogQuery, server: str) -> Response:
-        """Show the newest lines of the log; `newest` is the number to follow from."""
-        self._view.control.check(server)
-        journal = self._view.journals(server)
+        """Show the newest lines of the log; `newest` is the number to follow from.
+
+        A member sees that of a server which is started for them alone.
+        """
+        name = await find_log(self._view, REQUESTER.get().person, server)
+        if name is None:
+            abort(404)
+        journal = self._view.journals(name)
         kept = journal.last(wanted.lines) if journal is not None else []
         newest = journal.newest.value if journal is not None else 0
         lines = await render_lines(journal, kept)
         return json_response({"server": server, "newest": newest, "lines": lines})
+
+
+async def find_log(view: View, person: Person, server: str) -> str | None:
+    """Return the log that somebody means by the name of a server; None if there is none that they may see.
+
+    What a launch writes that others have as well may be about their calls. Raises `UnknownServer`.
+    """
+    if person.may("auditor"):
+        view.control.check(server)
+        return server
+    await view.seen_by(person)  # so that it is known who has which launch
+    launch = next((own.name for own in person.rights.launches if own.server == server and own.name), "")
+    return launch if launch and view.launches.people_of(launch) == [person.user] else None
 
 
 async def render_lines(journal: Journal | None, kept: list[Any]) -> Any:

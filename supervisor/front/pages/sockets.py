@@ -23,7 +23,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body
 from supervisor.front.pages.requests import decode
 from supervisor.front.pages.rights import admits
-from supervisor.front.pages.servers import MAX_LINES, render_lines
+from supervisor.front.pages.servers import MAX_LINES, find_log, render_lines
 
 GOING_AWAY = 1001
 """RFC 6455 section 7.4.1."""
@@ -62,6 +62,9 @@ class PageSockets:
             if match and admits(self._view.audit, request.requester, "GET", place.translate(_ANGLES)):
                 await serve(request, query, *map(unquote, match.groups()))
                 return
+        await self._refuse(request)
+
+    async def _refuse(self, request: HttpRequest) -> None:
         places = ", ".join(PATHS)
         await request.fail(404, f"there is no WebSocket here, or not for your role; there is /mcp, {places}")
 
@@ -95,11 +98,14 @@ class PageSockets:
     async def _follow(self, request: HttpRequest, query: str, server: str) -> None:
         try:
             wanted = decode(parse_qsl(query, keep_blank_values=True), FollowQuery)
-            self._view.control.check(server)
+            name = await find_log(self._view, request.requester.person, server)
         except SupervisorError as error:
             await request.refuse(*error_body(error))
             return
-        await self._tell(request, partial(_tell_lines, self._view.journals(server), wanted.after))
+        if name is None:
+            await self._refuse(request)
+            return
+        await self._tell(request, partial(_tell_lines, self._view.journals(name), wanted.after))
 
 
 async def _say(socket: WebSocket, body: Any) -> None:

@@ -19,7 +19,9 @@ KEY, NOW, END = b"k" * 32, 100.0, endpoint(("127.0.0.1", 3001))
 
 def request(token: str) -> HttpRequest:
     fields = Fields({b"authorization": f"Bearer {token}".encode()})
-    asked = SimpleNamespace(fields=fields, query=b"", path="/mcp", address="127.0.0.1", sender="127.0.0.1", own_end=END)
+    asked = SimpleNamespace(
+        fields=fields, query=b"", path="/mcp", address="127.0.0.1", sender="127.0.0.1", own_end=END, is_websocket=False
+    )
     return cast("HttpRequest", asked)
 
 

@@ -401,3 +401,5 @@ def test_a_secret_in_an_address_is_hidden_and_what_is_none_is_not() -> None:
     mask = server({"url": "https://maps.example/s/a1b2c3d4e5f6a7/mcp?key=k-e-y-1&region=eu-west&x=%2Fa%2Fb"}).mask()
     assert mask("a1b2c3d4e5f6a7 k-e-y-1 eu-west mcp maps.example /a/b") == "*** *** eu-west mcp maps.example /a/b"
     assert server({"command": "c"}).mask()("c") == "c"
+    broken = msgspec.structs.replace(server({"url": "https://maps.example"}), url="https://[maps/s-e-c-r-e-t")
+    assert broken.mask()("maps") == "maps", "no address, of which there are no parts"

@@ -29,6 +29,7 @@ ELSEWHERE = {
     "POST /api/access-tokens": "the table of tokens records what becomes of them",
     "DELETE /api/access-tokens/<id_>": "the table of tokens records what becomes of them",
     "POST /api/logins/<login>/answer": "a login records its end, and what was wrong before",
+    "POST /api/tickets": "a ticket is worth what the credential is worth, and gone in half a minute",
     "POST /questions/<question>": "a question records its answer, wherever that is given",
     "POST /api/questions/<question>": "a question records its answer, wherever that is given",
 }
