@@ -88,14 +88,16 @@ async def test_what_is_above_the_level_is_in_no_list_and_runs_at_no_door(tmp_pat
 async def test_a_level_that_changes_takes_effect_at_once_and_no_server_notices(tmp_path: Path) -> None:
     server = WholeServer(tools=TOOLS)
     levels, names = iter(("moderate", "safe", "dangerous")), [tool["name"] for tool in TOOLS]
+    # It reads the file by order alone: each reading here writes it, which it would take for another change.
+    entries, settings = {"one": {"command": "x"}}, {"reload_on_change": False}
 
     async def refuses(client: httpx2.AsyncClient, name: str) -> bool:
         return "'expose'" in await call(client, "/mcp/all", name)
 
     with open_data_dir(tmp_path / "data", {}) as data:
-        config = configuration(tmp_path, {"one": {"command": "x"}})
+        config = configuration(tmp_path, entries, **settings)
         daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), connect=lambda _: MemoryTransport(server.serve))
-        daemon.read = lambda path, change: configuration(tmp_path, {"one": {"command": "x"}}, expose=next(levels))
+        daemon.read = lambda path, change: configuration(tmp_path, entries, expose=next(levels), **settings)
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 (url,) = await nursery.start(daemon.run)

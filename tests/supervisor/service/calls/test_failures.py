@@ -25,8 +25,10 @@ from actors.errors import (
     TooManyCalls,
     UnknownTool,
 )
+from actors.messages import Result
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from docs.generate import error_classes
+from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.calls import failures
 
 
@@ -54,6 +56,7 @@ def remote(code: int, message: str, data: bytes = b"", server: str = "") -> Remo
         (ShuttingDown("x", server="s"), False),
         (ServerDisabled("x", server="s"), False),
         (UnknownTool("x"), False),
+        (CapabilityRequired("s", {"sampling": {}}, Result(msgspec.Raw(b"{}"), "modern")), True),
         (remote(-32042, "x", server="s"), True),
         (remote(-32603, "x", server="s"), False),
     ],
