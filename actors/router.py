@@ -119,8 +119,8 @@ class Router(Actor[Message]):
         except SupervisorError as error:
             reply.fail(error)
             return
-        is_up = self._directory.find(launch) is not None
-        if not is_up and not self._sleepers.has(launch):
+        address = self._directory.find(launch)
+        if address is None and not self._sleepers.has(launch):
             reply.fail(self._directory.why_not(launch))
             return
         if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
@@ -129,12 +129,13 @@ class Router(Actor[Message]):
                 return
             self.in_flight.calls += 1
             reply.on_settled(self.in_flight.on_settled)
-        if is_up:
-            self._pass_on(launch, message, reply)
+        if address is not None:
+            address.forward(message, reply)
         else:
-            self._sleepers.call_up(launch, partial(self._pass_on, launch, message, reply))
+            self._sleepers.call_up(launch, partial(self._forward_late, launch, message, reply))
 
-    def _pass_on(self, launch: str, message: ForServer, reply: Reply[Any]) -> None:
+    def _forward_late(self, launch: str, message: ForServer, reply: Reply[Any]) -> None:
+        """Forward what has waited for its launch to have an actor."""
         address = self._directory.find(launch)
         if address is None:
             reply.fail(self._directory.why_not(launch))

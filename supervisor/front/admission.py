@@ -113,7 +113,7 @@ class Admission:
         self._audit = audit
         self.attempts = FailedAttempts()
         self._tell_from = -math.inf
-        self._tickets = Tickets() if tickets is None else tickets
+        self._tickets = tickets or Tickets()
         self._inside: dict[trio.CancelScope, Requester] = {}
         tokens.revoked = self._end
 

@@ -25,9 +25,6 @@ class Tickets:
     def __init__(self) -> None:
         self._open: OrderedDict[str, tuple[Requester, float]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def make(self, requester: Requester, now: float) -> str:
         """Return a ticket for somebody who has shown a credential."""
         self._expire(now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 import msgspec
@@ -13,7 +14,8 @@ from supervisor.store import Store, ToolUsage
 
 FLUSH_S = 5.0
 
-Key = tuple[Principal, str, str]
+ToolKey = tuple[str, str]
+"""Of a tool: its server, and its name."""
 Noted = Callable[[str, str, bool, float], None]
 """Told of each call: server, tool, whether it was good, and its milliseconds."""
 
@@ -24,15 +26,18 @@ class Usage:
     def __init__(self, store: Store, noted: Noted = lambda server, tool, good, milliseconds: None) -> None:
         self._store = store
         self._noted = noted
-        self._totals: dict[Key, ToolUsage] = {}
-        self._fresh: dict[Key, ToolUsage] = {}
+        self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
+        self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._loaded = False
 
     async def load(self) -> None:
         if not self._store.ready.is_set():
             return
-        saved = {(row.principal, row.server, row.tool): row for row in await self._store.load_usage()}
-        self._totals, self._loaded = saved, True
+        rows = await self._store.load_usage()
+        self._totals.clear()
+        for row in rows:
+            self._totals[row.principal][row.server, row.tool] = row
+        self._loaded = True
 
     def add(
         self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float, waited_ms: float = 0.0
@@ -48,13 +53,15 @@ class Usage:
             total_ms=milliseconds,
             waited_ms=waited_ms,
         )
-        before = self._fresh.get((principal, server, tool))
-        self._fresh[principal, server, tool] = used if before is None else before.plus(used)
+        _count(self._fresh[principal], used)
 
     def flush(self) -> None:
         if self._fresh:
-            self._store.add_usage(self._fresh.values())
-            self._totals, self._fresh = self._sums(), {}
+            rows = [row for own in self._fresh.values() for row in own.values()]
+            self._store.add_usage(rows)
+            for row in rows:
+                _count(self._totals[row.principal], row)
+            self._fresh.clear()
 
     async def run(self) -> None:
         while True:
@@ -64,7 +71,7 @@ class Usage:
                 await self.load()
 
     def table(self, principal: Principal) -> list[dict[str, object]]:
-        rows = sorted(self._of(principal), key=lambda row: (-row.calls, row.server, row.tool))
+        rows = sorted(self._of(principal).values(), key=lambda row: (-row.calls, row.server, row.tool))
         return [
             {name: value for name, value in msgspec.structs.asdict(row).items() if name != "principal"}
             for row in rows[:1000]
@@ -72,15 +79,19 @@ class Usage:
 
     def totals(self, principal: Principal) -> dict[tuple[str, str], ToolTotals]:
         return {
-            (row.server, row.tool): ToolTotals(row.calls, row.failures, row.total_ms, row.waited_ms)
-            for row in self._of(principal)
+            key: ToolTotals(row.calls, row.failures, row.total_ms, row.waited_ms)
+            for key, row in self._of(principal).items()
         }
 
-    def _of(self, principal: Principal) -> list[ToolUsage]:
-        return [row for row in self._sums().values() if row.principal == principal]
+    def _of(self, principal: Principal) -> dict[ToolKey, ToolUsage]:
+        """Return what one has used, without a look at what all others have."""
+        own = dict(self._totals.get(principal, {}))
+        for row in self._fresh.get(principal, {}).values():
+            _count(own, row)
+        return own
 
-    def _sums(self) -> dict[Key, ToolUsage]:
-        sums = dict(self._totals)
-        for key, row in self._fresh.items():
-            sums[key] = sums[key].plus(row) if key in sums else row
-        return sums
+
+def _count(own: dict[ToolKey, ToolUsage], row: ToolUsage) -> None:
+    key = row.server, row.tool
+    before = own.get(key)
+    own[key] = row if before is None else before.plus(row)

@@ -66,7 +66,7 @@ class AuthorizedClient(httpx2.AsyncClient):
 
         A login is that of one user, and what the server says is read by all who use it.
         """
-        for forms in self._sent.values():
+        for forms in tuple(self._sent.values()):  # it may be in a thread
             for form in forms:
                 if form in said:
                     said = said.replace(form, HIDDEN.encode())

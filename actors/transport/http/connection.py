@@ -12,15 +12,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import trio
 from msgspec.structs import replace
 
 from actors.errors import ServerExited
+from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.outbound import LISTEN
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
+from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.client.verdict import SESSION_OVER, expiry
 from actors.transport.http.remote import HttpKind
 from actors.transport.http.site import Site
@@ -35,7 +38,7 @@ Channel = StreamableHttp | HttpSse
 class HttpConnection(Session):
     """One session. `kind` is the transport to begin with; `learn` is told of the other, if the server speaks that.
 
-    `hide` takes out of a message of the server what nobody may read.
+    `hide` takes out of a message of the server what nobody may read; None: there is nothing.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class HttpConnection(Session):
         nursery: trio.Nursery,
         kind: HttpKind,
         learn: Callable[[HttpKind], None],
-        hide: Callable[[bytes], bytes] = bytes,
+        hide: Callable[[bytes], bytes] | None = None,
     ) -> None:
         super().__init__(site.limits.stop_s)
         self._hide = hide
@@ -81,7 +84,10 @@ class HttpConnection(Session):
         return True
 
     async def hand_on(self, text: bytes, stream: bytes) -> None:
-        await super().hand_on(self._hide(text), stream)
+        if self._hide is not None:
+            hide = partial(self._hide, text)
+            text = hide() if len(text) < LARGE_BYTES else await decode_in_thread(hide)
+        await super().hand_on(text, stream)
 
     async def _ask(self, message: Outgoing, scope: trio.CancelScope) -> None:
         longest = self._limits.call_max_s

@@ -51,7 +51,8 @@ class HttpTransport:
         client, site = self._open(await context_for(self._remote.url))
         try:
             async with background() as nursery:
-                connection = HttpConnection(site, nursery, self._kind, self._learn, client.without_tokens)
+                hide = None if self._authorizer is None else client.without_tokens
+                connection = HttpConnection(site, nursery, self._kind, self._learn, hide)
                 try:
                     yield connection
                 finally:

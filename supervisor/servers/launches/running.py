@@ -18,7 +18,7 @@ from typing import Final, Protocol
 import trio
 
 from actors.catalogue.offer import Offer
-from actors.errors import SupervisorError
+from actors.errors import ActorStopped
 from actors.kit import Latest
 from actors.launch import launches_of, server_of
 from actors.life.states import State
@@ -179,9 +179,9 @@ class Launches:
         off = {name for name in launches if self._servers.is_off(name)}
         offers = await self._memory.recall_offers(sorted(launches))
         if offers:
-            entries = self._deployment.value.entries
-            kinds = {name: entries[server_of(name)].kind for name in offers}
-            recalled = LaunchesRecalled({name: (kinds[name], offer) for name, offer in offers.items()})
+            entries = self._deployment.value.entries  # the newest: a server may be gone by now
+            known = {name: entries[server_of(name)].kind for name in offers if server_of(name) in entries}
+            recalled = LaunchesRecalled({name: (kind, offers[name]) for name, kind in known.items()})
             await self._registry.address.ask_in_turn(recalled)
         for name in sorted((launches - offers.keys()) | off):
             if (deployed := self._deploy(name)) is not None:
@@ -256,9 +256,17 @@ class Launches:
             await trio.sleep(LOOK_S)
             for name in [*self._running]:
                 status = self._servers.statuses.of(name, {})
-                if status is not None and _sleeps(status) and self._registry.offer(name) is not None:
+                if status is not None and self._may_retire(status) and self._registry.offer(name) is not None:
                     async with self._turn:
                         await self._retire(name)
+
+    def _may_retire(self, status: ServerStatus) -> bool:
+        """Say whether nothing would be lost with an actor but the time that it takes to make another one.
+
+        One that is being switched off has to be there to report it.
+        """
+        busy = status.in_flight or status.waiting or status.tasks or status.legacy_session or status.requires_reauth
+        return status.state is State.DORMANT and not busy and not self._servers.is_off(status.server)
 
     async def _retire(self, name: str) -> None:
         """Take its actor from a launch that sleeps. What it is sent meanwhile waits in our line."""
@@ -269,12 +277,13 @@ class Launches:
         self._moving.add(name)
         directory.withdraw(name)
         try:
-            if not _sleeps(await address.ask(ReadServer())):  # that came when all before it had been handled
+            status = await address.ask_in_turn(ReadServer())  # answered when all that came before it was handled
+            if self._may_retire(status):
+                await self._servers.remove(name, ASLEEP, 0.0)
+                del self._running[name], self._entries[name]
+            else:
                 directory.admit(name, address)
-                return
-            await self._servers.remove(name, ASLEEP, 0.0)
-            del self._running[name], self._entries[name]
-        except SupervisorError:  # its actor crashed, and another one takes its place
+        except ActorStopped:  # it crashed, and another one takes its place
             return
         finally:
             self._moving.discard(name)
@@ -285,9 +294,3 @@ class Launches:
             self._new = trio.Event()
             names, self._unknown = self._unknown, []
             await discover(self._servers.directory, names)
-
-
-def _sleeps(status: ServerStatus) -> bool:
-    """Say whether nothing would be lost with an actor but the time that it takes to make another one."""
-    busy = status.in_flight or status.waiting or status.tasks or status.legacy_session
-    return status.state is State.DORMANT and not (busy or status.requires_reauth)

@@ -15,9 +15,11 @@ from actors.life.policy import RestartPolicy
 from actors.messages import Note, ServerListed
 from actors.protocol.agreement.versions import Era
 from actors.protocol.exchanges import Interest
+from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
 from tests.actors.server.rig import Rig, running_server
+from tests.actors.transport.http.test_authorization import Purse
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import RemoteServer, Request
 
@@ -67,6 +69,20 @@ async def test_a_remote_server_is_called_like_a_local_one(probe: str, plain: boo
         assert "mcp-protocol-version" not in posts[1].headers
         assert call.headers["mcp-protocol-version"] == "2025-11-25"
         assert server.count("DELETE") == 1
+
+
+@pytest.mark.parametrize("size", [0, 2 * LARGE_BYTES])
+@pytest.mark.parametrize("plain", [False, True])
+async def test_the_token_of_a_login_is_in_nothing_that_a_server_says_however_large(plain: bool, size: int) -> None:
+    token, fake = "an-access-token-of-a-login", FakeServer()
+    server = RemoteServer(fake.serve, plain=plain)
+    with trio.fail_after(20):
+        async with server.running():
+            transport = HttpTransport(Remote(url=server.url), authorizer=Purse(token))
+            async with running_server(transport=transport) as rig:
+                said = await rig.call("echo", token=token, pad="x" * size, end=f"Bearer {token}")
+                assert said == {"token": "***", "pad": "x" * size, "end": "Bearer ***"}
+                await rig.stop()
 
 
 async def test_a_session_that_a_server_opens_for_a_probe_that_it_refuses_is_ended() -> None:

@@ -28,8 +28,10 @@ IDENTITY: dict[str, Any] = {
 }
 
 
-def read() -> Deployment:
-    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": IDENTITY}})
+def read(*servers: str) -> Deployment:
+    entries = {name: SERVERS[name] for name in servers or SERVERS}
+    values = {name: IDENTITY["users"]["ana"]["values"][name] for name in entries}
+    text = json.dumps({"mcpServers": entries, "supervisor": {"identity": {"users": {"ana": {"values": values}}}}})
     return deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
 
 
@@ -40,16 +42,17 @@ def ana(deployment: Deployment) -> Person:
 
 
 class Recall:
-    """What is known from earlier, which is nothing, and takes until it `may_answer`."""
+    """What is known from earlier, which takes until it `may_answer`: an `offer` of all launches, or nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, offer: Offer | None = None) -> None:
+        self._offer = offer
         self.may_answer = trio.Event()
         self.asked: list[str] = []
 
     async def recall_offers(self, launches: Collection[str]) -> dict[str, Offer]:
         self.asked += launches
         await self.may_answer.wait()
-        return {}
+        return {} if self._offer is None else dict.fromkeys(launches, self._offer)
 
     async def recall_era(self, digest: str) -> None:
         del digest
@@ -77,4 +80,27 @@ async def test_what_was_begun_for_somebody_who_left_is_there_for_whoever_comes_n
             assert launch != server
             assert running.servers.directory.find(launch) is not None, f"{launch} never came up"
         assert len(recall.asked) == len(SERVERS)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_server_that_is_removed_while_it_is_looked_up_for_somebody_is_no_bug(autojump_clock: MockClock) -> None:
+    deployment, recall = Latest(read()), Recall(Offer())
+    unused: Any = None
+    registry = Registry({}, unused, unused, trio.current_time)
+    async with fleet(defaultdict(FakeServer)) as running, trio.open_nursery() as nursery:
+        await nursery.start(registry.run)
+        launches = Launches(deployment, running.servers, registry, recall)
+        nursery.start_soon(launches.run)
+        person = ana(deployment.value)
+        gone, stays = (launch.name for launch in sorted(person.rights.launches, key=lambda each: each.server))
+        async with trio.open_nursery() as request:
+            request.start_soon(launches.prepare, person)
+            await wait_all_tasks_blocked()
+            deployment.set(read("diary"))
+            recall.may_answer.set()
+        await wait_all_tasks_blocked()
+        assert not launches.has(gone)
+        assert launches.has(stays)
+        assert registry.offer(stays) is not None
+        assert running.servers.directory.find(stays) is None, "nobody has called it"
         nursery.cancel_scope.cancel()
