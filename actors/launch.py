@@ -22,7 +22,7 @@ def launch_name(server: str, digest: str) -> str:
 
 def server_of(launch: str) -> str:
     """Return the server that a launch is one of."""
-    return launch.partition(SEPARATOR)[0]
+    return launch.partition(SEPARATOR)[0] if SEPARATOR in launch else launch
 
 
 def launches_of(server: str, launches: Iterable[str]) -> list[str]:

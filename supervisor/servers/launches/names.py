@@ -26,8 +26,7 @@ class LaunchNames:
 
     def of(self, server: str, principal: Principal) -> str:
         """Return the launch. Raises `ValuesMissing` where it cannot be started."""
-        launch = self._find(server, principal)
-        if launch is None:
+        if principal not in self._own or (launch := self._own[principal].get(server)) is None:
             return server
         if not launch.name:
             raise missing_values_error(server, launch.missing, launch.why)

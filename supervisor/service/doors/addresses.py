@@ -69,6 +69,8 @@ class DoorTable:
         return self._whole.find(name, profile)
 
     async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
+        if not person.user:
+            return self._whole.find(name, profile)
         doors = await self._doors_of(person)
         await doors.prepare(profile)
         return doors.find(name, profile)
@@ -172,16 +174,18 @@ class _Doors:
         self.introduction = gateway.introduction
         self._suffix = suffix
         everything = Everything(gateway.parts, version, gateway.introduction.servers)
-        ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
-        ways = (ours.__getitem__, ours.__getitem__, self._of_server, self._personal)
-        self._ways: dict[str, Callable[[str], Door]] = dict(zip(DOORS, ways, strict=True))
+        self._ours = {"": Door(suffix, gateway), ALL: Door(f"{ALL}{suffix}", everything)}
+        self._below = {SERVERS: self._of_server, PERSONAL: self._personal}
+        assert {*self._ours, *self._below} == DOORS.keys()
         self._servers: dict[str, Door] = {}
         self._personals: dict[str, Door] = {}
 
     def find(self, name: str) -> Door:
-        kind = next((each for each in DOORS if each.endswith("/") and name.startswith(each)), name)
-        if kind in self._ways:
-            return self._ways[kind](name)
+        if name in self._ours:
+            return self._ours[name]
+        for below, find in self._below.items():
+            if name.startswith(below):
+                return find(name)
         raise UnknownDoor(
             f"there is no MCP server at this address: {clean(name[:MAX_NAME_SHOWN])!r}; there are /mcp, /mcp/all, and "
             "/mcp/servers/NAME for each server"
