@@ -118,6 +118,8 @@ async def test_each_has_the_process_of_their_values_and_equals_share_one(tmp_pat
         rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
         users = {server_of(row["server"]): row["users"] for row in rows if "users" in row and row["tools"]}
         assert users["look"] == ["ben", "cem"]
+        totals = (await at.ask("operator", "GET", "/api/status")).json()["totals"]
+        assert totals["servers"] == len(SERVERS), "however many launches they have"
         assert "canary" not in json.dumps([row for row in rows if "tools" not in row or row["server"] == "forge"])
 
 

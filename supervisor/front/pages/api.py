@@ -19,7 +19,7 @@ from actors.catalogue.criteria import Usage
 from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Degraded, Feed, Latest
-from actors.launch import is_own
+from actors.launch import is_own, server_of
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
@@ -220,6 +220,7 @@ async def _status(view: View) -> bytes:
     tokens = token_savings(catalogue)
     warnings = await view.described.warnings(catalogue)
     rows: list[msgspec.Raw] = []
+    servers: set[str] = set()
     states, sums = Counter[str](), Counter[str]()
     for number, name in enumerate(view.live.names(view.reports())):
         if number % ROWS_AT_ONCE == 0:
@@ -227,6 +228,7 @@ async def _status(view: View) -> bytes:
         if (status := view.status_of(name)) is not None:
             row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
             row |= holders_row(view.launches, name)
+            servers.add(server_of(name))
             states[row["state"]] += 1
             sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})
             rows.append(msgspec.Raw(msgspec.json.encode(row)))
@@ -237,7 +239,7 @@ async def _status(view: View) -> bytes:
             "uptime_s": round(max(0.0, now.elapsed - view.started), 1),
             "catalog_revision": catalogue.revision,
             "servers": rows,
-            "totals": {"servers": len(rows), "states": states, **{name: sums[name] for name in SUMMED}},
+            "totals": {"servers": len(servers), "states": states, **{name: sums[name] for name in SUMMED}},
             "tokens": tokens,
             "configuration": msgspec.to_builtins(view.configurator.source.value),
             "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
