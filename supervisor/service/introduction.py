@@ -66,6 +66,7 @@ class Introduction:
         self.others_changed: Latest[int] = Latest(0)
         """Told whenever those of whom the others speak see something else: that may be later than anybody else."""
         self._made_of: tuple[Catalogue, Mapping[str, ServerStatus], Deployment] | None = None
+        self._making = trio.Lock()  # one at a time: what was begun before may be done after what is newer
 
     def text(self) -> str:
         return self.made.value.text
@@ -90,10 +91,14 @@ class Introduction:
         """Make the texts anew, and those of all others that are kept up to date with these, where they may differ."""
         for each in (self, *self._others):
             await trio.lowlevel.checkpoint()  # there are as many as people
-            made_of = *each._view(), self._deployment.value
-            if not each._is_made_of(*made_of):
-                each.made.set(await beside(partial(each._make, *made_of[:2])))
-                each._made_of = made_of
+            await each._renew()
+
+    async def _renew(self) -> None:
+        async with self._making:
+            made_of = *self._view(), self._deployment.value
+            if not self._is_made_of(*made_of):
+                self.made.set(await beside(partial(self._make, *made_of[:2])))
+                self._made_of = made_of
 
     def _is_made_of(self, seen: Catalogue, statuses: Mapping[str, ServerStatus], deployment: Deployment) -> bool:
         before = self._made_of
@@ -106,7 +111,7 @@ class Introduction:
     async def prepare(self) -> None:
         """Have there be texts, which takes long with many tools. A checkpoint the first time."""
         if self.made.value is NOTHING:
-            self.made.set(await beside(partial(self._make, *self._view())))
+            await self._renew()
 
     def _view(self) -> tuple[Catalogue, Mapping[str, ServerStatus]]:
         return self._visible.now(LOCAL), self._visible.statuses(LOCAL)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -15,6 +16,7 @@ from actors.messages import ServerStatus
 from actors.search.documents.index import Index
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
+from supervisor.service import introduction as module
 from supervisor.service.client import Client
 from supervisor.service.introduction import HOW, PAUSE_S, THERE, Introduction
 from supervisor.service.lookup.visible import Visible
@@ -65,6 +67,36 @@ async def test_before_anything_is_known_the_text_names_no_server() -> None:
     assert introduction.text() == HOW
     await introduction.renew()
     assert introduction.text().endswith("late (starting).")
+
+
+async def test_what_is_made_of_an_older_catalogue_is_not_done_after_what_is_newer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, goes_on = trio.Event(), trio.Event()
+
+    async def made_late(make: Callable[[], object]) -> object:
+        if not begun.is_set():
+            made = make()
+            begun.set()
+            await goes_on.wait()
+            return made
+        return make()
+
+    monkeypatch.setattr(module, "beside", made_late)
+    catalogues = [
+        Catalogue(index=Index.empty(), indexed=True, names=ServerNames({}).with_servers((name,)))
+        for name in ("old", "new")
+    ]
+    seen = Latest(catalogues[0])
+    introduction = Introduction(Visible(seen, Latest({})), Latest(Deployment()))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(introduction.prepare)
+        await begun.wait()
+        seen.set(catalogues[1])
+        nursery.start_soon(introduction.renew)
+        await wait_all_tasks_blocked()
+        goes_on.set()
+    assert introduction.text() == f"{HOW}\nServers: new (starting)."
 
 
 async def test_the_text_is_made_when_something_changes_and_not_per_request() -> None:
