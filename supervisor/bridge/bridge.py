@@ -74,6 +74,8 @@ class Bridge:
         self._max_bytes = MAX_LINE_BYTES
         self._lost_at = -GRACE_S
         self._warned = ""
+        self._has_started = False
+        self._is_of_others = False  # the daemon: somebody else has started it, who may be about to start it again
         self._code = 0
 
     async def run(self) -> int:
@@ -161,6 +163,7 @@ class Bridge:
         """Pass messages on until the connection ends. Raises `OtherDaemon` and `Unread`."""
         log.info("connected")
         self._max_bytes = connection.max_message_bytes
+        self._is_of_others = not self._has_started
         if self._starting is not None:
             self._starting.finish()
         self._relay.connect()
@@ -201,19 +204,21 @@ class Bridge:
         try:
             said = self._starting.step(now)
         except NotStarted as failure:
-            await self._give_up(str(failure))
+            await self._give_up(str(failure), at_once=not self._is_of_others)
             return False
         if said:
+            self._has_started = True
             log.info("%s", said)
         return True
 
-    async def _give_up(self, why: str) -> None:
-        """Tell whoever waits that waiting is of no use."""
+    async def _give_up(self, why: str, *, at_once: bool = True) -> None:
+        """Say why there is no daemon, and tell whoever waits that this is of no use, where it is not."""
         if why != self._warned:
             log.warning("%s", why)
             self._warned = why
         await self._tell(self._relay.lose(why, trio.current_time()))
-        await self._tell(self._relay.refuse(why))
+        if at_once:
+            await self._tell(self._relay.refuse(why))
 
     async def _pause(self, pause_s: float) -> None:
         """Wait before the next attempt, not for long once a client says something."""

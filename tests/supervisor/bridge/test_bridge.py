@@ -286,6 +286,52 @@ async def test_where_none_can_be_started_requests_get_to_know_why(autojump_clock
         assert kinds(world.heard) == [-31503, -31503]
 
 
+async def test_a_daemon_of_somebody_else_is_waited_for_though_none_can_be_started(autojump_clock: MockClock) -> None:
+    before, after = FakeConnection(), FakeConnection()
+    world = World(before, REFUSED)
+    world.said = [NotStarted("there is no configuration")]
+    async with world.running():
+        before.fall()
+        await world.say(request(1, "tools/list"))
+        await trio.sleep(GRACE_S + 1)
+        assert world.steps
+        assert world.heard == []
+        world.finds.append(after)
+        await trio.sleep(2 * MAX_PAUSE_S)
+        assert kinds(after.got) == ["tools/list"]
+
+
+async def test_it_is_waited_for_up_to_the_deadline(autojump_clock: MockClock) -> None:
+    before = FakeConnection()
+    world = World(before, REFUSED)
+    world.said = [NotStarted("there is no configuration")]
+    async with world.running():
+        before.fall()
+        await world.say(request(1, "tools/list"))
+        await trio.sleep(WAIT_S - 1)
+        assert world.heard == []
+        await trio.sleep(2)
+        (answer,) = world.heard
+        assert answer["error"]["message"] == "no daemon answers at http://here/mcp: there is no configuration"
+
+
+async def test_a_daemon_that_was_started_here_and_cannot_be_again_is_not_waited_for(autojump_clock: MockClock) -> None:
+    daemon = FakeConnection()
+    world = World(REFUSED, REFUSED, daemon, REFUSED)
+    world.said = ["started one"]
+    async with world.running():
+        await world.say(request(1, "tools/list"))
+        await trio.sleep(1)
+        assert kinds(daemon.got) == ["tools/list"]
+        daemon.says.put(result(1))
+        world.said = [NotStarted("line 3 of the configuration is wrong")]
+        daemon.fall()
+        await world.say(request(2, "tools/list"))
+        await trio.sleep(GRACE_S + 1)
+        assert [each["id"] for each in world.heard] == [1, 2]
+        assert world.heard[1]["error"]["message"].endswith("line 3 of the configuration is wrong")
+
+
 async def test_a_daemon_that_refuses_says_why(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
     world = World(NotReached("it refuses with status 404: there is no door", "rejected"))
     async with world.running():
