@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -36,6 +35,7 @@ from actors.kit import Latest
 from supervisor.config.syntax.address import is_loopback
 from supervisor.front.credentials import read_credential, read_ticket
 from supervisor.front.edge.request import HttpRequest, Lines, NotAllowed
+from supervisor.front.ongoing import Ongoing
 from supervisor.front.resource import (
     INSUFFICIENT,
     INVALID,
@@ -66,11 +66,6 @@ PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback"})
 was sent with."""
 RETRY_S: Final = 1.0
 TELL_EVERY_S: Final = 60.0
-ANSWER_S: Final = 1.0
-"""What is under way for somebody whose rights have changed ends after this time."""
-LOOK_EVERY_S: Final = 1.0
-"""So often is looked which providers are to be asked again about tokens of what is under way."""
-MAX_LOOKS: Final = 8
 _MISSING: Final = "show who you are: this daemon takes requests with a token (Authorization: Bearer TOKEN)"
 _WRONG: Final = "the token is not known here, has expired or was revoked; ask whoever runs this daemon for another one"
 _NOT_FOR_THIS: Final = "the token was not issued for that: sign in again, and allow it"
@@ -114,59 +109,12 @@ class Admission:
         self.attempts = FailedAttempts()
         self._tell_from = -math.inf
         self._tickets = tickets or Tickets()
-        self._inside: dict[trio.CancelScope, Requester] = {}
+        self.ongoing = Ongoing(self._person_of, deployment, clock, bearer)
         tokens.revoked = self._end
-
-    @contextmanager
-    def stay(self, requester: Requester) -> Iterator[None]:
-        """End the block, cut short, when the credential expires or is revoked, or gives another right."""
-        expires_at = requester.expires_at
-        left_s = math.inf if expires_at is None else max(0.0, expires_at - self._clock())
-        with trio.move_on_after(left_s) as scope:
-            self._inside[scope] = requester
-            try:
-                yield
-            finally:
-                del self._inside[scope]
-
-    async def run(self) -> None:
-        """End what is under way for those who are others since the configuration has changed, or are revoked."""
-        async with trio.open_nursery() as nursery:
-            if self._bearer is not None:
-                nursery.start_soon(self._look_again, self._bearer)
-            await self._follow()
-
-    async def _follow(self) -> None:
-        while True:
-            await self._deployment.wait_newer(self._deployment.version)
-            for scope, requester in [*self._inside.items()]:
-                if requester.is_proven and requester.person.user and self._person_of(requester) != requester.person:
-                    # Not at once: it may be the very request that made the change, which has to be answered.
-                    scope.deadline = min(scope.deadline, trio.current_time() + ANSWER_S)
-
-    async def _look_again(self, bearer: Bearer) -> None:
-        """Ask the providers that are asked about tokens whether those of what is under way are still good."""
-        places = trio.CapacityLimiter(MAX_LOOKS)
-
-        async def look(token: str) -> None:
-            async with places:
-                revoked = await bearer.is_revoked(token)
-            for scope, requester in [*self._inside.items()] if revoked else ():
-                if requester.shown == token:
-                    scope.cancel()
-
-        while True:
-            await trio.sleep(LOOK_EVERY_S)
-            async with trio.open_nursery() as nursery:
-                for token in {requester.shown for requester in self._inside.values() if requester.shown}:
-                    if bearer.is_due(token):
-                        nursery.start_soon(look, token)
 
     def _end(self, digest: bytes) -> None:
         self._tickets.revoke(digest)
-        for scope, requester in [*self._inside.items()]:
-            if requester.token is not None and requester.token.digest == digest:
-                scope.cancel()
+        self.ongoing.revoke(digest)
 
     def public_answer(self, request: HttpRequest) -> tuple[int, bytes, Lines] | None:
         """Return the answer to whoever looks for how to sign in, before anybody is asked who they are: status,

@@ -88,7 +88,7 @@ class Dispatch:
         request.come_from(admitted)
         if not admitted.allows(EXECUTE):
             request.lacking = partial(admission.insufficient, request)
-        with admission.stay(admitted):
+        with admission.ongoing.stay(request):
             await self._serve(request)
 
     async def _serve(self, request: HttpRequest) -> None:

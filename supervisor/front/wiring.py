@@ -144,7 +144,8 @@ class Front:
 
         files = (settings.tls_certificate, settings.tls_key)
         certificates = await beside(partial(Certificates, *files)) if settings.tls_certificate else None
-        tasks = [http.run, learn_late, *(each.run for each in (admission, certificates) if each is not None)]
+        ongoing = None if admission is None else admission.ongoing
+        tasks = [http.run, learn_late, *(each.run for each in (ongoing, certificates) if each is not None)]
         return cls(settings, sockets, handler, drain, state, tasks, certificates)
 
     async def wait_answered(self) -> None:

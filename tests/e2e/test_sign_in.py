@@ -21,7 +21,7 @@ from tests.e2e.daemons import PATIENCE_S, client, running
 pytestmark = pytest.mark.e2e
 
 SERVERS = {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]}}
-LIFE_S = 3
+LIFE_S = 5
 KINDS = ("mcp2", "mcp1", "sdk", "default", "auto")
 SCOPES = {"mcp:read", "mcp:tools:execute"}
 

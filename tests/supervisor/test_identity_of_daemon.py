@@ -28,7 +28,7 @@ from supervisor.identity.secrets import PASS_S
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.refusal import HEADER
 from supervisor.store.write_behind import WriteBehind
-from tests.fakes.http_client import modern
+from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.websocket_client import open_websocket
@@ -319,13 +319,37 @@ async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir,
             nursery.cancel_scope.deadline = trio.current_time() + 2
 
 
-async def test_a_stream_ends_when_its_token_expires(tmp_path: Path, data: DataDir) -> None:
+async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
-        await at.admit("ben", expires_in_s=1.0)
-        port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
-        async with open_websocket(port, "/ws", [("authorization", f"Bearer {at.keys['ben']}")]) as socket:
-            with trio.fail_after(5), pytest.raises(ConnectionClosed):
-                await socket.get_message()
+        await at.admit("ben", expires_in_s=1.5)
+        bearer = f"Bearer {at.keys['ben']}"
+        opened = await at.rpc("ben", "initialize", protocolVersion="2025-11-25")
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "accept": "text/event-stream"}
+        listen = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        ended: list[str] = []
+
+        async def stream(name: str, method: str, headers: dict[str, str], content: bytes = b"") -> None:
+            headers = {**headers, "authorization": bearer}
+            async with at.client.stream(method, "/mcp", headers=headers, content=content, timeout=60) as answer:
+                assert answer.status_code == 200
+                with suppress(httpx2.HTTPError):
+                    async for _ in answer.aiter_bytes():
+                        pass
+            ended.append(name)
+
+        async def socket() -> None:
+            port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+            async with open_websocket(port, "/ws", [("authorization", bearer)]) as socket:
+                with pytest.raises(ConnectionClosed):
+                    await socket.get_message()
+            ended.append("socket")
+
+        with trio.fail_after(20):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(stream, "stream", "GET", session)
+                nursery.start_soon(stream, "listen", "POST", modern_headers("subscriptions/listen"), listen)
+                nursery.start_soon(socket)
+        assert sorted(ended) == ["listen", "socket", "stream"]
         assert (await at.rpc("ben", "ping")).status_code == 401
 
 
