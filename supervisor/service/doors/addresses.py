@@ -69,9 +69,7 @@ class DoorTable:
         return self._whole.find(name, profile)
 
     async def find_for(self, person: Person, name: str, profile: str = "") -> Door:
-        if not person.user:
-            return self._whole.find(name, profile)
-        doors = await self._doors_of(person)
+        doors = await self._doors_of(person) if person.user else self._whole
         await doors.prepare(profile)
         return doors.find(name, profile)
 
