@@ -1,6 +1,6 @@
 """Holds what the tests ran through against what is asked for: everything in the pure modules, and 95 % of all.
 
-Reads what `COVERAGE=1 .ci/test` left behind, as JSON of `coverage`, from stdin. Branches count as lines do. Which
+Reads what `.ci/coverage` has found, as JSON of `coverage`, from stdin. Branches count as lines do. Which
 modules are pure is said in tests/test_architecture.py, and there only.
 """
 
