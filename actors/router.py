@@ -11,7 +11,7 @@ import msgspec
 
 from actors import server
 from actors.errors import ActorStopped, MailboxFull, ShuttingDown, SupervisorError, TooManyCalls
-from actors.kit import Actor, Address, Ask, Reply
+from actors.kit import Actor, Address, Ask, Reply, Shares
 from actors.kit.directory import Directory
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
 from actors.principal import Principal
@@ -57,29 +57,33 @@ NO_SLEEPERS: Final = NoSleepers()
 
 
 class InFlight:
-    """How many calls are in flight over all servers: the one cell of the router that the tasks of others write.
+    """How many calls are in flight over all servers, and whose: the cell of the router that the tasks of others write.
 
     The router reads it with each of its messages. Only while it is `awaited` a settled call sends one of its own: most
     of the time nobody has to hear of it at once, and a message for each call would cost each call a turn of the loop.
     Nothing is lost where the mailbox is full, as the messages in it are still to be handled.
     """
 
-    __slots__ = ("_address", "awaited", "calls")
+    __slots__ = ("_address", "awaited", "shares")
 
-    def __init__(self, address: Address[Message]) -> None:
+    def __init__(self, address: Address[Message], limit: int) -> None:
         self._address = address
         self.awaited = False
-        self.calls = 0
+        self.shares = Shares(limit)
 
-    def on_settled(self) -> None:
-        self.calls -= 1
+    @property
+    def calls(self) -> int:
+        return self.shares.used
+
+    def on_settled(self, principal: Principal) -> None:
+        self.shares.remove(principal)
         if self.awaited:
             with suppress(MailboxFull, ActorStopped):
                 self._address.tell_nowait(CallSettled())
 
 
 class Router(Actor[Message]):
-    """One per daemon. At most `max_in_flight` calls are in flight over all servers."""
+    """One per daemon. At most `max_in_flight` calls are in flight over all servers, of which each has a share."""
 
     def __init__(
         self,
@@ -92,8 +96,7 @@ class Router(Actor[Message]):
         self._directory = directory
         self._launch_of = launch_of
         self._sleepers = sleepers
-        self._max_in_flight = max_in_flight
-        self.in_flight = InFlight(self.address)
+        self.in_flight = InFlight(self.address, max_in_flight)
         self._closing: list[Reply[Any]] = []
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
@@ -124,11 +127,12 @@ class Router(Actor[Message]):
             reply.fail(self._directory.why_not(launch))
             return
         if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
-            if self.in_flight.calls >= self._max_in_flight:
-                reply.fail(TooManyCalls(f"the daemon is busy: {self.in_flight.calls} calls are in flight"))
+            shares, principal = self.in_flight.shares, message.principal
+            if not shares.has_place(principal):
+                reply.fail(TooManyCalls(f"the daemon is busy: {shares.why_not(principal, 'calls')}"))
                 return
-            self.in_flight.calls += 1
-            reply.on_settled(self.in_flight.on_settled)
+            shares.add(principal)
+            reply.on_settled(partial(self.in_flight.on_settled, principal))
         if address is not None:
             address.forward(message, reply)
         else:

@@ -80,6 +80,7 @@ PURE = (
     "actors.errors",
     "actors.principal",
     "actors.kit.fairness.quota",
+    "actors.kit.fairness.shares",
     "actors.life.*",
     "actors.protocol.*",
     "actors.messages",

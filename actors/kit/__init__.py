@@ -9,6 +9,7 @@ from actors.kit.cells import Signal as Signal
 from actors.kit.fairness.gate import Gate as Gate
 from actors.kit.fairness.gate import Turn as Turn
 from actors.kit.fairness.quota import Quota as Quota
+from actors.kit.fairness.shares import Shares as Shares
 from actors.kit.fairness.starts import Starts as Starts
 from actors.kit.mailbox import Address as Address
 from actors.kit.mailbox import Ask as Ask

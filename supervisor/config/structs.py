@@ -190,8 +190,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     session_max_age_s: PositiveSeconds = 86400.0
     """Every session ends after this time."""
     max_sessions: Count = 10000
-    """Most open sessions over HTTP. For one more, the longest idle session makes room; it comes back when its client
-    uses its id."""
+    """Most open sessions over HTTP. For one more, the longest idle session of whoever has most makes room; it comes
+    back when its client uses its id."""
     sse_keepalive_s: PositiveSeconds = 15.0
     """Pause between comment lines on a quiet stream."""
     resume_s: PositiveSeconds = 120.0

@@ -97,6 +97,7 @@ class Admission:
         resource: ProtectedResource | None = None,
         audit: Audit = NO_AUDIT,
         tickets: Tickets | None = None,
+        connections: int = 1000,
     ) -> None:
         self._bearer = bearer
         self._resource = resource or ProtectedResource("", "", ())
@@ -109,7 +110,7 @@ class Admission:
         self.attempts = FailedAttempts()
         self._tell_from = -math.inf
         self._tickets = tickets or Tickets()
-        self.ongoing = Ongoing(self._person_of, deployment, clock, bearer)
+        self.ongoing = Ongoing(self._person_of, deployment, clock, bearer, connections)
         tokens.revoked = self._end
 
     def _end(self, digest: bytes) -> None:

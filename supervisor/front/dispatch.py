@@ -17,6 +17,7 @@ from supervisor.front.resource import METADATA
 from supervisor.identity.grants import EXECUTE
 from supervisor.identity.requester import ORIGIN, RequestOrigin
 from supervisor.service.doors.addresses import PERSONAL_PATH, door_of
+from supervisor.service.port import failure
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ WEBSOCKET_PATH: Final = "/ws"
 AtDoor = Callable[[str, HttpRequest], Awaitable[None]]
 """Serves a request at the door of a name."""
 
-
+_LATER: Final = ((b"retry-after", b"1"),)
 _ONLY_PROXIES: Final = b'{"error":{"code":421,"message":"only the proxies in \\"trusted_proxies\\" may connect here"}}'
 
 
@@ -88,6 +89,9 @@ class Dispatch:
         request.come_from(admitted)
         if not admitted.allows(EXECUTE):
             request.lacking = partial(admission.insufficient, request)
+        if (full := admission.ongoing.refusal(request)) is not None:
+            await request.refuse(429, failure(b"null", full).body, _LATER)
+            return
         with admission.ongoing.stay(request):
             await self._serve(request)
 

@@ -7,6 +7,8 @@
     gives another right   ends, a moment later                ends, a moment later
 
 What ends so is cut short: nothing that could be said then would be true.
+
+Requests take connections, of which there are so many: nobody has more under way than are left for others.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from typing import Final
 
 import trio
 
-from actors.kit import Latest
+from actors.errors import TooManyCalls
+from actors.kit import Latest, Shares
 from supervisor.front.edge.request import HttpRequest
 from supervisor.identity.grants import Bearer
 from supervisor.identity.people import Person
@@ -40,6 +43,7 @@ class Ongoing:
         deployment: Latest[Deployment],
         clock: Callable[[], float],
         bearer: Bearer | None,
+        connections: int,
     ) -> None:
         """`clock` gives unix seconds."""
         self._person_of = person_of
@@ -47,6 +51,12 @@ class Ongoing:
         self._clock = clock
         self._bearer = bearer
         self._scopes: dict[trio.CancelScope, Requester] = {}
+        self._shares = Shares(connections)
+
+    def refusal(self, request: HttpRequest) -> TooManyCalls | None:
+        """Return the error for a request of somebody who has too many under way; None if it can be served."""
+        principal = request.principal
+        return None if self._shares.has_place(principal) else TooManyCalls(self._shares.why_not(principal, "requests"))
 
     @contextmanager
     def stay(self, request: HttpRequest) -> Iterator[None]:
@@ -63,9 +73,11 @@ class Ongoing:
             if request.is_websocket:
                 end_with_credential()
             self._scopes[scope] = requester
+            self._shares.add(request.principal)
             try:
                 yield
             finally:
+                self._shares.remove(request.principal)
                 del self._scopes[scope]
 
     def revoke(self, digest: bytes) -> None:

@@ -44,6 +44,7 @@ from supervisor.front.proxies import TrustedProxies
 from supervisor.front.resource import ProtectedResource
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
+from supervisor.host import descriptors
 from supervisor.host.datadir import DataDir
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.tokens import TokenTable
@@ -213,6 +214,7 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
         ),
         view.audit,
         view.tickets,
+        min(settings.max_connections, descriptors.for_clients()),
     )
 
 

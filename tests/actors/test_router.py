@@ -94,6 +94,24 @@ async def test_what_a_server_means_is_said_by_who_asks(autojump_clock: MockClock
         assert await rig.load() == 0
 
 
+async def test_nobody_can_take_all_calls_from_others(autojump_clock: MockClock) -> None:
+    ana, ben = Principal("user:ana"), Principal("user:ben")
+    async with running(max_in_flight=4) as rig:
+
+        def ask(principal: Principal) -> Reply[Any]:
+            return rig.router.address.request(CallServer(server="s", method="ping", members=b"", principal=principal))
+
+        kept = [ask(ana) for _ in range(2)]
+        with pytest.raises(TooManyCalls, match="2 calls of yours are open"):
+            await ask(ana).wait()
+        kept.append(ask(ben))
+        assert await rig.load() == 3
+        for _ in kept:
+            (await rig.taken()).answer(Result(msgspec.Raw(b"{}"), "legacy"))
+        assert await rig.load() == 0
+        assert rig.router.in_flight.shares.amount_of(ana) == 0
+
+
 class Sleepers:
     """One launch that has no actor until it `may_wake`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,9 +89,13 @@ class Doorway:
 
 @asynccontextmanager
 async def doorway(
-    directory: Path, data: DataDir, servers: dict[str, Any] = SERVERS, identity: dict[str, Any] = IDENTITY
+    directory: Path,
+    data: DataDir,
+    servers: dict[str, Any] = SERVERS,
+    identity: dict[str, Any] = IDENTITY,
+    **settings: Any,
 ) -> AsyncIterator[Doorway]:
-    config = configuration(directory, servers, auth="tokens", identity=identity)
+    config = configuration(directory, servers, auth="tokens", identity=identity, **settings)
     async with running(config, data, connect=connect) as client:
         at = Doorway(client, data.key("page").hex())
         await until_ready(at)
@@ -351,6 +355,25 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
                 nursery.start_soon(socket)
         assert sorted(ended) == ["listen", "socket", "stream"]
         assert (await at.rpc("ben", "ping")).status_code == 401
+
+
+async def test_nobody_takes_all_connections_from_others(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}, max_connections=12) as at:
+        for user in ("ana", "ben"):
+            await at.admit(user)
+        port = int(str(at.client.base_url).rstrip("/").rpartition(":")[2])
+        async with AsyncExitStack() as sockets:
+            for _ in range(6):
+                shown = [("authorization", f"Bearer {at.keys['ana']}")]
+                await sockets.enter_async_context(open_websocket(port, "/ws", shown))
+            refused = await at.rpc("ana", "ping")
+            assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+            assert refused.json()["error"]["data"]["type"] == "overloaded"
+            assert "6 requests of yours are open" in refused.json()["error"]["message"]
+            assert (await at.rpc("ben", "ping")).status_code == 200
+            assert (await at.ask("operator", "GET", "/api/status")).status_code == 200
+        while (await at.rpc("ana", "ping")).status_code == 429:  # the ends of sockets are seen one after the other
+            pass
 
 
 async def tools_by_bridge(at: Doorway) -> set[str]:

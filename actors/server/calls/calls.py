@@ -9,10 +9,13 @@ A call whose client went away keeps its place until the server answers, its dead
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from actors.errors import SupervisorError
 from actors.kit import Mark, Reply
+from actors.launch import is_own
 from actors.messages import Caller, CallServer, Note, Result
+from actors.principal import LOCAL, Principal
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallEnd, CallLost, CallNoted
 from actors.protocol.wire.failure import Failure
@@ -52,6 +55,7 @@ class Calls:
         self, server: str, settings: ServerSettings, hide: Hide, mirrors_of: MirrorsOf, gate: ApprovalGate
     ) -> None:
         self._server = server
+        self._is_for_one = is_own(server)
         self.last_activity = 0.0
         self._hide = hide
         self._mirrors_of = mirrors_of
@@ -90,6 +94,8 @@ class Calls:
         others = len(self.waiting) + len(self._in_flight)
         if others >= self._max_open:
             raise busy_error(self._server, f"{self.in_flight} calls are in flight, {len(self.waiting)} wait")
+        if 2 * others >= self._max_open and not self._is_for_one:
+            self._check_share(message.principal, self._max_open - others)
         if self._queue.size + size > self._max_bytes:
             raise busy_error(self._server, f"{len(self.waiting)} calls of {self._queue.size} bytes wait for it")
         self.last_activity = now
@@ -99,6 +105,16 @@ class Calls:
         self._queue.add(call)
         self.total += 1
         return call
+
+    def _check_share(self, principal: Principal, free: int) -> None:
+        """Raise `TooManyCalls` where somebody has as many calls here as are left for others, or more; see `Quota`."""
+        own = sum(
+            call.message.principal == principal for call in chain(self.waiting.values(), self._in_flight.values())
+        )
+        if own >= free and own and principal != LOCAL:
+            raise busy_error(
+                self._server, f"{own} calls of yours are open, and the rest of the room is for others: end one"
+            )
 
     def send(self, link: Link, now: float) -> None:
         for call in self.sendable(self.window.size, now, link.place):

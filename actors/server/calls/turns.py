@@ -1,4 +1,6 @@
-"""Which of the calls that wait is sent next: the oldest, but one at a time of those whose questions could be confused.
+"""Which of the calls that wait is sent next: the oldest of whoever has fewest in flight.
+
+One goes at a time of those whose questions could be confused.
 
 Over stdio nothing links a question of a legacy server to the call that led to it (MCP 2025-11-25, basic/transports).
 Most tools never ask. So calls take turns only of what is *suspected* to ask: what was in flight when a question came
@@ -64,11 +66,13 @@ class CallTurns:
 
     def next(self) -> Call | None:
         """Return the call to be sent now; None if there is none, or all have to wait: for another one, or the lists."""
-        waiting = self._gate.let_through(self._waiting.values())
-        if self._held or self._suspected:
-            busy = self._blocker()
-            return next((call for call in waiting if not (busy and self._apply_to(call))), None)
-        return next(iter(waiting), None)
+        waiting: Iterable[Call] = self._gate.let_through(self._waiting.values())
+        if (self._held or self._suspected) and self._blocker():
+            waiting = (call for call in waiting if not self._apply_to(call))
+        if len(self._waiting) < 2:
+            return next(iter(waiting), None)
+        busy = Counter(call.message.principal for call in self._in_flight.values())
+        return min(waiting, key=lambda call: busy[call.message.principal], default=None)
 
     def _apply_to(self, call: Call) -> bool:
         subject = _subject(call)

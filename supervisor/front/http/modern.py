@@ -79,7 +79,7 @@ class ModernFront:
             raise refusal_of(406, f"{LISTEN} needs Accept: text/event-stream", message.id)
         try:
             subscription = read_subscription(message.id, message.params)
-            with self._limit.place():
+            with self._limit.place(request.principal):
                 await self._follow(subscription, message, request)
         except SupervisorError as error:  # only ever raised before the stream is committed to
             answer = failure(message.id, error)

@@ -10,7 +10,8 @@ Rules of this file:
   client that comes back after a restart opens a new session.
 - One that was subscribed to resources ends with the daemon: what it was subscribed to is not kept, and its client could
   not be told so. Hence `ended` hears of it at once, and it ends rather than being forgotten.
-- Too many sessions: the longest idle is forgotten, not ended; its client comes back by its token, at its own cost.
+- Too many sessions: of whoever has most of them the longest idle is forgotten, not ended; its client comes back by its
+  token, at its own cost.
 - Sessions are looked through, oldest use first, when one is opened or asked for, and every `SWEEP_S`: servers are kept
   awake for what they are subscribed to.
 """
@@ -18,6 +19,7 @@ Rules of this file:
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
@@ -121,6 +123,7 @@ class Sessions:
         self._ended: dict[str, float] = {}
         self._ended_until = 0.0
         self._live: dict[bytes, HttpSession] = {}
+        self._owned: Counter[Principal] = Counter()
         self.take_ended(memory.already_ended)
 
     def __len__(self) -> int:
@@ -207,12 +210,18 @@ class Sessions:
     def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions, door: str) -> HttpSession:
         self.sweep()
         while len(self._live) >= self._settings.max_sessions:
-            oldest = next(iter(self._live.values()))
+            oldest = self._surplus()
             self._forget(oldest) if oldest.kept else self.end(oldest)
         session = HttpSession(token.encode("ascii"), digest, claims, told, door)
         session.last_used = self._clock()
         self._live[session.token] = session
+        self._owned[session.client.principal] += 1
         return session
+
+    def _surplus(self) -> HttpSession:
+        """Return the one that makes room: of whoever has most, the longest unused."""
+        ((most, _),) = self._owned.most_common(1)
+        return next(session for session in self._live.values() if session.client.principal == most)
 
     def sweep(self) -> None:
         """End what is idle; each session is looked at when it is the longest unused."""
@@ -227,7 +236,11 @@ class Sessions:
                 self._forget(oldest)
 
     def _forget(self, session: HttpSession) -> None:
-        self._live.pop(session.token, None)
+        if self._live.pop(session.token, None) is not None:
+            owner = session.client.principal
+            self._owned[owner] -= 1
+            if not self._owned[owner]:
+                del self._owned[owner]
         session.questions.close()
         session.updates.end()
         if session.stream is not None:

@@ -22,6 +22,7 @@ import msgspec
 import trio
 
 from actors.errors import InvalidArguments, SupervisorError, TooManyCalls
+from actors.kit import Shares
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.asking.visits import COMPLETE
@@ -265,16 +266,19 @@ class StreamLimit:
     """Counts the open subscriptions over HTTP; those of a WebSocket are bounded by connection."""
 
     def __init__(self, limit: int = MAX_SUBSCRIPTIONS) -> None:
-        self._limit = limit
-        self.open = 0
+        self._shares = Shares(limit)
+
+    @property
+    def open(self) -> int:
+        return self._shares.used
 
     @contextmanager
-    def place(self) -> Iterator[None]:
+    def place(self, principal: Principal) -> Iterator[None]:
         """Hold one place for the block. Raises `TooManyCalls` if there is none."""
-        if self.open >= self._limit:
-            raise TooManyCalls(f"the limit of {self._limit} open subscriptions is reached")
-        self.open += 1
+        if not self._shares.has_place(principal):
+            raise TooManyCalls(self._shares.why_not(principal, "subscriptions"))
+        self._shares.add(principal)
         try:
             yield
         finally:
-            self.open -= 1
+            self._shares.remove(principal)

@@ -21,7 +21,7 @@ from supervisor.identity.tokens import SavedToken
 from supervisor.servers.deployment import Deployment
 from tests.fakes.deployments import deployment
 
-ANA, LIFE_S = Person(user="ana"), 10.0
+ANA, LIFE_S, CONNECTIONS = Person(user="ana"), 10.0, 100
 
 
 class Provider:
@@ -35,15 +35,22 @@ class Provider:
         return True
 
 
+def request_of(requester: Requester, *, is_websocket: bool = False) -> HttpRequest:
+    shown = SimpleNamespace(requester=requester, principal=requester.principal, is_websocket=is_websocket)
+    return cast("HttpRequest", shown)
+
+
 class House:
     def __init__(self) -> None:
         self.person: Person | None = ANA
         self.deployment: Latest[Deployment] = deployment()
-        self.ongoing = Ongoing(lambda _: self.person, self.deployment, trio.current_time, cast("Bearer", Provider()))
+        self.ongoing = Ongoing(
+            lambda _: self.person, self.deployment, trio.current_time, cast("Bearer", Provider()), CONNECTIONS
+        )
         self.ends: dict[str, float] = {}
 
     async def ask(self, name: str, requester: Requester, *, endless: bool = False, is_websocket: bool = False) -> None:
-        request = cast("HttpRequest", SimpleNamespace(requester=requester, is_websocket=is_websocket))
+        request = request_of(requester, is_websocket=is_websocket)
         with self.ongoing.stay(request):
             if endless:
                 request.end_with_credential()
@@ -117,3 +124,16 @@ async def test_a_provider_that_knows_a_token_no_more_ends_what_it_has_open_befor
         nursery.cancel_scope.cancel()
     ends = {name: at - begun for name, at in house.ends.items()}
     assert ends == pytest.approx({"revoked": LOOK_EVERY_S, "expired": 3 * LIFE_S})
+
+
+async def test_nobody_takes_all_connections_from_others(autojump_clock: trio.testing.MockClock) -> None:
+    house = House()
+    async with trio.open_nursery() as nursery:
+        for number in range(CONNECTIONS // 2):
+            nursery.start_soon(house.ask, str(number), token())
+        await trio.sleep(1)
+        refused = house.ongoing.refusal(request_of(token()))
+        assert refused is not None
+        assert refused.message.startswith("50 requests of yours are open")
+        assert house.ongoing.refusal(request_of(Requester(person=Person(user="ben")))) is None
+    assert house.ongoing.refusal(request_of(token())) is None

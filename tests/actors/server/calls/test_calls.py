@@ -8,29 +8,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.trust import TRUSTING
-from actors.errors import ServerGaveUp, SupervisorError
+from actors.errors import ServerGaveUp, SupervisorError, TooManyCalls
 from actors.kit import Mark, Outbox, Reply
+from actors.launch import launch_name
 from actors.messages import CallServer, Result
+from actors.principal import LOCAL, Principal
 from actors.server.calls.call import Call
 from actors.server.calls.calls import Calls
 from actors.server.calls.gate import ApprovalGate
 from actors.server.lists.lists import Lists
 from actors.server.settings import ServerSettings
 
+DEFAULT = ServerSettings()
 RESULT = Result(msgspec.Raw(b"{}"), "legacy")
 
 
-def calls_of_server() -> Calls:
-    gate = ApprovalGate("s", TRUSTING, Lists("s", ServerSettings(), None, lambda: False))
-    return Calls("s", ServerSettings(), str, lambda _: (), gate)
+ANA, BEN = Principal("user:ana"), Principal("user:ben")
+
+
+def calls_of_server(name: str = "s", settings: ServerSettings = DEFAULT) -> Calls:
+    gate = ApprovalGate(name, TRUSTING, Lists(name, settings, None, lambda: False))
+    return Calls(name, settings, str, lambda _: (), gate)
 
 
 def time_out(calls: Calls, now: float) -> None:
     calls.time_out(now, None, "", 5.0)
 
 
-def admit(calls: Calls, now: float = 0.0, deadline_s: float = 60.0) -> Call:
-    message = CallServer(server="s", method="tools/call", members=b"", deadline_s=deadline_s)
+def admit(calls: Calls, now: float = 0.0, deadline_s: float = 60.0, principal: Principal = LOCAL) -> Call:
+    message = CallServer(server="s", method="tools/call", members=b"", deadline_s=deadline_s, principal=principal)
     return calls.enter(message, Reply(), now)
 
 
@@ -54,6 +60,34 @@ def test_calls_are_sent_in_order_up_to_the_limit() -> None:
     assert calls.take(made[0].number) is made[0]
     assert calls.take(made[0].number) is None
     assert list(calls.sendable(2, 0.0, anything)) == [made[2]]
+
+
+def test_whoever_has_fewest_in_flight_is_next() -> None:
+    calls = calls_of_server()
+    of_ana = [admit(calls, principal=ANA) for _ in range(5)]
+    assert list(calls.sendable(2, 0.0, anything)) == of_ana[:2]
+    of_ben = [admit(calls, principal=BEN) for _ in range(3)]
+    assert list(calls.sendable(6, 0.0, anything)) == [of_ben[0], of_ben[1], of_ana[2], of_ben[2]]
+    assert list(calls.sendable(10, 0.0, anything)) == of_ana[3:]
+
+
+@pytest.mark.parametrize(
+    ("server", "principal", "most"), [("s", ANA, 4), (launch_name("s", "d1"), ANA, 8), ("s", LOCAL, 8)]
+)
+def test_nobody_takes_all_of_a_server_that_is_for_others_too(server: str, principal: Principal, most: int) -> None:
+    calls = calls_of_server(server, ServerSettings(max_in_flight=2, max_queued=6))
+    for _ in range(most):
+        admit(calls, principal=principal)
+    with pytest.raises(TooManyCalls, match=r"calls of yours are open|calls are in flight"):
+        admit(calls, principal=principal)
+    if most < 8:
+        for _ in range(2):
+            admit(calls, principal=BEN)
+        with pytest.raises(TooManyCalls, match="2 calls of yours are open"):
+            admit(calls, principal=BEN)
+        list(calls.sendable(2, 0.0, anything))
+        calls.fail_in_flight("it ended")
+        admit(calls, principal=BEN)
 
 
 def test_a_settled_call_is_not_sent() -> None:

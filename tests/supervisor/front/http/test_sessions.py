@@ -96,6 +96,23 @@ async def test_the_stream_of_the_longest_unused_session_ends_when_there_are_too_
     assert len(sessions) == 1
 
 
+async def test_whoever_has_most_sessions_makes_room_and_nobody_else() -> None:
+    ana, ben = Principal("user:ana"), Principal("user:ben")
+    sessions = sessions_of(Times(), max_sessions=4)
+    one = open_one(sessions, ben)
+    one.stream = trio.CancelScope()
+    many = [open_one(sessions, ana) for _ in range(20)]
+    await trio.lowlevel.checkpoint()
+    assert not one.stream.cancel_called
+    assert sessions.find(many[0].token, ana) is not None, "it comes back by its token"
+    for _ in range(3):
+        open_one(sessions, ben)
+    assert len(sessions) == 4
+    for session in many:
+        sessions.end(session)
+    assert sessions.find(one.token, ben) is not None
+
+
 def test_the_memory_of_ended_sessions_is_bounded_and_no_session_comes_back_to_life_by_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

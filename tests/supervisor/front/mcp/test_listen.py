@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
 from itertools import pairwise
 
 import msgspec
@@ -11,7 +12,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.errors import InvalidArguments, TooManyCalls
-from actors.principal import LOCAL
+from actors.principal import LOCAL, Principal
 from supervisor.front.mcp.listen import NOTHING_TOLD, Change, ChangePace, StreamLimit, Watch, read_subscription, told_of
 from supervisor.host.loop.wakes import PER_TURN
 from supervisor.service.port import Revisions
@@ -178,11 +179,20 @@ def test_a_plain_notification_has_no_parameters() -> None:
 def test_the_limit_counts_what_is_open() -> None:
     limit = StreamLimit(1)
     for _ in range(2):
-        with limit.place():
+        with limit.place(LOCAL):
             assert limit.open == 1
-            with pytest.raises(TooManyCalls), limit.place():
+            with pytest.raises(TooManyCalls), limit.place(LOCAL):
                 pass
     assert limit.open == 0
+
+
+def test_nobody_has_more_subscriptions_than_are_left_for_others() -> None:
+    limit, ana = StreamLimit(4), Principal("user:ana")
+    with ExitStack() as open_ones:
+        for principal in (ana, ana, Principal("user:ben")):
+            open_ones.enter_context(limit.place(principal))
+        with pytest.raises(TooManyCalls, match="2 subscriptions of yours"), limit.place(ana):
+            pass
 
 
 async def test_many_streams_are_told_of_a_change_a_few_at_a_time(mock_clock: MockClock) -> None:
