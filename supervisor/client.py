@@ -17,9 +17,12 @@ import httpx2
 import msgspec
 import trio
 
+from actors.errors import SpawnFailed
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
+from actors.transport.http.client.tls import context_for
+from actors.transport.http.client.verdict import NOT_TRUSTED, why
 from actors.transport.http.head import METHOD, NAME, VERSION
 from supervisor.identity.secrets import endpoint
 from supervisor.operator_pass import NoPass, authorization, pass_for
@@ -236,7 +239,7 @@ class DaemonClient:
             try:
                 response = await self._http.request(method, self._url + path, headers={**headers, **shown}, **more)
             except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-                raise DaemonUnreachable(self._url, str(error) or type(error).__name__) from None
+                raise DaemonUnreachable(self._url, _reason(error)) from None
             if response.status_code == UNAUTHORIZED and not shown and (key_file := _key_file(response.content)):
                 self._key_file = key_file
                 return await self._ask(method, path, timeout_s, headers, **more)
@@ -244,6 +247,13 @@ class DaemonClient:
                 self.refused = fault_of(response.headers.get(HEADER, ""))
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
+
+
+def _reason(error: Exception) -> str:
+    """Say why nobody answered, and what to do about a certificate."""
+    if (reason := why(error)).startswith(NOT_TRUSTED):
+        return f"{reason}; if it is yours, name its file in SSL_CERT_FILE"
+    return str(error) or reason
 
 
 def _value_path(place: Sequence[str]) -> str:
@@ -264,7 +274,14 @@ def decode(content: bytes | str | msgspec.Raw, type_: type[T], url: str) -> T:
 
 @asynccontextmanager
 async def connect(url: str) -> AsyncIterator[DaemonClient]:
-    """Return a client for the daemon at `url`, in any form that `base_url` knows; nothing is sent yet."""
-    timeout = httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S)
-    async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http:
-        yield DaemonClient(http, base_url(url))
+    """Return a client for the daemon at `url`, in any form that `base_url` knows; nothing is sent yet.
+
+    Raises `DaemonUnreachable` where the certificates that it trusts cannot be read.
+    """
+    url, timeout = base_url(url), httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S)
+    try:
+        trusted = await context_for(url)
+    except SpawnFailed as error:
+        raise DaemonUnreachable(url, error.message) from None
+    async with httpx2.AsyncClient(timeout=timeout, trust_env=False, verify=trusted) as http:
+        yield DaemonClient(http, url)

@@ -64,4 +64,4 @@ async def _read() -> ssl.SSLContext:
 def _source() -> str:
     """Return where the certificates are looked for, in the order of httpx2."""
     named = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), "")
-    return f"what {named} names in the environment of the daemon" if named else "the system"
+    return f"what {named} names in the environment" if named else "the system"

@@ -14,6 +14,7 @@ from actors.transport.http.authorization import Denial, NoToken
 from actors.transport.http.client.client import TOO_MANY_INTERIM
 
 SESSION_OVER = "its session is over"
+NOT_TRUSTED = "its certificate is not trusted"
 _CAUSES: dict[int, Cause] = {401: "unauthorized", 403: "forbidden", 429: "overloaded"}
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 _GONE = ("without sending a response", "without sending complete message")
@@ -119,7 +120,7 @@ def why(error: BaseException) -> str:
             case httpx2.ConnectTimeout():
                 return "no connection within connect_timeout_s"
             case ssl.SSLCertVerificationError(verify_message=said) if said:
-                return f"its certificate is not trusted: {said}"
+                return f"{NOT_TRUSTED}: {said}"
             case ssl.SSLError():
                 return "it does not speak TLS as we do"
             case socket.gaierror():

@@ -213,7 +213,7 @@ async def test_certificates_that_are_none_are_named_by_their_variable(
     wrong.write_text("no certificate")
     monkeypatch.setenv("SSL_CERT_FILE", str(wrong))
     why = await refused("https://127.0.0.1:9/mcp")
-    assert "cannot be read from what SSL_CERT_FILE names in the environment of the daemon: no certificate in it" in why
+    assert "cannot be read from what SSL_CERT_FILE names in the environment: no certificate in it" in why
 
 
 @pytest.mark.parametrize("url", ["http://\U0001f600.example/mcp", "http://256.1.1.1/mcp"])
