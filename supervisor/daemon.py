@@ -26,32 +26,21 @@ from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
 from supervisor import neural
 from supervisor.config import Configuration
-from supervisor.config.syntax.address import base_url
-from supervisor.front.edge.budget import Budget
-from supervisor.front.edge.wire import ConnectionCounters, EdgeState
-from supervisor.front.idleness import end_when_idle
-from supervisor.front.pages.api import View
+from supervisor.front.opening import House, open_front
 from supervisor.front.wiring import Front, serve_front
 from supervisor.host.datadir import DataDir
-from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.pauses import keep_catalogue
 from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
-from supervisor.identity.tokens import TokenTable
-from supervisor.oauth.late import LateAccounts, open_verifier
+from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
-from supervisor.servers.control import Operation, switched_off
+from supervisor.servers.control import switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
 from supervisor.servers.launches.running import Launches
 from supervisor.servers.reach import discover, reached_of, starts_of, transport_of
-from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.reloading.reload import Read, Reload
-from supervisor.servers.safety import expose
-from supervisor.service.asking.elicitations import Elicitations
-from supervisor.service.doors.addresses import DoorTable
-from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.store.people.approvals import Approvals
@@ -98,18 +87,18 @@ class Daemon:
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
-        self._started = trio.current_time()
+        started = trio.current_time()
         async with open_store(self._data.database, conditions=self.conditions) as store:
             deployment = Latest(deploy(self._configuration, key=self._data.key("launch")))
-            self._values = ValueTable(deployment, store, self._data.key("values"))
+            values = ValueTable(deployment, store, self._data.key("values"))
             if store.ready.is_set():
-                await self._values.take(await store.load_values())
+                await values.take(await store.load_values())
             deployed, settings = deployment.value, deployment.value.settings
             self._trail = trail = AuditTrail(store, lambda: deployment.value.settings, self._clock)
             usage = Usage(store, trail.note_call)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
-            self._approvals = approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
+            approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
             await approvals.read(deployed.server_names)
             await usage.load()
             off = await switched_off(store, deployed)
@@ -163,9 +152,32 @@ class Daemon:
                     clock=self._clock,
                     prepare=prepare,
                     systemd=self.systemd,
-                    audit=self._trail,
+                    audit=trail,
                 )
-                front = await self._front(core, deployment, store, registry, router, servers, usage)
+                front = await open_front(
+                    core,
+                    House(
+                        version=VERSION,
+                        clock=self._clock,
+                        started=started,
+                        closing=self.closing,
+                        data=self._data,
+                        deployment=deployment,
+                        conditions=self.conditions,
+                        store=store,
+                        registry=registry,
+                        router=router,
+                        servers=servers,
+                        launches=launches,
+                        reload=reload,
+                        accounts=self._accounts.now,
+                        approvals=approvals,
+                        values=values,
+                        trail=trail,
+                        usage=usage,
+                    ),
+                    self._sockets,
+                )
                 ended = trio.Event()
                 urls = await core.start(serve_front, front, self.closing, ended)
                 trail.note("daemon.start", detail=f"version {VERSION}, configuration sha256 {deployed.digest}")
@@ -214,80 +226,6 @@ class Daemon:
         finally:
             self.systemd.begin_stop()
             self.ending()
-
-    async def _front(
-        self,
-        core: trio.Nursery,
-        deployment: Latest[Deployment],
-        store: Store,
-        registry: Registry,
-        router: Router,
-        servers: Servers,
-        usage: Usage,
-    ) -> Front:
-        assert self._reload is not None
-        host, _ = deployment.value.settings.address
-        settings = deployment.value.settings
-        pages = settings.public_url.rstrip("/") or base_url(host, self._sockets[0].getsockname()[1])
-        elicitations = Elicitations(registry.feed, self._clock, pages, self._trail)
-        shown = await core.start(expose, registry.catalogue, deployment, self.conditions)
-        parts = ServiceParts(
-            router.address,
-            shown,
-            registry.statuses,
-            deployment,
-            used=usage.add,
-            audit=self._trail,
-            subscribers=servers.subscribers,
-            key=self._data.key("request-state"),
-            elicitations=elicitations,
-            launches=self._launches.names,
-        )
-        gateway = Gateway(parts, VERSION)
-        core.start_soon(gateway.run)
-        core.start_soon(gateway.parts.parking.run, self.closing)
-        counters = ConnectionCounters()
-        tokens = TokenTable(store, self._trail.note_token)
-        if store.ready.is_set():
-            tokens.take(await store.load_tokens())
-        doors = DoorTable(gateway, VERSION, self._launches.prepare)
-        view = View(
-            seen_by=doors.seen_by,
-            tokens=tokens,
-            values=self._values,
-            trail=self._trail,
-            bearer=await open_verifier(deployment, self._clock, core),
-            version=VERSION,
-            started=self._started,
-            clock=self._clock,
-            catalogue=registry.catalogue,
-            statuses=registry.statuses,
-            live=servers.statuses,
-            feed=registry.feed,
-            closing=self.closing,
-            deployment=deployment,
-            store=store.status,
-            definitions=store.load_definitions,
-            approvals=self._approvals,
-            degraded=self.conditions.now,
-            usage=usage.table,
-            counters=lambda: counters,
-            log_records_lost=count_lost_records,
-            totals=usage.totals,
-            configurator=self._reload,
-            editor=ServerEdits(self._reload, deployment),
-            key=self._data.key("page"),
-            token_file=str(self._data.root / "page.key"),
-            control=Operation(deployment, servers, router.address, registry, store, self._launches.call_up_all),
-            journals=servers.journals.find,
-            accounts=self._accounts.now,
-            launches=self._launches,
-            elicitations=elicitations,
-        )
-        core.start_soon(doors.run)
-        core.start_soon(end_when_idle, counters, settings.idle_exit_s, self.closing)
-        state = EdgeState(counters, Budget(settings.buffered_bytes), self.conditions)
-        return await Front.open(settings, self._sockets, doors, view, self._data, store, state)
 
     async def _end(self, deployment: Latest[Deployment], router: Router, servers: Servers, front: Front) -> None:
         """Stop in order: calls in flight may end, the rest is told so, then all servers stop at once."""

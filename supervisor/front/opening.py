@@ -1,0 +1,129 @@
+"""Opens the front of a daemon: what clients reach, and what the pages show, made of what stands behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from socket import socket
+
+import msgspec
+import trio
+
+from actors.kit import Conditions, Latest
+from actors.registry.actor import Registry
+from actors.router import Router
+from supervisor.config.syntax.address import base_url
+from supervisor.front.edge.budget import Budget
+from supervisor.front.edge.wire import ConnectionCounters, EdgeState
+from supervisor.front.idleness import end_when_idle
+from supervisor.front.pages.api import View
+from supervisor.front.wiring import Front
+from supervisor.host.datadir import DataDir
+from supervisor.host.logs import count_lost_records
+from supervisor.identity.tokens import TokenTable
+from supervisor.oauth.late import open_verifier
+from supervisor.oauth.port import Accounts
+from supervisor.servers.children import Servers
+from supervisor.servers.control import Operation
+from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.running import Launches
+from supervisor.servers.reloading.edits import ServerEdits
+from supervisor.servers.reloading.reload import Reload
+from supervisor.servers.safety import expose
+from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.doors.addresses import DoorTable
+from supervisor.service.gateway import Gateway, ServiceParts
+from supervisor.store import Store
+from supervisor.store.people.approvals import Approvals
+from supervisor.store.people.trail import AuditTrail
+from supervisor.store.usage import Usage
+from supervisor.values.table import ValueTable
+
+
+class House(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands behind the front of one daemon. `started` is a moment of the trio clock, `clock` gives unix time."""
+
+    version: str
+    clock: Callable[[], float]
+    started: float
+    closing: trio.Event
+    data: DataDir
+    deployment: Latest[Deployment]
+    conditions: Conditions
+    store: Store
+    registry: Registry
+    router: Router
+    servers: Servers
+    launches: Launches
+    reload: Reload
+    accounts: Callable[[], Accounts | None]
+    approvals: Approvals
+    values: ValueTable
+    trail: AuditTrail
+    usage: Usage
+
+
+async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
+    """Return the front, which is still to be served; what it needs runs in `core`."""
+    deployment, registry, servers, store = house.deployment, house.registry, house.servers, house.store
+    settings = deployment.value.settings
+    host, _ = settings.address
+    pages = settings.public_url.rstrip("/") or base_url(host, sockets[0].getsockname()[1])
+    elicitations = Elicitations(registry.feed, house.clock, pages, house.trail)
+    shown = await core.start(expose, registry.catalogue, deployment, house.conditions)
+    parts = ServiceParts(
+        house.router.address,
+        shown,
+        registry.statuses,
+        deployment,
+        used=house.usage.add,
+        audit=house.trail,
+        subscribers=servers.subscribers,
+        key=house.data.key("request-state"),
+        elicitations=elicitations,
+        launches=house.launches.names,
+    )
+    gateway = Gateway(parts, house.version)
+    core.start_soon(gateway.run)
+    core.start_soon(gateway.parts.parking.run, house.closing)
+    counters = ConnectionCounters()
+    tokens = TokenTable(store, house.trail.note_token)
+    if store.ready.is_set():
+        tokens.take(await store.load_tokens())
+    doors = DoorTable(gateway, house.version, house.launches.prepare)
+    view = View(
+        seen_by=doors.seen_by,
+        tokens=tokens,
+        values=house.values,
+        trail=house.trail,
+        bearer=await open_verifier(deployment, house.clock, core),
+        version=house.version,
+        started=house.started,
+        clock=house.clock,
+        catalogue=registry.catalogue,
+        statuses=registry.statuses,
+        live=servers.statuses,
+        feed=registry.feed,
+        closing=house.closing,
+        deployment=deployment,
+        store=store.status,
+        definitions=store.load_definitions,
+        approvals=house.approvals,
+        degraded=house.conditions.now,
+        usage=house.usage.table,
+        counters=lambda: counters,
+        log_records_lost=count_lost_records,
+        totals=house.usage.totals,
+        configurator=house.reload,
+        editor=ServerEdits(house.reload, deployment),
+        key=house.data.key("page"),
+        token_file=str(house.data.root / "page.key"),
+        control=Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all),
+        journals=servers.journals.find,
+        accounts=house.accounts,
+        launches=house.launches,
+        elicitations=elicitations,
+    )
+    core.start_soon(doors.run)
+    core.start_soon(end_when_idle, counters, settings.idle_exit_s, house.closing)
+    state = EdgeState(counters, Budget(settings.buffered_bytes), house.conditions)
+    return await Front.open(settings, sockets, doors, view, house.data, store, state)
