@@ -51,7 +51,14 @@ ROWS: Final = (
         ("GET /.well-known/{anything}", "POST /register"),
         "yes yes yes yes yes yes yes",
     ),
-    Row("what is yours", ("GET /api/me", "GET /api/values", "GET /api/logins/{login}"), "401 401 yes yes yes yes 401"),
+    Row(
+        "what is yours",
+        (
+            *("GET /api/me", "GET /api/values", "GET /api/logins/{login}"),
+            *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls"),
+        ),
+        "401 401 yes yes yes yes 401",
+    ),
     Row(
         "logins and tickets of yours",
         (

@@ -45,8 +45,9 @@ from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
-from supervisor.store.usage import Usage
 from supervisor.tokens.counting import TokenCounter
+from supervisor.usage.history import History
+from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,8 @@ class Daemon:
                 await values.take(await store.load_values())
             deployed, settings = deployment.value, deployment.value.settings
             self._trail = trail = AuditTrail(store, lambda: deployment.value.settings, self._clock)
-            usage = Usage(store, trail.note_call)
+            history = History(store, self._clock, settings.max_kept_calls)
+            usage = Usage(store, history, trail.note_call)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
             approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
@@ -120,6 +122,7 @@ class Daemon:
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
+                core.start_soon(history.run)
                 core.start_soon(trail.run)
                 core.start_soon(approvals.read_later, registry.address)
                 core.start_soon(self.systemd.give_signs_of_life)
@@ -201,6 +204,7 @@ class Daemon:
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 usage.flush()
+                history.flush()
                 trail.close()
                 core.cancel_scope.cancel()
 

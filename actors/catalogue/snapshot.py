@@ -199,6 +199,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The servers whose tools search may return."""
         return frozenset(name for name, entry in self.entries.items() if entry.available)
 
+    @cached_property
+    def tokens(self) -> int:
+        """What all tools would cost a model, as far as they are counted."""
+        return sum(sum(entry.offer.token_counts.values()) for entry in self.entries.values())
+
     def tool(self, path: str, *, server: str = "") -> Resolution:
         """Return which tool a path means; `server` is what a client wrote beside it."""
         if server:

@@ -152,6 +152,10 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     result_kept_s: PositiveSeconds = 900.0
     """How long the daemon keeps such a result after it was read last."""
 
+    max_kept_calls: Count = 2000
+    """The newest calls, which are remembered one by one: who, which tool, how it ended, how long it took, how large it
+    was; not what was said."""
+
     # Starts of servers
     cold_starts: Count = 4
     """Local servers that may be starting at the same time. The last place is kept for a server that a call waits

@@ -35,7 +35,7 @@ from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.store import Store
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
-from supervisor.store.usage import Usage
+from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
 
 
@@ -113,6 +113,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         counters=lambda: counters,
         log_records_lost=count_lost_records,
         totals=house.usage.totals,
+        history=house.usage.history,
         configurator=house.reload,
         editor=ServerEdits(house.reload, deployment),
         key=house.data.key("page"),

@@ -39,6 +39,7 @@ from supervisor.front.pages.sockets import PageSockets
 from supervisor.front.pages.tokens import add_token_routes
 from supervisor.front.pages.tools import add_tool_routes
 from supervisor.front.pages.trust import add_trust_routes
+from supervisor.front.pages.usage import add_usage_routes
 from supervisor.front.pages.values import add_value_routes
 from supervisor.front.proxies import TrustedProxies
 from supervisor.front.resource import ProtectedResource
@@ -56,6 +57,7 @@ ROUTES: Final = {
     "Health and status": add_routes,
     "What is yours": add_own_routes,
     "Tools": add_tool_routes,
+    "Usage": add_usage_routes,
     "Trust": add_trust_routes,
     "Servers": add_server_routes,
     "Configuration": add_configuration_routes,

@@ -37,7 +37,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
-from supervisor.service.calls.counting import Used
+from supervisor.service.calls.counting import Used, record_of
 from supervisor.service.calls.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE, MetaCalls
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
@@ -54,6 +54,7 @@ from supervisor.service.resources import Reading
 from supervisor.service.results.keeper import KeptResults
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
+from supervisor.tokens.counting import META_TOKENS
 
 Handler = Callable[[Exchange], Awaitable[bytes]]
 Define = Callable[[str, Tool | Resource | Prompt], dict[str, Any]]
@@ -216,6 +217,10 @@ class Gateway(ManyServers):
     async def _list_tools(self, exchange: Exchange) -> bytes:
         if native_lists.cursor_of(exchange.params) is not None:
             raise InvalidArguments("'cursor' is not one that this list gave")
+        record = record_of(exchange, "", exchange.method)
+        record.tokens_shown = META_TOKENS
+        record.tokens_saved = self.parts.visible.now(exchange.client.principal).tokens - META_TOKENS
+        self.parts.used(record)
         return self._of_ours.fit(exchange.client, self._definitions, cacheable=True)
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:

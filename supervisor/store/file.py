@@ -18,7 +18,7 @@ from actors.errors import ConfigError
 from actors.principal import LOCAL
 from supervisor.store.audit_table import AUDIT_SCHEMA
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -48,6 +48,9 @@ _SCHEMA = (
     " name TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
     " PRIMARY KEY (tier, owner, server, name)) WITHOUT ROWID",
     *AUDIT_SCHEMA,
+    "CREATE TABLE IF NOT EXISTS call_periods (level TEXT NOT NULL, start INTEGER NOT NULL, payload BLOB NOT NULL,"
+    " PRIMARY KEY (level, start)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS calls (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {

@@ -16,6 +16,7 @@ from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
+from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
@@ -41,6 +42,7 @@ def view_of(**more: Any) -> View:
         "elicitations": Elicitations(Feed(1), lambda: 1.0),
         "tokens": TokenTable(NoTokens()),
         "values": no_values(),
+        "history": no_history(),
         "totals": lambda principal: USED,
     }
     members |= more

@@ -46,6 +46,7 @@ from supervisor.service.lookup.visible import Visible
 from supervisor.store import ReplacedDefinition
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
+from supervisor.usage.history import History
 from supervisor.values.table import ValueTable
 
 ROWS_AT_ONCE = 16
@@ -77,6 +78,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     counters: Callable[[], Any] = dict
     log_records_lost: Callable[[], int] = int
     totals: Callable[[Principal], Usage] = lambda principal: {}
+    history: History
     control: Control
     configurator: Configurator
     editor: Editor

@@ -5,33 +5,75 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from time import perf_counter
 
+import msgspec
+import trio
+
 from actors.catalogue.offer import Tool
-from actors.errors import MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
-from actors.principal import Principal
+from actors.errors import CallTimedOut, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.fitting.relay import has_failed
+from supervisor.usage.records import MAX_CLIENT_CHARS, CallOutcome, CallRecord
 
-Used = Callable[[Principal, str, str, bool, float, float], None]
-"""Told of each call that ended: who called, server, tool as the server calls it, whether the server answered with a
-result, and milliseconds: of the call, and of the time before that, in which it waited for its server."""
+Used = Callable[[CallRecord], None]
+"""Told of each call that ended; it knows the time."""
 REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
 """Errors of ours that say nothing about the tool that was called."""
+BYTES_PER_TOKEN = 4
+"""Of JSON, about: to count what a model is shown would cost more than to find it."""
 
 
-async def count(used: Used, exchange: Exchange, server: str, tool: Tool, call: Awaitable[bytes]) -> bytes:
-    """Await the call of a tool, and tell how that ended; one that was refused or cancelled is not counted."""
+def record_of(exchange: Exchange, server: str, tool: str, bytes_in: int = 0) -> CallRecord:
+    """Return the record of a call that has not ended yet; `server` is empty for a meta-tool."""
+    client = exchange.client
+    return CallRecord(
+        principal=client.principal,
+        client=client.name[:MAX_CLIENT_CHARS],
+        era=client.era,
+        server=server,
+        tool=tool,
+        bytes_in=bytes_in,
+    )
+
+
+async def count(
+    used: Used, exchange: Exchange, server: str, tool: Tool, bytes_in: int, call: Awaitable[bytes]
+) -> bytes:
+    """Await the call of a tool, and tell how that ended."""
     exchange.tool = tool
-    principal, name, started = exchange.client.principal, (tool.own or tool).name, perf_counter()
+    record, started = record_of(exchange, server, (tool.own or tool).name, bytes_in), perf_counter()
     try:
         body = await call
     except (SupervisorError, RemoteError) as error:
         if isinstance(error, SupervisorError):
             error.idempotent = exchange.idempotent
-        if not isinstance(error, REFUSED):
-            took_ms = (perf_counter() - started) * 1000
-            only_waited = isinstance(error, SupervisorError) and error.outcome == "not_sent"
-            used(principal, server, name, False, *((0.0, took_ms) if only_waited else (took_ms, 0.0)))
+        record.outcome, record.error = outcome_of(error), kind_of(error)
+        took_ms = (perf_counter() - started) * 1000
+        only_waited = isinstance(error, SupervisorError) and error.outcome == "not_sent"
+        record.waited_ms, record.took_ms = (took_ms, 0.0) if only_waited else (0.0, took_ms)
+        used(record)
         raise
-    took_s = max(0.0, perf_counter() - started - exchange.waited_s)
-    used(principal, server, name, True, took_s * 1000, exchange.waited_s * 1000)
+    except trio.Cancelled:
+        record.outcome, record.took_ms = "cancelled", (perf_counter() - started) * 1000
+        used(record)
+        raise
+    record.waited_ms = exchange.waited_s * 1000
+    record.took_ms = max(0.0, (perf_counter() - started) * 1000 - record.waited_ms)
+    record.bytes_out = len(body)
+    if has_failed(msgspec.Raw(body)):
+        record.outcome = "tool_error"
+    used(record)
     return body
+
+
+def outcome_of(error: SupervisorError | RemoteError) -> CallOutcome:
+    if isinstance(error, REFUSED):
+        return "rejected"
+    if isinstance(error, CallTimedOut):
+        return "timeout"
+    return "unknown" if isinstance(error, SupervisorError) and error.outcome == "unknown" else "error"
+
+
+def kind_of(error: SupervisorError | RemoteError) -> str:
+    """Return the type of an error; of one that a server gave, its code."""
+    return str(error.error.code) if isinstance(error, RemoteError) else error.kind

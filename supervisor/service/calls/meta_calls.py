@@ -7,7 +7,7 @@ says so, because that is what a model is shown; see `failures`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -44,12 +44,14 @@ from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import AskedByResult
 from supervisor.service.calls import failures
+from supervisor.service.calls.counting import BYTES_PER_TOKEN, kind_of, record_of
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.introduction import Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import NO_META
 from supervisor.service.resources import Reading
+from supervisor.usage.records import CallOutcome
 
 ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
@@ -105,10 +107,18 @@ class MetaCalls:
         try:
             return await self._perform(exchange, call)
         except (SupervisorError, RemoteError) as error:
+            if exchange.tool is None:  # no tool of a server was found, or it could not be called so
+                self._note(exchange, call, "rejected", kind_of(error))
             if failures.is_for_client(error):
                 raise
             said = failures.result(error, self._deployment.value.unset(error.server or ""))
         return self._own(exchange.client, said)
+
+    def _note(self, exchange: Exchange, call: _Call, outcome: CallOutcome, error: str = "") -> None:
+        """Tell of a call of a meta-tool that reached no server."""
+        record = record_of(exchange, "", definitions.EXECUTE if call.name not in definitions.SCHEMAS else call.name)
+        record.bytes_in, record.outcome, record.error = len(call.arguments), outcome, error
+        self._tools.used(record)
 
     async def _perform(self, exchange: Exchange, call: _Call) -> bytes:
         client, given, cost = exchange.client, call.arguments, len(call.arguments)
@@ -119,13 +129,22 @@ class MetaCalls:
                 wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
                 return await self._execute(exchange, wanted, call.meta)
             case definitions.DISCOVER:
-                return self._own(client, await self._discover(client, given))
+                return self._own(client, await self._show(exchange, name, given, self._discover(client, given)))
             case definitions.LIST_RESOURCES:
-                return self._own(client, await self._list_for_model(client, given))
+                return self._own(client, await self._show(exchange, name, given, self._list_for_model(client, given)))
             case definitions.READ_RESOURCE:
                 return self._own(client, await self._reading.for_model(exchange, given, call.meta))
         direct = execution.Execute(tool_path=clip(name), arguments=given)
         return await self._tools.call(exchange, direct, call.meta)
+
+    async def _show(self, exchange: Exchange, name: str, given: msgspec.Raw, answer: Awaitable[bytes]) -> bytes:
+        """Await what a meta-tool shows a model, and tell what that costs: it is in there twice."""
+        started, body = time.perf_counter(), await answer
+        record = record_of(exchange, "", name, len(given))
+        record.took_ms, record.bytes_out = (time.perf_counter() - started) * 1000, len(body)
+        record.tokens_shown = len(body) // 2 // BYTES_PER_TOKEN
+        self._tools.used(record)
+        return body
 
     async def _execute(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:
         """Call a tool, whose server may ask a client by a result that cannot be asked in any other way."""

@@ -56,7 +56,7 @@ class ToolCalls:
         self._forward = forward
         self._lookup = lookup
         self.bench = bench
-        self._used = used
+        self.used = used
 
     async def call(self, exchange: Exchange, wanted: Execute, meta: msgspec.Raw, *, by_result: bool = False) -> bytes:
         """Call one tool; `by_result`: see `Forwarder.ask`.
@@ -89,7 +89,7 @@ class ToolCalls:
                 exchange,
                 ServerRequest(entry.server, "tools/call", members, meta, name=own, since=since, by_result=by_result),
             )
-            body = await count(self._used, exchange, entry.server, tool, call)
+            body = await count(self.used, exchange, entry.server, tool, len(approved.arguments), call)
         except RemoteError as error:
             if approved.remark and not is_for_client(error):
                 raise _with_remark(error, approved.remark) from None

@@ -148,9 +148,8 @@ class OneServer:
             return await self._ask(exchange, entry, parts, since)
         if tool.own is not None:
             parts = with_name(parts, tool.own.name)
-        return await count(
-            self._parts.used, exchange, self._server, tool, self._ask(exchange, entry, parts, since, tool)
-        )
+        call = self._ask(exchange, entry, parts, since, tool)
+        return await count(self._parts.used, exchange, self._server, tool, len(exchange.params), call)
 
     async def _ask(
         self, exchange: Exchange, entry: Entry, parts: Parts, since: float, tool: Tool | None = None

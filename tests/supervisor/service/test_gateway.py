@@ -55,6 +55,7 @@ from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import answer
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks
+from supervisor.usage.records import CallRecord
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.exchanges import exchange
@@ -194,6 +195,11 @@ async def gateway(
 ) -> AsyncIterator[Rig]:
     server = FileServer(era, capabilities)
     used: list[tuple[str, str, bool]] = []
+
+    def note(record: CallRecord) -> None:
+        if record.server and record.outcome not in ("rejected", "cancelled"):
+            used.append((record.server, record.tool, record.outcome in ("ok", "tool_error")))
+
     directory: Directory[ServerMessage] = Directory()
     registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
     router = Router(directory, 100)
@@ -215,7 +221,7 @@ async def gateway(
                 registry.catalogue,
                 registry.statuses,
                 deployment(FILES, **settings),
-                used=lambda who, name, tool, good, *_: used.append((name, tool, good)),
+                used=note,
                 subscribers=Subscribers(at_once),
                 key=bytes(32),
                 elicitations=Elicitations(registry.feed, lambda: 0.0),

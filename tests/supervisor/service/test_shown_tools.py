@@ -18,6 +18,7 @@ from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
+from supervisor.usage.records import CallRecord
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
@@ -80,8 +81,9 @@ async def rig(rules: ToolRules = RULES, era: Era = "legacy", **more: Any) -> Asy
     server = WholeServer(era, tools=list(TOOLS))
     used: list[tuple[str, str]] = []
 
-    def note(who: object, name: str, tool: str, *_: object) -> None:
-        used.append((name, tool))
+    def note(record: CallRecord) -> None:
+        if record.server:
+            used.append((record.server, record.tool))
 
     async with served({"data": server}, era=era, used=note, tool_rules={"data": rules}, **more) as running:
         yield Rig(running, server, used)

@@ -20,6 +20,7 @@ from supervisor.store import ToolUsage, open_store
 from supervisor.store.file import SCHEMA_VERSION
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.sealing import Sealing
+from supervisor.usage.history import History
 from tests.supervisor.store.earlier import (
     DIGEST,
     FIRST,
@@ -100,6 +101,10 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         await approvals.read(["notes", "off"])
         assert approvals.pinning.is_read
         assert approvals.pinning.has("notes", "add_note", digest(offers["notes"].tools[0])) == (schema >= 9)
+        history = History(store, lambda: WRITTEN_AT, 10)
+        await history.load()
+        assert [each.calls for each in await history.periods("day", 0)] == ([3] if schema >= 10 else [])
+        assert [record.client for _, record in history.calls()] == (["e2e"] * 3 if schema >= 10 else [])
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

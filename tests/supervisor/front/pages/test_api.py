@@ -31,6 +31,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Read, Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
+from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.fakes.no_tokens import NoTokens
@@ -71,6 +72,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "elicitations": Elicitations(Feed(3), lambda: NOW),
         "tokens": TokenTable(NoTokens()),
         "values": no_values(),
+        "history": no_history(),
         **more,
     }
     return View(**{"seen_by": everybody_sees(fields["catalogue"], fields["statuses"]), **fields})

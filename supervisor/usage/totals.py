@@ -1,4 +1,4 @@
-"""How often each tool was called, how often it failed and how long it took. Written to the store now and then."""
+"""How often each tool was called since the store was made, how often it failed and how long it took."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import trio
 from actors.catalogue.criteria import ToolTotals
 from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
+from supervisor.usage.history import History
+from supervisor.usage.records import CallRecord
 
 FLUSH_S = 5.0
 
@@ -23,7 +25,10 @@ Noted = Callable[[str, str, bool, float], None]
 class Usage:
     """Totals since the store was made, in milliseconds; what was not handed to it yet is kept apart."""
 
-    def __init__(self, store: Store, noted: Noted = lambda server, tool, good, milliseconds: None) -> None:
+    def __init__(
+        self, store: Store, history: History, noted: Noted = lambda server, tool, good, milliseconds: None
+    ) -> None:
+        self.history = history
         self._store = store
         self._noted = noted
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
@@ -39,21 +44,23 @@ class Usage:
             self._totals[row.principal][row.server, row.tool] = row
         self._loaded = True
 
-    def add(
-        self, principal: Principal, server: str, tool: str, good: bool, milliseconds: float, waited_ms: float = 0.0
-    ) -> None:
-        """Count one call, which waited for its server before it took so long."""
-        self._noted(server, tool, good, milliseconds)
+    def add(self, record: CallRecord) -> None:
+        """Count a call that has ended. One that was refused or given up says nothing about its tool."""
+        self.history.add(record)
+        if not record.server or record.outcome in ("rejected", "cancelled"):
+            return
+        good = record.outcome in ("ok", "tool_error")
+        self._noted(record.server, record.tool, good, record.took_ms)
         used = ToolUsage(
-            principal=principal,
-            server=server,
-            tool=tool,
+            principal=record.principal,
+            server=record.server,
+            tool=record.tool,
             calls=1,
             failures=int(not good),
-            total_ms=milliseconds,
-            waited_ms=waited_ms,
+            total_ms=record.took_ms,
+            waited_ms=record.waited_ms,
         )
-        _count(self._fresh[principal], used)
+        _count(self._fresh[record.principal], used)
 
     def flush(self) -> None:
         if self._fresh:

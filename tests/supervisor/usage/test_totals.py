@@ -10,22 +10,37 @@ import trio
 
 from actors.catalogue.criteria import Criteria, select
 from actors.principal import LOCAL, Principal
-from supervisor.store import open_store
-from supervisor.store.usage import Usage
+from supervisor.store import Store, open_store
+from supervisor.usage.history import History
+from supervisor.usage.records import CallOutcome, CallRecord
+from supervisor.usage.totals import Usage
 from tests.fakes.tool_catalogue import CATALOGUE
+
+
+def usage_of(store: Store) -> Usage:
+    return Usage(store, History(store, lambda: 0.0, 10))
+
+
+def call(
+    principal: Principal, server: str, tool: str, *, good: bool, took_ms: float, waited_ms: float = 0.0
+) -> CallRecord:
+    outcome: CallOutcome = "ok" if good else "error"
+    return CallRecord(
+        principal=principal, server=server, tool=tool, outcome=outcome, took_ms=took_ms, waited_ms=waited_ms
+    )
 
 
 async def test_totals_survive_a_restart_and_sort_tools(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3") as store:
-        usage = Usage(store)
-        usage.add(LOCAL, "files", "read_file", True, 10.0, 900.0)
-        usage.add(LOCAL, "files", "read_file", False, 30.0)
+        usage = usage_of(store)
+        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0, waited_ms=900.0))
+        usage.add(call(LOCAL, "files", "read_file", good=False, took_ms=30.0))
         usage.flush()
         usage.flush()
     async with open_store(tmp_path / "store.sqlite3") as store:
-        usage = Usage(store)
+        usage = usage_of(store)
         await usage.load()
-        usage.add(LOCAL, "shop", "ship", True, 5.0)
+        usage.add(call(LOCAL, "shop", "ship", good=True, took_ms=5.0))
         assert usage.totals(LOCAL) == {("files", "read_file"): (2, 1, 40.0, 900.0), ("shop", "ship"): (1, 0, 5.0, 0.0)}
         assert [row["tool"] for row in usage.table(LOCAL)] == ["read_file", "ship"]
         rows = select(CATALOGUE, usage.totals(LOCAL), Criteria(sort_by="calls", descending=True, limit=2)).rows
@@ -38,12 +53,12 @@ async def test_totals_survive_a_restart_and_sort_tools(tmp_path: Path) -> None:
 async def test_what_one_principal_called_is_no_business_of_another(tmp_path: Path) -> None:
     other = Principal("other")
     async with open_store(tmp_path / "store.sqlite3") as store:
-        usage = Usage(store)
-        usage.add(LOCAL, "files", "read_file", True, 10.0)
-        usage.add(other, "files", "read_file", False, 5.0)
+        usage = usage_of(store)
+        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
+        usage.add(call(other, "files", "read_file", good=False, took_ms=5.0))
         usage.flush()
     async with open_store(tmp_path / "store.sqlite3") as store:
-        usage = Usage(store)
+        usage = usage_of(store)
         await usage.load()
         assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 10.0, 0.0)}
         assert usage.totals(other) == {("files", "read_file"): (1, 1, 5.0, 0.0)}
@@ -62,34 +77,34 @@ async def test_what_one_principal_called_is_no_business_of_another(tmp_path: Pat
 async def test_a_row_that_is_no_number_costs_no_call_its_answer(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:
-        usage = Usage(store)
-        usage.add(LOCAL, "files", "read_file", True, 10.0)
+        usage = usage_of(store)
+        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
         usage.flush()
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE tool_usage SET calls = 'many'")
         other.commit()
     async with open_store(path) as store:
-        usage = Usage(store)
+        usage = usage_of(store)
         await usage.load()
-        usage.add(LOCAL, "files", "read_file", True, 5.0)
+        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=5.0))
         assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 5.0, 0.0)}
 
 
 async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:
-        usage = Usage(store)
-        usage.add(LOCAL, "files", "read_file", True, 10.0)
+        usage = usage_of(store)
+        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
         usage.flush()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         async with open_store(path) as store:
-            usage = Usage(store)
+            usage = usage_of(store)
             await usage.load()
-            usage.add(LOCAL, "files", "read_file", True, 10.0)
+            usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
             usage.flush()
-            usage.add(LOCAL, "files", "read_file", True, 10.0)
+            usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
             assert usage.totals(LOCAL) == {("files", "read_file"): (2, 0, 20.0, 0.0)}
             other.execute("ROLLBACK")
             other.close()

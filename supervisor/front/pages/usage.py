@@ -1,0 +1,127 @@
+"""What was called: sums by tool, server, client or user (`/api/usage`), over time, and the newest calls (`/api/calls`).
+
+A member sees what they called, an auditor what everybody did. What was said in a call is nowhere here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from quart import Response
+from quart_trio import QuartTrio
+
+from actors.principal import Principal
+from supervisor.front.pages.api import View
+from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.host.loop.workbench import beside
+from supervisor.identity.people import user_of
+from supervisor.usage.records import FAILED, CallOutcome, CallRecord
+from supervisor.usage.summaries import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total
+
+MAX_ROWS: Final = 1000
+MAX_CALLS: Final = 500
+"""Of one page."""
+
+WindowName = Literal["1h", "24h", "7d", "30d"]
+
+
+class UsageQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which calls: of a `window` until now, of a `server`, `tool`, `client` or `user`, or of the `meta_tools`, too."""
+
+    window: WindowName = "1h"
+    by: By = "tool"
+    server: str | None = None
+    tool: str | None = None
+    client: str | None = None
+    user: str | None = None
+    meta_tools: bool = False
+
+
+class CallsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which calls: `outcome` may be given several times, or is `failed`. `before` is the `next` of the page before."""
+
+    server: str | None = None
+    tool: str | None = None
+    client: str | None = None
+    user: str | None = None
+    outcome: tuple[CallOutcome | Literal["failed"], ...] = ()
+    slower_than_ms: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    meta_tools: bool = False
+    before: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_CALLS)] = 50
+
+
+def add_usage_routes(view: View, app: QuartTrio) -> None:
+    async def usage(wanted: UsageQuery) -> Response:
+        """Show what was called, a row for each tool (or server, client, user), most calls first, and the sum.
+
+        Times are percentiles in milliseconds, null where nothing was measured, and exact to a tenth.
+        """
+        window, now, which = WINDOWS[wanted.window], view.clock(), _selection(wanted)
+        begin = begin_of(window, now)
+        periods = await view.history.periods(window.level, begin)
+        every, whole = await beside(lambda: (rows(periods, wanted.by, which), figures(total(periods, which))))
+        told = {"window": wanted.window, "from": begin, "to": now, "by": wanted.by, "total": whole}
+        return json_response({**told, "rows": every[:MAX_ROWS], "left_out": max(0, len(every) - MAX_ROWS)})
+
+    async def usage_timeline(wanted: UsageQuery) -> Response:
+        """Show the same over time, in buckets of `bucket_s` seconds, the oldest first; the newest is not over yet."""
+        window, now, which = WINDOWS[wanted.window], view.clock(), _selection(wanted)
+        begin = begin_of(window, now)
+        periods = await view.history.periods(window.level, begin)
+        buckets = await beside(lambda: timeline(periods, window, begin, which))
+        told = {"window": wanted.window, "from": begin, "to": now, "bucket_s": window.bucket_s, "partial": True}
+        return json_response({**told, "buckets": buckets})
+
+    async def calls(wanted: CallsQuery) -> Response:
+        """Show the newest calls one by one, and the `next` to go on before, null at the end."""
+        which, listed, following = _selection(wanted), list[dict[str, Any]](), None
+        for number, record in view.history.calls(wanted.before):
+            if not _has(wanted, which, record):
+                continue
+            if len(listed) == wanted.limit:
+                following = listed[-1]["number"]
+                break
+            listed.append(call_row(number, record))
+        return json_response({"calls": listed, "next": following, "newest": view.history.newest})
+
+    app.add_url_rule("/api/usage", "usage", with_query(UsageQuery, usage))
+    app.add_url_rule("/api/usage/timeline", "usage_timeline", with_query(UsageQuery, usage_timeline))
+    app.add_url_rule("/api/calls", "calls", with_query(CallsQuery, calls))
+
+
+def _selection(wanted: UsageQuery | CallsQuery) -> CallSelection:
+    """Return which calls somebody may see of those that are wanted."""
+    own: Principal | None = None if (asks := REQUESTER.get()).person.may("auditor") else asks.principal
+    return CallSelection(
+        principal=own,
+        user=wanted.user,
+        client=wanted.client,
+        server=wanted.server,
+        tool=wanted.tool,
+        meta_tools=wanted.meta_tools,
+    )
+
+
+def _has(wanted: CallsQuery, which: CallSelection, record: CallRecord) -> bool:
+    if record.took_ms + record.waited_ms < wanted.slower_than_ms:
+        return False
+    if wanted.outcome and record.outcome not in set(_outcomes(wanted)):
+        return False
+    return which.has((record.principal, record.client, record.server, record.tool))
+
+
+def _outcomes(wanted: CallsQuery) -> Iterator[CallOutcome]:
+    for outcome in wanted.outcome:
+        if outcome == "failed":
+            yield from FAILED
+        else:
+            yield outcome
+
+
+def call_row(number: int, record: CallRecord) -> dict[str, Any]:
+    row = {name: value for name, value in msgspec.structs.asdict(record).items() if name != "principal"}
+    return {"number": number, "user": user_of(record.principal), **row}

@@ -1,0 +1,213 @@
+"""Keeps what was called: the newest calls, and sums of periods, in memory and on the disk.
+
+Rules of this file:
+- What is added counts at once, and is handed to the store within a second.
+- The newest minute is in memory. When it is over it goes into the quarter and the hour around it, and an hour that is
+  over into its day. What a crash left undone is made again at the next start, from the minutes and hours on the disk.
+- Until the disk has been read once nothing is written there, and the first minute lasts: what the disk has of the same
+  periods would be lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+import msgspec
+import trio
+
+from supervisor.host.loop.workbench import beside
+from supervisor.usage.periods import KEPT_S, LENGTH_S, OF, Level, Period, decode, start_of
+from supervisor.usage.records import CallRecord
+
+FLUSH_S: Final = 1.0
+EXPIRE_S: Final = 600.0
+_RECORDS: Final = msgspec.msgpack.Decoder(list[CallRecord])
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+Rows = list[tuple[int, bytes]]
+
+
+class CallStore(Protocol):
+    """Where it is kept; see `supervisor/store/call_tables.py`."""
+
+    @property
+    def ready(self) -> trio.Event: ...
+
+    def save_period(self, level: str, start: int, payload: bytes) -> None: ...
+
+    async def load_periods(self, level: str, since: float) -> Rows | None: ...
+
+    def expire_periods(self, level: str, before: float) -> None: ...
+
+    def append_calls(self, number: int, payload: bytes, keep: int) -> None: ...
+
+    async def load_calls(self) -> Rows | None: ...
+
+
+class History:
+    """What was called. `clock` gives unix seconds; `keep` so many calls are remembered one by one."""
+
+    def __init__(self, store: CallStore, clock: Callable[[], float], keep: int) -> None:
+        self.newest = 0
+        """The number of the newest call, from 1."""
+        self._store = store
+        self._clock = clock
+        self._calls: deque[CallRecord] = deque(maxlen=keep)
+        self._keep = keep
+        self._fresh: deque[CallRecord] = deque(maxlen=keep)
+        self._loaded = False
+        self._now: dict[Level, Period] = {level: Period(level, start_of(level, clock())) for level in LENGTH_S}
+        self._changed: set[Level] = set()
+        self._expires_at = 0.0
+
+    # What happens -----------------------------------------------------------------------------------------------------
+
+    def add(self, record: CallRecord) -> None:
+        """Keep a call that has ended now."""
+        record.time = self._clock()
+        self._turn(record.time)
+        self._now["minute"].add(record)
+        self._changed.add("minute")
+        self._calls.append(record)
+        self._fresh.append(record)
+        self.newest += 1
+
+    def _turn(self, moment: float) -> None:
+        """Begin the minute of a moment, if that is later than the present one."""
+        minute, start = self._now["minute"], start_of("minute", moment)
+        if start > minute.start and self._loaded:
+            self._close(minute)
+            self._now["minute"] = Period("minute", start)
+
+    def _close(self, over: Period) -> None:
+        """Put a period that is over into longer ones. Where that begins another of these, the one before is over."""
+        self._save(over)
+        for level in (level for level, of in OF.items() if of == over.level):
+            before, start = self._now[level], start_of(level, over.start)
+            if before.start != start:
+                self._close(before)
+                self._now[level] = Period(level, start)
+            if over.tallies:
+                self._now[level].merge(over)
+                self._changed.add(level)
+                self._save(self._now[level])
+
+    # The disk ---------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        while True:
+            if not self._loaded:
+                await self.load()
+            self.flush()
+            await trio.sleep(FLUSH_S)
+
+    def flush(self) -> None:
+        """Hand what is new to the store."""
+        if not self._loaded:
+            return
+        now = self._clock()
+        self._turn(now)
+        for level in sorted(self._changed):
+            self._save(self._now[level])
+        if self._fresh:
+            fresh = [*self._fresh]
+            self._fresh.clear()
+            self._store.append_calls(self.newest - len(fresh) + 1, _encode(fresh), self._keep)
+        if now >= self._expires_at:
+            self._expires_at = now + EXPIRE_S
+            for level, kept_s in KEPT_S.items():
+                self._store.expire_periods(level, now - kept_s)
+
+    def _save(self, period: Period) -> None:
+        if period.level in self._changed:
+            self._changed.discard(period.level)
+            self._store.save_period(period.level, period.start, period.encode())
+
+    async def load(self) -> None:
+        """Read what was kept, and make again what was not finished. A checkpoint."""
+        if not self._store.ready.is_set():
+            return
+        rows: dict[Level, Rows | None] = {
+            level: await self._store.load_periods(level, start_of("day", self._clock() - LENGTH_S["day"]))
+            for level in LENGTH_S
+        }
+        batches = await self._store.load_calls()
+        if batches is None or None in rows.values():
+            return
+        known = await beside(lambda: {level: dict(_periods(level, each or ())) for level, each in rows.items()})
+        calls = await beside(partial(_calls, batches, self._keep))
+        self._loaded = True
+        self._take(known)
+        last, kept = calls
+        self.newest += last
+        room = self._keep - len(self._calls)
+        self._calls.extendleft(kept[: -room - 1 : -1] if room else ())
+
+    def _take(self, known: dict[Level, dict[int, Period]]) -> None:
+        """Add what the disk has of the present periods, and sum up those before that it has no sum of."""
+        for level, of in OF.items():
+            parts = known[of]
+            for start in sorted({start_of(level, each) for each in parts}):
+                whole = Period(level, start)
+                for part in (part for each, part in parts.items() if start_of(level, each) == start):
+                    if part.start != self._now[of].start:
+                        whole.merge(part)
+                if start == self._now[level].start:
+                    self._now[level].merge(whole)
+                elif whole.calls > (known[level][start].calls if start in known[level] else 0):
+                    known[level][start] = whole
+                    self._store.save_period(level, start, whole.encode())
+        minute = self._now["minute"]
+        if minute.start in known["minute"]:
+            minute.merge(known["minute"][minute.start])
+        self._changed |= {level for level, period in self._now.items() if period.tallies}
+
+    # Who asks ---------------------------------------------------------------------------------------------------------
+
+    def calls(self, before: int | None = None) -> Iterator[tuple[int, CallRecord]]:
+        """Yield the calls that are remembered, each with its number, the newest first; those before one, if given."""
+        number = self.newest
+        for record in reversed(self._calls):
+            if before is None or number < before:
+                yield number, record
+            number -= 1
+
+    async def periods(self, level: Level, since: float) -> list[Period]:
+        """Return the periods that began then or later, the oldest first; those without a call are not there."""
+        rows = await self._store.load_periods(level, since) if self._store.ready.is_set() else None
+        known = await beside(lambda: dict(_periods(level, rows or ())))
+        now = self._now
+        known[now[level].start] = Period(level, now[level].start)
+        for part in _within(level):
+            start = start_of(level, now[part].start)
+            known.setdefault(start, Period(level, start)).merge(now[part])
+        return [known[start] for start in sorted(known) if start >= since and known[start].tallies]
+
+
+def _within(level: Level) -> list[Level]:
+    """Return this level, and those that will go into it."""
+    return [level, *(_within(OF[level]) if level in OF else ())]
+
+
+def _periods(level: Level, rows: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, Period]]:
+    for start, payload in rows:
+        period = decode(level, start, payload)
+        if period is not None:
+            yield start, period
+
+
+def _calls(batches: Rows, keep: int) -> tuple[int, list[CallRecord]]:
+    """Return the number of the newest call and so many of the newest."""
+    kept: deque[CallRecord] = deque(maxlen=keep)
+    newest = 0
+    for number, payload in batches:
+        try:
+            records = _RECORDS.decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        kept.extend(records)
+        newest = number + len(records) - 1
+    return newest, [*kept]

@@ -1,0 +1,41 @@
+"""One call of a tool, as it is remembered: nothing of what was said in it. Pure."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+import msgspec
+
+from actors.principal import LOCAL, Principal
+
+CallOutcome = Literal["ok", "tool_error", "error", "timeout", "cancelled", "rejected", "unknown"]
+"""How a call ended: with a result; with one that says it failed (`isError`); with an error; too late; given up by its
+client; refused by us, so that the server did not hear of it; or nobody knows what its server has done."""
+OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)
+FAILED: Final[frozenset[CallOutcome]] = frozenset(OUTCOMES) - {"ok", "cancelled"}
+MAX_CLIENT_CHARS: Final = 64
+
+
+class CallRecord(msgspec.Struct, kw_only=True, array_like=True):
+    """A call that ended at `time` (unix s, set by who keeps it).
+
+    `server` is empty for a meta-tool, `tool` is the server's own name of it. It took `took_ms` after it had waited
+    `waited_ms` for its server. Sizes are bytes: of the arguments, and of the result as the server gave it. Tokens: of
+    what a model was shown, and those that it was spared thereby.
+    """
+
+    time: float = 0.0
+    principal: Principal = LOCAL
+    client: str = ""
+    server: str = ""
+    tool: str
+    outcome: CallOutcome = "ok"
+    took_ms: float = 0.0
+    waited_ms: float = 0.0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    tokens_shown: int = 0
+    tokens_saved: int = 0
+    error: str = ""
+    """The type of the error, as in its `data.type`."""
+    era: str = ""

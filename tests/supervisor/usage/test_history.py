@@ -1,0 +1,189 @@
+"""What was called is added up over minutes to days, whatever is restarted or killed meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.principal import LOCAL, Principal
+from supervisor.store import open_store
+from supervisor.usage.history import CallStore, History
+from supervisor.usage.periods import KEPT_S, LENGTH_S, MAX_KEYS, OTHERS, Level, Period, decode, start_of
+from supervisor.usage.records import OUTCOMES, CallRecord
+from supervisor.usage.summaries import total
+from tests.fakes.call_memory import CallMemory
+
+NOON = 1_800_014_400.0
+"""Of a day in 2027, UTC: a start of every level but the day."""
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def begun(store: CallStore, clock: Clock, keep: int = 50) -> History:
+    """Return what a daemon has after its start."""
+    history = History(store, clock, keep)
+    await history.load()
+    return history
+
+
+def call(tool: str = "find", **more: object) -> CallRecord:
+    return CallRecord(server="search", tool=tool, **{"took_ms": 5.0, **more})  # type: ignore[arg-type] # some
+
+
+async def counts(history: History, level: Level, since: float = 0.0) -> dict[int, int]:
+    return {period.start: period.calls for period in await history.periods(level, since)}
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_each_level_has_every_call_in_its_period_whatever_is_killed(seed: int) -> None:
+    """A kill loses what was not handed over yet, and nothing of what was: at a flush, or at the end of a minute."""
+    chance, store, clock = random.Random(seed), CallMemory(), Clock()
+    store.ready.set()
+    history = await begun(store, clock)
+    expected: dict[Level, Counter[int]] = {level: Counter() for level in LENGTH_S}
+    late: list[float] = []
+
+    def hand_over() -> None:
+        for level in expected:
+            expected[level].update(start_of(level, at) for at in late)
+        late.clear()
+
+    for _ in range(400):
+        clock.now += chance.choice([0.2, 0.5, 30, 400, 1500, 5000])
+        if chance.random() < 0.7:
+            history.add(call())
+            if late and start_of("minute", late[0]) < start_of("minute", clock.now):
+                hand_over()
+            late.append(clock.now)
+        if chance.random() < 0.6:
+            history.flush()
+            hand_over()
+        if chance.random() < 0.1:  # killed
+            late.clear()
+            history = await begun(store, clock)
+    history.flush()
+    hand_over()
+    for level in expected:
+        since = clock.now - KEPT_S[level] / 2
+        found = await counts(history, level, since)
+        assert found == {at: count for at, count in sorted(expected[level].items()) if at >= since}
+
+
+async def test_what_is_called_before_the_disk_is_there_is_added_to_what_it_has() -> None:
+    store, clock = CallMemory(), Clock()
+    store.ready.set()
+    before = await begun(store, clock)
+    before.add(call())
+    before.flush()
+    store.ready = trio.Event()
+    clock.now += 10
+    history = await begun(store, clock)
+    history.add(call())
+    history.flush()
+    assert await counts(history, "minute") == {int(NOON): 1}
+    store.ready.set()
+    await history.load()
+    history.flush()
+    for level in LENGTH_S:
+        assert await counts(history, level) == {start_of(level, NOON): 2}
+    assert await counts(await begun(store, clock), "hour") == {int(NOON): 2}
+    assert [number for number, _ in history.calls()] == [2, 1]
+
+
+async def test_the_newest_calls_are_remembered_with_their_numbers() -> None:
+    store, clock = CallMemory(), Clock()
+    store.ready.set()
+    history = await begun(store, clock, keep=5)
+    for number in range(1, 9):
+        history.add(call(f"tool {number}"))
+        history.flush()
+    again = await begun(store, clock, keep=5)
+    again.add(call("tool 9"))
+    assert [(number, record.tool) for number, record in again.calls()] == [(n, f"tool {n}") for n in (9, 8, 7, 6, 5)]
+    assert [number for number, _ in again.calls(before=7)] == [6, 5]
+    assert again.newest == 9
+
+
+async def test_a_clock_that_is_set_back_loses_nothing() -> None:
+    store, clock = CallMemory(), Clock()
+    store.ready.set()
+    history = await begun(store, clock)
+    history.add(call())
+    clock.now -= 7200
+    history.add(call())
+    history.flush()
+    assert await counts(history, "hour") == {int(NOON): 2}
+
+
+async def test_what_is_too_old_is_forgotten() -> None:
+    store, clock = CallMemory(), Clock()
+    store.ready.set()
+    history = await begun(store, clock)
+    history.add(call())
+    history.flush()
+    clock.now += KEPT_S["minute"] + 120
+    history.flush()
+    assert [level for level, _ in store.rows] == ["hour", "quarter"] or "minute" not in {each for each, _ in store.rows}
+
+
+async def test_what_is_on_the_disk_survives(tmp_path: Path) -> None:
+    clock = Clock()
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        history = await begun(store, clock)
+        for _ in range(3):
+            history.add(call(principal=Principal("user:ana"), client="ide", bytes_in=10, waited_ms=2.0))
+        history.flush()
+    async with open_store(tmp_path / "store.sqlite3") as store:
+        history = await begun(store, clock)
+        ((key, tally),) = (await history.periods("day", 0))[0].tallies.items()
+        assert key == (Principal("user:ana"), "ide", "search", "find")
+        assert (tally.calls, tally.bytes_in, tally.took.count, tally.waited.count) == (3, 30, 3, 3)
+        assert [record.client for _, record in history.calls()] == ["ide"] * 3
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x91\x01", b"nonsense"])
+async def test_what_cannot_be_read_is_left_out(payload: bytes) -> None:
+    store, clock = CallMemory(), Clock()
+    store.ready.set()
+    store.rows = {(level, start_of(level, NOON)): payload for level in LENGTH_S}
+    store.batches = {1: payload}
+    history = await begun(store, clock)
+    history.add(call())
+    history.flush()
+    assert await counts(history, "day") == {start_of("day", NOON): 1}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(OUTCOMES), st.integers(0, 2 * MAX_KEYS), st.sampled_from("abc")), max_size=60)
+)
+def test_a_period_is_what_was_encoded_and_has_all_calls(calls: list[tuple[object, int, str]]) -> None:
+    period = Period("minute", 60)
+    for outcome, tool, who in calls:
+        period.add(call(f"tool {tool}", outcome=outcome, principal=Principal(who)))
+    assert period.calls == len(calls) == total([period]).calls
+    assert decode("minute", 60, period.encode()) == period
+
+
+def test_a_period_has_so_many_keys_and_what_is_too_much_is_counted_with_others() -> None:
+    period = Period("minute", 0)
+    for number in range(4 * MAX_KEYS):
+        period.add(call(f"tool {number}", principal=Principal(f"user:{number}")))
+    assert len(period.tallies) <= 2 * MAX_KEYS + 1
+    assert period.calls == 4 * MAX_KEYS
+    assert period.tallies[Principal(OTHERS), OTHERS, OTHERS, OTHERS].calls > MAX_KEYS
+    one = Period("minute", 0)
+    for number in range(4 * MAX_KEYS):
+        one.add(call(f"tool {number}"))
+    assert one.tallies[LOCAL, OTHERS, OTHERS, OTHERS].calls == 3 * MAX_KEYS
