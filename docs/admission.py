@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from supervisor.reference.configuration import bullet
 
-Answer = Literal["yes", "404", "403", "401"]
+Answer = Literal["yes", "404", "403", "401", "303"]
 """`yes`: what the address is there for. 404: as what does not exist. 403: the token was not issued for that. 401: show
-who you are."""
+who you are. 303: sign in there."""
 Shown = Literal["nothing", "wrong", "member", "auditor", "admin", "reader", "one server"]
 """What is shown: no token; one that is wrong, expired, revoked or for another address; one of a role; one of an admin
 by an identity provider, with the scope `mcp:read` alone; one for a single server, of a personal address."""
@@ -43,7 +43,10 @@ PERSONAL: Final = "/i/{server}/mcp"
 ROWS: Final = (
     Row(
         "what anybody may know",
-        ("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback"),
+        (
+            *("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback"),
+            *("GET /ui/static/{mark}/{name}", "GET /ui/sign-in"),
+        ),
         "yes 401 yes yes yes yes 401",
     ),
     Row(
@@ -59,6 +62,21 @@ ROWS: Final = (
         ),
         "401 401 yes yes yes yes 401",
     ),
+    Row("to sign in with a browser", ("POST /ui/sign-in",), "yes 401 yes yes yes 403 401"),
+    Row("your part of the dashboard", ("GET /ui", "GET /ui/calls", "GET /ui/usage"), "303 401 yes yes yes yes 401"),
+    Row("forms in it", ("POST /ui/values", "POST /ui/sign-out"), "303 401 yes yes yes 403 401"),
+    Row(
+        "the rest of the dashboard",
+        (
+            *("GET /ui/servers", "GET /ui/servers/{server}", "GET /ui/tools", "GET /ui/tool"),
+            *("GET /ui/changes", "GET /ui/people"),
+        ),
+        "303 401 404 yes yes yes 401",
+    ),
+    Row("questions as pages", ("GET /questions", "GET /questions/{question}"), "303 401 404 404 yes yes 401"),
+    Row("answers there", ("POST /questions/{question}",), "303 401 404 404 yes 403 401"),
+    Row("a call there", ("POST /ui/tool",), "303 401 404 yes yes 403 401"),
+    Row("orders there", ("POST /ui/servers/{server}/{order}", "POST /ui/changes"), "303 401 404 404 yes 403 401"),
     Row(
         "logins and tickets of yours",
         (
@@ -82,7 +100,7 @@ ROWS: Final = (
         "tokens and questions",
         (
             *("GET /api/access-tokens", "GET /api/questions"),
-            *("GET /api/questions/{question}", "GET /questions", "GET /questions/{question}"),
+            "GET /api/questions/{question}",
         ),
         "401 401 404 404 yes yes 401",
     ),
@@ -92,7 +110,7 @@ ROWS: Final = (
             *(f"POST /api/servers/{{server}}/{order}" for order in _ORDERS),
             *("POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/reload"),
             *("POST /api/trust", "POST /api/access-tokens", "DELETE /api/access-tokens/{id_}"),
-            *("POST /api/questions/{question}", "POST /questions/{question}"),
+            "POST /api/questions/{question}",
         ),
         "401 401 404 404 yes 403 401",
     ),

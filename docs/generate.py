@@ -24,7 +24,7 @@ from actors.protocol.tasks.tasks import UnknownTask
 from actors.protocol.wire.repeated_keys import RepeatedKey
 from docs.admission import admission_list
 from docs.commands import full_help, overview
-from docs.routes import route_list
+from docs.routes import dashboard_list, route_list
 from supervisor.cli import GROUPS
 from supervisor.clients.client import Machine
 from supervisor.clients.table import CLIENTS
@@ -56,6 +56,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/commands.md": {"commands": overview()},
         **{f"docs/reference/commands/{group}.md": {"commands": full_help(group)} for group in GROUPS},
         "docs/reference/http.md": {"routes": route_list()},
+        "docs/reference/dashboard.md": {"routes": dashboard_list()},
         "docs/background/security.md": {"admission": admission_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/reference/errors.md": {"errors": error_list()},

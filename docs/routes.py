@@ -17,6 +17,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.rights import needed_role
 from supervisor.front.pages.sockets import PATHS
+from supervisor.front.ui.pages import add_ui_routes
 from supervisor.front.wiring import ROUTES
 from supervisor.identity.people import Role
 from supervisor.reference.configuration import paragraph, with_links
@@ -37,11 +38,16 @@ def route_list() -> str:
     return "\n\n".join([*parts, "### WebSockets\n\n" + "\n".join(live)])
 
 
+def dashboard_list() -> str:
+    """Return the routes of the dashboard, in the same way."""
+    return "\n".join(_pages(add_ui_routes))
+
+
 def page_routes() -> set[str]:
     """Return every request that a page answers, as `METHOD /rule`; `WS` stands for a WebSocket."""
     app = create_app()
     add_welcome("", app)
-    for add in ROUTES.values():
+    for add in (*ROUTES.values(), add_ui_routes):
         add(_NOTHING, app)
     pages = {f"{method} {path}" for rule in app.url_map.iter_rules() for method, path in _requests(rule)}
     return pages | {f"WS {path}" for path in PATHS}

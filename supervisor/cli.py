@@ -28,6 +28,7 @@ GROUPS: Final = {
         "demo": "supervisor.demo.tour",
         "status": "supervisor.commands.status",
         "watch": "supervisor.commands.watch",
+        "ui": "supervisor.commands.ui",
         **dict.fromkeys(("usage", "top"), "supervisor.commands.usage"),
         "doctor": "supervisor.commands.doctor",
         "completion": "supervisor.commands.completion",

@@ -17,7 +17,7 @@ import httpx2
 import msgspec
 import trio
 
-from actors.errors import SpawnFailed
+from actors.errors import InvalidArguments, SpawnFailed
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
@@ -152,6 +152,15 @@ class DaemonClient:
     async def revoke_token(self, id_: str) -> dict[str, Any]:
         path = f"/api/access-tokens/{quote(id_, safe='')}"
         return self._object(await self._ask("DELETE", path, PAGE_TIMEOUT_S), "revoked")
+
+    async def ticket(self) -> str:
+        """Return a ticket, good once; empty where nobody has to show who they are."""
+        try:
+            return str(self._object(await self._ask("POST", "/api/tickets", PAGE_TIMEOUT_S), "ticket")["ticket"])
+        except RequestRefused as error:
+            if isinstance(error.data, dict) and error.data.get("type") == InvalidArguments.kind:
+                return ""
+            raise
 
     async def give_value(self, place: Sequence[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Give the value of a tier, an owner, a server and a name."""

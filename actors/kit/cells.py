@@ -86,6 +86,10 @@ class Feed(Generic[T]):
         """The number of the newest event, 0 before the first."""
         return self._latest.value
 
+    def events(self) -> list[T]:
+        """Return the events that are remembered, the oldest first."""
+        return list(self._events)
+
     def append(self, event: T) -> None:
         self._events.append(event)
         self._latest.set(self._latest.value + 1)

@@ -33,7 +33,7 @@ from actors.errors import (
 )
 from actors.kit import Latest
 from supervisor.config.syntax.address import is_loopback
-from supervisor.front.credentials import read_credential, read_ticket
+from supervisor.front.credentials import read_cookie, read_credential, read_ticket
 from supervisor.front.edge.request import HttpRequest, Lines, NotAllowed
 from supervisor.front.ongoing import Ongoing
 from supervisor.front.resource import (
@@ -53,7 +53,7 @@ from supervisor.identity.grants import SCOPES, Bearer, TokenGrant, TokenRefused
 from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
 from supervisor.identity.secrets import OPERATOR_PREFIX, PREFIX, digest_of, id_of, id_of_text, is_key
-from supervisor.identity.tickets import Tickets
+from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
 from supervisor.service.doors.addresses import personal_server
@@ -61,9 +61,12 @@ from supervisor.service.port import failure
 
 log = logging.getLogger(__name__)
 
-PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback"})
+SIGN_IN: Final = b"/ui/sign-in"
+PUBLIC: Final = frozenset({"/", "/healthz", "/readyz", "/oauth/callback", SIGN_IN.decode()})
 """What is answered to anybody: a daemon that lives says so, and a browser that comes back from a login shows what it
 was sent with."""
+STATIC: Final = "/ui/static/"
+"""Style and script of the pages, the same for everybody."""
 RETRY_S: Final = 1.0
 TELL_EVERY_S: Final = 60.0
 _MISSING: Final = "show who you are: this daemon takes requests with a token (Authorization: Bearer TOKEN)"
@@ -98,6 +101,7 @@ class Admission:
         audit: Audit = NO_AUDIT,
         tickets: Tickets | None = None,
         connections: int = 1000,
+        sign_ins: SignIns | None = None,
     ) -> None:
         self._bearer = bearer
         self._resource = resource or ProtectedResource("", "", ())
@@ -110,11 +114,14 @@ class Admission:
         self.attempts = FailedAttempts()
         self._tell_from = -math.inf
         self._tickets = tickets or Tickets()
+        self._sign_ins = sign_ins or SignIns()
+        self._sign_ins.check = self.check
         self.ongoing = Ongoing(self._person_of, deployment, clock, bearer, connections)
         tokens.revoked = self._end
 
     def _end(self, digest: bytes) -> None:
         self._tickets.revoke(digest)
+        self._sign_ins.revoke(digest)
         self.ongoing.revoke(digest)
 
     def public_answer(self, request: HttpRequest) -> tuple[int, bytes, Lines] | None:
@@ -142,8 +149,12 @@ class Admission:
         if credential.missing:
             if request.is_websocket and not personal_server(request.path) and (ticket := read_ticket(request.target)):
                 return self._holder(ticket) or self._wrong(request)
-            if request.path in PUBLIC:
+            if request.path in PUBLIC or request.path.startswith(STATIC):
                 return ANYBODY
+            if (visitor := self._visitor(request)) is not None:
+                return visitor
+            if is_page(request.path):
+                return NotAllowed(303, b"", ((b"location", SIGN_IN),))
             here = is_loopback(request.address)
             return self._refusal(
                 request, NotAuthenticated(_MISSING, details={"key_file": self._key_file} if here else None)
@@ -156,6 +167,29 @@ class Admission:
             return self._wrong(request)
         verdict = self._bearer.recall(token)
         return Unverified(token) if verdict is None else self._judge(verdict, token, request)
+
+    def _visitor(self, request: HttpRequest) -> Requester | None:
+        """Return who is signed in with a browser, for its pages and what they ask, and for nothing else.
+
+        What changes something is a form with a token of its own: a cookie comes along with whatever a browser is told.
+        """
+        reads = request.method == "GET" and request.path.startswith("/api/")
+        if not (reads or is_page(request.path)):
+            return None
+        requester = self._sign_ins.find(read_cookie(request.fields, self._sign_ins.cookie), trio.current_time())
+        if requester is None or (requester.expires_at is not None and requester.expires_at <= self._clock()):
+            return None
+        if requester.person.user and self._person_of(requester) != requester.person:
+            return None
+        return requester
+
+    def check(self, text: str, address: str) -> Requester | SupervisorError:
+        """Return whose a token is that somebody signs in with; what is wrong is counted."""
+        token = self._tokens.find(text, self._clock(), "")
+        person = None if token is None else self._person(token)
+        if token is not None and person is not None:
+            return Requester(person=person, credential=id_of(token.digest), token=token)
+        return self._count_wrong(address)
 
     def _holder(self, ticket: str) -> Requester | None:
         """Return who has been given a ticket, if that one is still the same."""
@@ -201,14 +235,17 @@ class Admission:
 
     def _wrong(self, request: HttpRequest) -> NotAllowed:
         """Return the answer to what is not valid, and count it."""
-        wait_s = self.attempts.fail(request.sender, trio.current_time())
-        stranger = RequestOrigin(address=network_of(request.sender))
+        error = self._count_wrong(request.sender)
+        return self._refusal(request, error, INVALID if isinstance(error, NotAuthenticated) else "")
+
+    def _count_wrong(self, address: str) -> SupervisorError:
+        wait_s = self.attempts.fail(address, trio.current_time())
+        stranger = RequestOrigin(address=network_of(address))
         self._audit.tally("credential.check", outcome="refused", detail="a wrong token", origin=stranger)
         if wait_s:
-            self._tell(request.sender)
-            guessing = TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s)
-            return self._refusal(request, guessing)
-        return self._refusal(request, NotAuthenticated(_WRONG), INVALID)
+            self._tell(address)
+            return TooManyAttempts("too many wrong tokens came from this address", retry_after_s=wait_s)
+        return NotAuthenticated(_WRONG)
 
     def _refusal(self, request: HttpRequest, error: SupervisorError, more: str = "") -> NotAllowed:
         lines: list[tuple[bytes, bytes]] = []
@@ -246,3 +283,8 @@ class Admission:
             return self._person(requester.token)
         grant = requester.grant
         return None if grant is None else self._deployment.value.subject(grant.issuer, grant.subject)
+
+
+def is_page(path: str) -> bool:
+    """Say whether a path is one of those that people look at with a browser."""
+    return path in ("/ui", "/questions") or path.startswith(("/ui/", "/questions/"))

@@ -56,6 +56,13 @@ def read_ticket(target: bytes) -> str:
     return given[0] if given is not None and len(given) == 1 else ""
 
 
+def read_cookie(fields: Fields, name: str) -> str:
+    """Return the cookie of this name; empty if there is none, or more than one (RFC 6265 5.4)."""
+    pairs = (pair.strip().partition(b"=") for pair in fields.lines.get(b"cookie", b"")[:MAX_BYTES].split(b";"))
+    values = [value for key, _, value in pairs if key == name.encode()]
+    return values[0].decode("ascii") if len(values) == 1 and values[0].isascii() else ""
+
+
 def _text(token: bytes) -> str:
     return token.strip().decode("ascii") if token.isascii() and len(token) <= MAX_BYTES else ""
 

@@ -19,6 +19,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
 from supervisor.host.logs import count_lost_records
+from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.port import Accounts
@@ -32,6 +33,7 @@ from supervisor.servers.safety import expose
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
+from supervisor.service.port import Service
 from supervisor.store import Store
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
@@ -90,8 +92,13 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     if store.ready.is_set():
         tokens.take(await store.load_tokens())
     doors = DoorTable(gateway, house.version, house.launches.prepare)
+
+    async def service_for(person: Person) -> Service:
+        return (await doors.find_for(person, "")).service
+
     view = View(
         seen_by=doors.seen_by,
+        service_for=service_for,
         tokens=tokens,
         values=house.values,
         trail=house.trail,

@@ -43,6 +43,7 @@ from supervisor.front.pages.usage import add_usage_routes
 from supervisor.front.pages.values import add_value_routes
 from supervisor.front.proxies import TrustedProxies
 from supervisor.front.resource import ProtectedResource
+from supervisor.front.ui.pages import add_ui_routes
 from supervisor.front.websocket.endpoint import McpWebSocket
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.host import descriptors
@@ -125,7 +126,7 @@ class Front:
         websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
         app = create_app(view.audit)
         add_welcome(view.version, app)
-        for add in ROUTES.values():
+        for add in (*ROUTES.values(), add_ui_routes):
             add(view, app)
         record_orders(app, view.audit)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
@@ -200,6 +201,7 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
     if settings.auth == "none":
         return None
     host, _ = settings.address
+    view.sign_ins.cookie = f"mcpvisor-{sockets[0].getsockname()[1]}"
     tokens = view.tokens if settings.takes_own_tokens else TokenTable.empty()
     return Admission(
         tokens,
@@ -217,6 +219,7 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
         view.audit,
         view.tickets,
         min(settings.max_connections, descriptors.for_clients()),
+        view.sign_ins,
     )
 
 

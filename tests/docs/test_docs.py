@@ -211,7 +211,8 @@ class NoAccounts:
 
 
 def test_every_page_is_in_the_documentation_and_no_other() -> None:
-    text = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
+    pages = ("http", "dashboard")
+    text = "\n".join((ROOT / "docs" / "reference" / f"{name}.md").read_text(encoding="utf-8") for name in pages)
     assert set(re.findall(r"^(?:- |  )\*\*`([A-Z]+ /[^`]*)`\*\*", text, re.MULTILINE)) == routes_of_the_front()
 
 

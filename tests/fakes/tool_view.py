@@ -16,11 +16,16 @@ from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
+from supervisor.service.port import Service
 from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
 from tests.fakes.tool_catalogue import CATALOGUE, USED
+
+
+async def nobody_serves(person: Person) -> Service:
+    raise AssertionError(f"nobody calls anything here: {person.user}")
 
 
 def view_of(**more: Any) -> View:
@@ -43,6 +48,7 @@ def view_of(**more: Any) -> View:
         "tokens": TokenTable(NoTokens()),
         "values": no_values(),
         "history": no_history(),
+        "service_for": nobody_serves,
         "totals": lambda principal: USED,
     }
     members |= more

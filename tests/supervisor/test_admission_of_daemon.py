@@ -64,6 +64,8 @@ FILLED = {
     "anything": "openid-configuration",
     "tier": "user",
     "name": "X",
+    "mark": "1",
+    "order": "sleep",
 }
 CALLS, HIDDEN, OTHERS = "doors: calls of tools", "the door of a server of others", "values of others"
 
@@ -228,6 +230,8 @@ class Rig:
         """Return what an answer is in the table. `hidden`: that of a thing which does not exist."""
         if answer.status_code in (500, 503, 504):
             return f"{answer.status_code} {answer.text}"
+        if answer.headers.get("location") == "/ui/sign-in" and path.startswith(("/ui", "/questions")):
+            return "303" if not answer.content else f"303 {answer.text}"
         if answer.status_code == 401:
             return self._challenged(answer, credential, path)
         if answer.status_code == 403:
@@ -329,7 +333,17 @@ async def ask_otherwise(rig: Rig, credential: Credential) -> None:
             changes = credential.column == "reader" and method != "GET"
             theirs = credential.column == "member" and path.endswith("/logs") and not below  # others are
             never = cells == {"404"} and not theirs
-            wanted = "401" if "401" in cells else "403" if changes else "404" if never else "yes"
+            wanted = (
+                "303"
+                if "303" in cells
+                else "401"
+                if "401" in cells
+                else "403"
+                if changes
+                else "404"
+                if never
+                else "yes"
+            )
             told = rig.told(answer, credential, path, hidden=NOT_THERE)
             if told != wanted or (told == "yes" and answer.status_code not in (404, 405)):
                 rig.wrong.append(f"{method} {path} with {credential.what}: {told}, {answer.status_code}, not {wanted}")
@@ -498,7 +512,10 @@ def test_every_address_has_its_row() -> None:
     assert pages - page_routes() == beside
     assert page_routes() - pages == set()
     assert {*DOORS, PERSONAL} == {*addresses.DOORS.values(), WEBSOCKET_PATH}
-    assert {f"GET {path}" for path in admission.PUBLIC} == set(ANYBODY) == set(row("what anybody may know").routes)
+    anybody = {route.translate(str.maketrans("<>", "{}")) for route in ANYBODY}
+    assert anybody == {*row("what anybody may know").routes, *row("to sign in with a browser").routes}
+    static = {"GET /ui/static/{mark}/{name}", "POST /ui/sign-in"}
+    assert {f"GET {path}" for path in admission.PUBLIC} | static == anybody
 
 
 @pytest.mark.parametrize("column", ROLES)

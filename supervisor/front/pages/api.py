@@ -29,11 +29,12 @@ from supervisor.front.pages.app import error_response, json_response
 from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, holders_row, row_of, status_row, token_savings
+from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
 from supervisor.identity.people import Person
-from supervisor.identity.tickets import Tickets
+from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
@@ -43,6 +44,7 @@ from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
+from supervisor.service.port import Service
 from supervisor.store import ReplacedDefinition
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
@@ -86,8 +88,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     token_file: str = ""
     tokens: TokenTable
     tickets: Tickets = msgspec.field(default_factory=Tickets)
+    sign_ins: SignIns = msgspec.field(default_factory=SignIns)
     values: ValueTable
     seen_by: Callable[[Person], Awaitable[Visible]]
+    service_for: Callable[[Person], Awaitable[Service]]
+    """Gives the door of the meta-tools for somebody."""
     trail: AuditTrail | None = None
     bearer: Bearer | None = None
     accounts: Callable[[], Accounts | None] = lambda: None
@@ -125,28 +130,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 async def _none() -> Sequence[ReplacedDefinition]:
     await trio.lowlevel.checkpoint()
     return ()
-
-
-class SharedPage:
-    """A page that takes a while: everybody gets one whose making began after they asked, and few are made."""
-
-    def __init__(self, make: Callable[[], Awaitable[bytes]]) -> None:
-        self._make = make
-        self._turn = trio.Lock()
-        self._begun = 0
-        self._made = 0
-        self._page = b""
-
-    async def get(self) -> bytes:
-        """Return the page, made for all who asked before it was begun. A checkpoint."""
-        wanted = self._begun + 1
-        async with self._turn:
-            if self._made < wanted:
-                self._begun += 1
-                number = self._begun
-                self._page = await self._make()
-                self._made = number
-            return self._page
 
 
 def add_routes(view: View, app: QuartTrio) -> None:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from html import escape
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from quart import Response, make_response, request
@@ -81,6 +80,7 @@ PLACES: Final = {
     "/mcp/all": "MCP: every tool of every server, for clients that choose by themselves",
     "/mcp/servers/NAME": "MCP: one server by itself, as if a client had connected to it",
     "/ws": "MCP over WebSocket only",
+    "/ui": "the dashboard, for browsers",
     "/api/status": "how each server is doing",
     "/api/tools": "what is known of every tool",
     "/api/usage": "what was called, by tool, server, client or user; /api/calls has the newest calls",
@@ -92,8 +92,7 @@ PLACES: Final = {
 }
 HELP: Final = "On the command line: mcpvisor --help, mcpvisor status. The documents are in docs/ of the source."
 
-_STYLE = "body{font:16px/1.5 sans-serif;max-width:48em;margin:3em auto;padding:0 1em}dt{font-family:monospace}"
-_WELCOME_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Vary": "Accept"}
+_WELCOME_HEADERS = {"Content-Security-Policy": "default-src 'none'", "Vary": "Accept"}
 
 
 def create_app(audit: Audit = NO_AUDIT) -> QuartTrio:
@@ -128,6 +127,20 @@ def with_query(type_: type[S], page: Callable[..., Awaitable[Response]]) -> Call
 
 async def _with_query(type_: type[S], page: Callable[..., Awaitable[Response]], **path: str) -> Response:
     return await page(decode(request.args.items(multi=True), type_), **path)
+
+
+async def page_of(app: QuartTrio, endpoint: str, query: Mapping[str, str] | None = None, **path: str) -> Response:
+    """Return what a page answers to whoever asks for the present one: its parameters are `query`, and no others.
+
+    Raises what the page does.
+    """
+    page = app.view_functions[endpoint]
+    if isinstance(page, partial) and page.func is _with_query:
+        type_, own = page.args
+        answer: Response = await own(decode((query or {}).items(), type_), **path)
+    else:
+        answer = await cast("Callable[..., Awaitable[Response]]", page)(**path)
+    return answer
 
 
 def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -182,22 +195,13 @@ async def _harden(response: Response) -> Response:
 
 
 def add_welcome(version: str, app: QuartTrio) -> None:
-    """HTML for browsers, JSON for everybody else."""
+    """The dashboard for browsers, JSON for everybody else."""
 
     async def welcome() -> Response:
         best = request.accept_mimetypes.best_match(["application/json", "text/html"], default="application/json")
         if best == "text/html":
-            return Response(_welcome_html(version), content_type="text/html; charset=utf-8", headers=_WELCOME_HEADERS)
+            return Response(status=303, headers={**_WELCOME_HEADERS, "Location": "/ui"})
         body = {"name": NAME, "version": version, "what": WHAT, "places": PLACES, "help": HELP}
         return json_response(body, headers=_WELCOME_HEADERS)
 
     app.add_url_rule("/", view_func=welcome)
-
-
-def _welcome_html(version: str) -> str:
-    title = escape(f"{NAME} {version}")
-    rows = "".join(f"<dt>{escape(path)}</dt><dd>{escape(text)}</dd>" for path, text in PLACES.items())
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-        f"<h1>{title}</h1><p>{escape(WHAT)}</p><dl>{rows}</dl><p>{escape(HELP)}</p></html>"
-    )

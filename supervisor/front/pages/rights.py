@@ -20,7 +20,10 @@ from supervisor.identity.requester import THE_OPERATOR, Requester
 
 REQUESTER: Final[ContextVar[Requester]] = ContextVar("requester", default=THE_OPERATOR)
 """Who asks for the page that is being made."""
-ANYBODY: Final = ("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback")
+ANYBODY: Final = (
+    *("GET /", "GET /healthz", "GET /readyz", "GET /oauth/callback"),
+    *("GET /ui/static/<mark>/<name>", "GET /ui/sign-in", "POST /ui/sign-in"),
+)
 AUDITORS: Final = (
     *(
         "GET /api/status",
@@ -32,10 +35,13 @@ AUDITORS: Final = (
     ),
     *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events"),
     "GET /api/audit",
+    *("GET /ui/servers", "GET /ui/servers/<server>", "GET /ui/tools", "GET /ui/tool", "POST /ui/tool"),
+    *("GET /ui/changes", "GET /ui/people"),
 )
 _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
 MEMBERS: Final = (
     *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls"),
+    *("GET /ui", "GET /ui/calls", "GET /ui/usage", "POST /ui/values", "POST /ui/sign-out"),
     *("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
     *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
     *("POST /api/logins/<login>/answer", "GET /api/servers/<server>/logs"),

@@ -79,14 +79,19 @@ def add_trust_routes(view: View, app: QuartTrio) -> None:
             wanted: Approval = json.read(_APPROVAL, await request.get_data())
         except json.UnreadableJson as error:
             raise InvalidArguments(f"the body cannot be used: {error}") from None
-        describe_change(wanted.server, ", ".join(sorted(wanted.tools)))
-        view.control.check(wanted.server)
-        assert view.approvals is not None
-        await view.approvals.approve(wanted.server, {name: bytes.fromhex(each) for name, each in wanted.tools.items()})
-        return json_response({"server": wanted.server, "approved": sorted(wanted.tools)})
+        return await approve_tools(view, wanted)
 
     app.add_url_rule("/api/trust", "trust", with_query(TrustQuery, trust))
     app.add_url_rule("/api/trust", "approve", approve, methods=["POST"])
+
+
+async def approve_tools(view: View, wanted: Approval) -> Response:
+    """Approve tools as they were shown. Raises `UnknownServer`, and `NotAsSeen` if any of them is another one now."""
+    describe_change(wanted.server, ", ".join(sorted(wanted.tools)))
+    view.control.check(wanted.server)
+    assert view.approvals is not None
+    await view.approvals.approve(wanted.server, {name: bytes.fromhex(each) for name, each in wanted.tools.items()})
+    return json_response({"server": wanted.server, "approved": sorted(wanted.tools)})
 
 
 async def _trust(view: View, asked: TrustQuery) -> bytes:

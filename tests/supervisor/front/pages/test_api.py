@@ -23,8 +23,9 @@ from actors.messages import ServerStatus
 from actors.registry.happening import Happening
 from actors.search.documents.index import Index
 from supervisor.config import Settings
-from supervisor.front.pages.api import SharedPage, View, _status, add_routes
+from supervisor.front.pages.api import View, _status, add_routes
 from supervisor.front.pages.app import add_welcome
+from supervisor.front.pages.shared_page import SharedPage
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.identity.tokens import TokenTable
 from supervisor.servers.deployment import Deployment
@@ -36,7 +37,7 @@ from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
-from tests.fakes.tool_view import everybody_sees
+from tests.fakes.tool_view import everybody_sees, nobody_serves
 
 NOW, STARTED = 1000.0, 900.0
 
@@ -73,6 +74,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "tokens": TokenTable(NoTokens()),
         "values": no_values(),
         "history": no_history(),
+        "service_for": nobody_serves,
         **more,
     }
     return View(**{"seen_by": everybody_sees(fields["catalogue"], fields["statuses"]), **fields})
@@ -145,22 +147,25 @@ async def test_a_bad_server_that_is_tried_again_and_again_does_not_hold_up_readi
         assert found == {"ready": True, "servers": 2, "discovering": [], "failed": ["bad"]}
 
 
-@pytest.mark.parametrize(
-    ("accept", "kind"),
-    [
-        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8"),
-        ("application/json", "application/json"),
-        ("*/*", "application/json"),
-    ],
-)
-async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str, kind: str) -> None:
+@pytest.mark.parametrize("accept", ["application/json", "*/*"])
+async def test_the_first_page_says_what_this_is_and_where_things_are(accept: str) -> None:
+    answered = await first_page(accept)
+    assert answered.startswith("HTTP/1.1 200")
+    assert "content-type: application/json" in answered.lower()
+    for said in ("mcpvisor", "1.2", "/mcp", "/ui", "/api/status", "docs/"):
+        assert said in answered
+
+
+async def test_the_first_page_leads_a_browser_to_the_dashboard() -> None:
+    answered = (await first_page("text/html,application/xhtml+xml,*/*;q=0.8")).lower()
+    assert answered.startswith("http/1.1 303")
+    assert "location: /ui\r\n" in answered
+
+
+async def first_page(accept: str) -> str:
     async with running(dispatch(partial(add_welcome, "1.2"))) as server:
         head = b"GET / HTTP/1.1\r\n" + server.host + b"Accept: " + accept.encode() + b"\r\nConnection: close\r\n\r\n"
-        answered = (await server.exchange(head)).decode()
-    assert answered.startswith("HTTP/1.1 200")
-    assert f"content-type: {kind}" in answered.lower()
-    for said in ("mcpvisor", "1.2", "/mcp", "/api/status", "docs/"):
-        assert said in answered
+        return (await server.exchange(head)).decode()
 
 
 async def test_status_has_numbers_for_each_server_and_in_total() -> None:

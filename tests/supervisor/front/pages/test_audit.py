@@ -15,6 +15,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.audit import AUDITED, outcome_of, record_orders
 from supervisor.front.pages.servers import add_server_routes
+from supervisor.front.ui.pages import add_ui_routes
 from supervisor.front.wiring import ROUTES
 from supervisor.identity.audit import ACTIONS, Outcome
 from supervisor.identity.tokens import NotKept
@@ -30,6 +31,10 @@ ELSEWHERE = {
     "DELETE /api/access-tokens/<id_>": "the table of tokens records what becomes of them",
     "POST /api/logins/<login>/answer": "a login records its end, and what was wrong before",
     "POST /api/tickets": "a ticket is worth what the credential is worth, and gone in half a minute",
+    "POST /ui/servers/<server>/<order>": "the order itself is recorded, as one that is given there",
+    "POST /ui/tool": "a call is recorded as any call",
+    "POST /ui/sign-in": "what is done with it is recorded, and so are wrong tokens",
+    "POST /ui/sign-out": "it changes nothing but who that browser is",
     "POST /questions/<question>": "a question records its answer, wherever that is given",
     "POST /api/questions/<question>": "a question records its answer, wherever that is given",
 }
@@ -38,7 +43,7 @@ ELSEWHERE = {
 
 def test_every_route_that_changes_something_is_recorded() -> None:
     app = create_app()
-    for add in ROUTES.values():
+    for add in (*ROUTES.values(), add_ui_routes):
         add(view(), app)
     changing = {
         f"{method} {re.sub(r'<any.*?:order>', '<order>', rule.rule)}"
@@ -53,13 +58,13 @@ def test_every_route_that_changes_something_is_recorded() -> None:
 
 def test_every_such_route_of_the_daemon_has_its_recorder() -> None:
     app, kept = create_app(), KeptAudit()
-    for add in ROUTES.values():
+    for add in (*ROUTES.values(), add_ui_routes):
         add(view(), app)
     before = dict(app.view_functions)
     record_orders(app, kept)
     recorded = {name for name, page in app.view_functions.items() if page is not before[name]}
     assert recorded == {"add_server", "change_server", "remove_server", "order_server", "login", "logout"} | {
-        *("approve", "give_value", "forget_value"),
+        *("approve", "give_value", "forget_value", "ui_approve", "ui_value"),
     }
 
 

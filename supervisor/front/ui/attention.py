@@ -1,0 +1,78 @@
+"""What needs somebody, and what they can do about it: the first thing that a page says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from supervisor.front.ui.words import WANTS_YOU, kind_of, text
+
+Row = Mapping[str, Any]
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """`what` is wrong with `who`. `orders` can be given for that server; `link` leads where more can be done."""
+
+    mark: str
+    kind: str
+    who: str
+    what: str
+    server: str = ""
+    orders: tuple[str, ...] = ()
+    link: str = ""
+    do: str = ""
+    """What the link is called."""
+
+
+def notices(status: Mapping[str, Any]) -> list[Notice]:
+    """Return what needs somebody, of what `/api/status` says; what is worst comes first."""
+    needs = [*_of_daemon(status), *(each for row in status["servers"] if (each := of_server(row)) is not None)]
+    return sorted(needs, key=lambda each: ("failed", "wanting").index(each.kind))
+
+
+def sentence(status: Mapping[str, Any], needs: Sequence[Notice]) -> str:
+    """Return how everything is, in one sentence."""
+    servers = status["totals"]["servers"]
+    if not servers:
+        return "No servers yet."
+    troubled = len({each.server for each in needs if each.server})
+    if not needs:
+        return f"All {servers} servers are usable." if servers > 1 else "The one server is usable."
+    if troubled:
+        return f"{troubled} of {servers} servers need{'s' if troubled == 1 else ''} you."
+    return f"All {servers} servers are usable, but the daemon needs you."
+
+
+def of_server(row: Row) -> Notice | None:
+    """Return what a server needs; None if that is nothing."""
+    name = row["server"]
+    if row.get("requires_reauth"):
+        return Notice(mark=WANTS_YOU, kind="wanting", who=name, what="wants a login", server=name, orders=("login",))
+    if row.get("awaits"):
+        what = text(row.get("reason") or "waits for values")
+        return Notice(
+            mark=WANTS_YOU, kind="wanting", who=name, what=what, server=name, link="/ui/people#values", do="Values"
+        )
+    if kind_of(dict(row)) == "failed":
+        why = text(row.get("reason") or row.get("last_error") or "it failed")
+        return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=("restart",))
+    if waiting := row.get("unapproved_tools"):
+        are = "are held" if row.get("held_tools") else "are usable all the same"
+        what = f"{waiting} tool{'s' if waiting > 1 else ''} not approved, which {are}"
+        return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=what, server=name, link="/ui/changes", do="Look")
+    return None
+
+
+def _of_daemon(status: Mapping[str, Any]) -> Iterator[Notice]:
+    configuration = status["configuration"]
+    if refused := configuration.get("refused"):
+        what = f"its configuration is refused, all runs as before: {text(refused[0])}"
+        yield Notice(mark="✕", kind="failed", who="daemon", what=what)
+    for each in status["degraded"]:
+        what = text(f"{each['what']}: {each['why']}")
+        yield Notice(mark="✕", kind="failed", who="daemon", what=what)
+    if count := status["questions"]:
+        what = f"{count} question{'s wait' if count > 1 else ' waits'} for an answer"
+        yield Notice(mark=WANTS_YOU, kind="wanting", who="questions", what=what, link="/questions", do="Answer")

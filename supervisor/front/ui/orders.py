@@ -1,0 +1,137 @@
+"""What is done from the dashboard: orders, approvals, values, signing in and out.
+
+Each is a form with the page's own token, and is carried out by the function that a command's order goes to: whoever
+may not give it by a command cannot give it here.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import trio
+from quart import Response, abort, redirect, request
+from quart_trio import QuartTrio
+from werkzeug.wrappers import Response as AnyResponse
+
+from actors.errors import TooManyAttempts
+from supervisor.config.syntax.keys import name_fault
+from supervisor.front.pages.api import View
+from supervisor.front.pages.app import NO_PAGE
+from supervisor.front.pages.audit import describe
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.pages.trust import Approval, approve_tools
+from supervisor.front.ui.frame import ORDERS, Frame
+from supervisor.identity.given import Given
+from supervisor.identity.requester import Requester
+from supervisor.identity.tickets import LIFE_S
+from supervisor.values.checks import ValuePlace
+
+SIGN_IN: Final = "/ui/sign-in"
+
+
+def add_orders(view: View, app: QuartTrio) -> None:
+    """Add the forms of the dashboard to the pages."""
+    pages = OrderForms(view, app)
+    app.add_url_rule("/ui/servers/<server>/<order>", "ui_order", pages.with_errors(pages.order), methods=["POST"])
+    app.add_url_rule("/ui/changes", "ui_approve", pages.with_errors(pages.approve), methods=["POST"])
+    app.add_url_rule("/ui/values", "ui_value", pages.with_errors(pages.give_value), methods=["POST"])
+    app.add_url_rule(SIGN_IN, "ui_sign_in", pages.with_errors(pages.sign_in))
+    app.add_url_rule(SIGN_IN, "ui_take_token", pages.with_errors(pages.take_token), methods=["POST"])
+    app.add_url_rule("/ui/sign-out", "ui_sign_out", pages.with_errors(pages.sign_out), methods=["POST"])
+
+
+class OrderForms(Frame):
+    """Takes the forms."""
+
+    async def order(self, server: str, order: str) -> Response:
+        """Give an order to a server, or begin a login, and say how it went."""
+        await self.form()
+        if order not in ORDERS or not self.may_order:
+            abort(404, NO_PAGE)
+        path = {"server": server} if order == "login" else {"server": server, "order": order}
+        act = partial(self.ask, "login" if order == "login" else "order_server", None, **path)
+        return await self.carry_out(act, f"/ui/servers/{server}")
+
+    async def approve(self) -> Response:
+        """Approve one definition, by the digest that was shown."""
+        form = await self.form()
+        if not self.may_approve:
+            abort(404, NO_PAGE)
+        wanted = {"server": form.get("server", ""), "tools": {form.get("tool", ""): form.get("digest", "")}}
+        try:
+            approval = msgspec.convert(wanted, Approval)
+        except msgspec.ValidationError:
+            abort(400, "this form does not say what was seen: load the page again")
+
+        async def approve() -> dict[str, Any]:
+            await approve_tools(self.view, approval)
+            return {"message": f"{approval.server}: {', '.join(approval.tools)} is approved."}
+
+        return await self.carry_out(approve, "/ui/changes")
+
+    async def give_value(self) -> Response:
+        """Give a value of one's own that a server waits for."""
+        form, person = await self.form(), REQUESTER.get().person
+        if not person.user:
+            abort(404, NO_PAGE)
+        place = ValuePlace(tier="user", owner=person.user, server=form.get("server", ""), name=form.get("name", ""))
+        if fault := name_fault(place.server):
+            abort(400, fault)
+        describe(place.server, f"{place.name} of the user {place.owner}")
+
+        async def give() -> dict[str, Any]:
+            await self.view.values.give(person, place, Given(value=form.get("value", "")))
+            return {"message": f"{place.server} has your {place.name} now."}
+
+        return await self.carry_out(give, "/ui")
+
+    # Who comes in -----------------------------------------------------------------------------------------------------
+
+    async def sign_in(self) -> AnyResponse | Response:
+        """Show the form for a token, or take the ticket of `mcpvisor ui`."""
+        if self.view.sign_ins.check is None:  # nobody has to show who they are
+            return redirect("/ui", 303)
+        ticket = request.args.get("ticket", "")
+        if ticket and (holder := self.view.tickets.take(ticket, trio.current_time())) is not None:
+            return self._enter(holder)
+        wrong = "This link was used, or is older than half a minute: get another one." if ticket else ""
+        return await self.page("sign_in", "Sign in", wrong=wrong, code=400 if wrong else 200)
+
+    async def take_token(self) -> AnyResponse | Response:
+        """Take a token, and let whoever has it in."""
+        if self.view.sign_ins.check is None:
+            return redirect("/ui", 303)
+        form = await request.form
+        address = str((request.scope.get("client") or ("",))[0])
+        if not (secret := form.get("secret", "").strip()):
+            return await self.page("sign_in", "Sign in", wrong="There was no token in the form.", code=400)
+        answer = self.view.sign_ins.check(secret, address)
+        if isinstance(answer, Requester):
+            return self._enter(answer)
+        code = 429 if isinstance(answer, TooManyAttempts) else 400  # 401 is for what shows a token in its head
+        return await self.page("sign_in", "Sign in", wrong=answer.message, code=code)
+
+    async def sign_out(self) -> AnyResponse:
+        """End what was begun by signing in."""
+        await self.form()
+        ins = self.view.sign_ins
+        ins.close(request.cookies.get(ins.cookie, ""))
+        answer = redirect(SIGN_IN, 303)
+        answer.delete_cookie(ins.cookie, path="/", httponly=True, samesite="Strict")
+        return answer
+
+    def _enter(self, requester: Requester) -> AnyResponse:
+        ins = self.view.sign_ins
+        answer = redirect("/ui", 303)
+        answer.set_cookie(
+            ins.cookie,
+            ins.open(requester, trio.current_time()),
+            max_age=int(LIFE_S),
+            path="/",
+            httponly=True,
+            samesite="Strict",
+            secure=request.scheme == "https",
+        )
+        return answer

@@ -1,0 +1,240 @@
+"""The pages of the dashboard (`/ui`): each shows what pages under `/api` say of the same, and to the same person.
+
+A page is whole without a script. The script takes new parts of the same page now and then, and puts them in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from quart import Response, abort, request
+from quart_trio import QuartTrio
+
+from supervisor.front.pages.api import View
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.ui import attention, trying
+from supervisor.front.ui.frame import Frame, Pairs
+from supervisor.front.ui.orders import add_orders
+from supervisor.front.ui.rendering import ASSETS, asset
+from supervisor.front.ui.words import kind_of, state_of
+from supervisor.identity.grants import EXECUTE
+from supervisor.usage.records import OUTCOMES
+from supervisor.usage.summaries import WINDOWS
+
+OFFERED: Final = {
+    "ready": ("restart", "sleep", "refresh", "disable"),
+    "dormant": ("wake", "refresh", "disable"),
+    "disabled": ("enable",),
+    "stopped": ("wake", "disable"),
+}
+"""Which orders make sense in a state; in any other: restart and disable."""
+PER_PAGE: Final = 50
+NEWEST: Final = 10
+MAX_EVENTS: Final = 50
+_ABSENT: Final = {"requires_reauth": False, "reason": "", "last_error": "", "next_start": None, "since": None}
+"""What a row lacks of a server of which nothing is known yet."""
+
+
+def add_ui_routes(view: View, app: QuartTrio) -> None:
+    """Add the dashboard to the pages."""
+    pages = Dashboard(view, app)
+    for path, endpoint, page in (
+        ("/ui", "ui", pages.overview),
+        ("/ui/servers", "ui_servers", pages.servers),
+        ("/ui/servers/<server>", "ui_server", pages.server),
+        ("/ui/tools", "ui_tools", pages.tools),
+        ("/ui/tool", "ui_tool", pages.tool),
+        ("/ui/calls", "ui_calls", pages.calls),
+        ("/ui/usage", "ui_usage", pages.usage),
+        ("/ui/changes", "ui_changes", pages.changes),
+        ("/ui/people", "ui_people", pages.people),
+        ("/ui/static/<mark>/<name>", "ui_static", pages.static),
+    ):
+        app.add_url_rule(path, endpoint, pages.with_errors(page))
+    app.add_url_rule("/ui/tool", "ui_call", pages.with_errors(pages.call), methods=["POST"])
+    add_orders(view, app)
+
+
+class Dashboard(Frame):
+    """Makes the pages that show something."""
+
+    async def overview(self) -> Response:
+        """Show how everything is, what needs somebody, and what is called; to a member what is theirs."""
+        window, person = _window(), REQUESTER.get().person
+        told = {
+            "window": window,
+            "usage": await self.ask("usage"),
+            "timeline": await self.ask("usage_timeline", {"window": window}),
+            "calls": await self.ask("calls", {"limit": str(NEWEST)}),
+        }
+        if not person.may("auditor"):
+            own, values = await self.ask("me"), await self.ask("values")
+            return await self.page("mine", "Overview", own=own, values=values["values"], json="/api/me", **told)
+        status, by_server = await self.ask("status"), await self._by_server()
+        needs = attention.notices(status)
+        sentence = attention.sentence(status, needs)
+        told |= {"status": status, "by_server": by_server, "notices": needs, "sentence": sentence, "urgent": len(needs)}
+        return await self.page("overview", "Overview", json="/api/status", **told)
+
+    async def servers(self) -> Response:
+        """Show all servers as a table."""
+        status, by_server = await self.ask("status"), await self._by_server()
+        return await self.page("servers", "Servers", status=status, by_server=by_server, json="/api/status")
+
+    async def server(self, server: str) -> Response:
+        """Show one server: how it is, what happened to it, its calls, tools and log."""
+        row, only = {**_ABSENT, **await self.ask("server", server=server)}, {"server": server}
+        return await self.page(
+            "server",
+            server,
+            row=row,
+            offered=OFFERED.get(state_of(row), ("restart", "disable")),
+            usage=await self.ask("usage", only),
+            timeline=await self.ask("usage_timeline", only),
+            calls=await self.ask("calls", {**only, "limit": str(NEWEST)}),
+            tools=await self.ask("tools", {"servers": server, "limit": "500", "include_unavailable": "true"}),
+            log=await self.ask("server_logs", {"lines": "200"}, server=server),
+            life=self._life_of(server),
+            json=f"/api/servers/{server}",
+        )
+
+    async def tools(self) -> Response:
+        """Show all tools by criteria, and beside them what a model finds for a sentence."""
+        asked = {name: request.args.get(name, "")[:500] for name in ("query", "servers", "safety", "sort")}
+        offset = max(0, request.args.get("offset", 0, type=int))
+        criteria = {"limit": str(PER_PAGE), "offset": str(offset), "include_unavailable": "true"}
+        criteria |= {name: asked[name] for name in ("servers", "safety") if asked[name]}
+        if asked["sort"]:
+            criteria |= {"sort_by": asked["sort"], "descending": "true"}
+        listed = await self.ask("tools", criteria)
+        model = await trying.discover(self.view, asked["query"]) if asked["query"] else None
+        return await self.page(
+            "tools",
+            "Tools",
+            asked=asked,
+            tools=listed,
+            model=model,
+            before=_other_page(offset - PER_PAGE) if offset > 0 else None,
+            after=_other_page(offset + PER_PAGE) if offset + PER_PAGE < listed["total"] else None,
+            json="/api/tools",
+        )
+
+    async def tool(self) -> Response:
+        """Show one tool: what is known of it, its schema, and a form to try it."""
+        return await self._tool(None, {})
+
+    async def call(self) -> Response:
+        """Call a tool with what was filled in, as the person who asks, and show the answer."""
+        typed = await self.form()
+        fields = {name.removeprefix("field."): text for name, text in typed.items() if name.startswith("field.")}
+        tool = await self._find_tool()
+        answer = await trying.call(self.view, tool.path, trying.arguments(tool.tool, fields))
+        return await self._tool(answer, fields)
+
+    async def _tool(self, answer: trying.CallAnswer | None, typed: Pairs) -> Response:
+        tool = await self._find_tool()
+        wanted = {"servers": tool.server, "name": tool.tool.name, "limit": "500", "include_unavailable": "true"}
+        rows = (await self.ask("tools", wanted))["tools"]
+        return await self.page(
+            "tool",
+            tool.path,
+            tool=next((row for row in rows if row["path"] == tool.path), None) or abort(404, "There is no such tool."),
+            description=trying.make_visible(tool.tool.description or ""),
+            schema=trying.make_visible(trying.format_schema(tool.tool.input_schema)),
+            fields=trying.fields_of(tool.tool),
+            typed=typed,
+            answer=answer,
+            callable=REQUESTER.get().allows(EXECUTE),
+            history=await self.ask("history", {"path": tool.path}),
+            json="/api/tools",
+        )
+
+    async def _find_tool(self) -> trying.FoundTool:
+        seen = (await self.view.seen_by(REQUESTER.get().person)).now(self.view.principal)
+        return trying.find(seen, request.args.get("path", "")) or abort(404, "There is no such tool.")
+
+    async def calls(self) -> Response:
+        """Show the newest calls, one by one."""
+        names = ("server", "tool", "client", "outcome", "slower_than_ms", "meta_tools")
+        asked = {name: request.args.get(name, "")[:200] for name in names}
+        wanted = {name: value for name, value in asked.items() if value}
+        before = {"before": request.args["before"]} if request.args.get("before", "").isdecimal() else {}
+        told = await self.ask("calls", {**wanted, **before, "limit": str(PER_PAGE)})
+        following = told["next"]
+        return await self.page(
+            "calls",
+            "Calls",
+            calls=told,
+            asked=asked,
+            outcomes=OUTCOMES,
+            after=None if following is None else f"/ui/calls?{urlencode({**wanted, 'before': following})}",
+            json="/api/calls",
+        )
+
+    async def usage(self) -> Response:
+        """Show what was called, over time and by what."""
+        window = _window()
+        tables = [
+            (title, await self.ask("usage", {"window": window, "by": by}), names)
+            for title, by, names in (
+                ("By tool", "tool", ("server", "tool")),
+                ("By server", "server", ("server",)),
+                ("By client", "client", ("client",)),
+                ("By user", "user", ("user",)),
+            )
+        ]
+        timeline = await self.ask("usage_timeline", {"window": window})
+        whole = tables[0][1]
+        return await self.page(
+            "usage", "Usage", window=window, usage=whole, timeline=timeline, tables=tables, json="/api/usage"
+        )
+
+    async def changes(self) -> Response:
+        """Show the definitions that wait for approval, with what differs."""
+        trust, approves = await self.ask("trust"), self.may_approve
+        return await self.page("changes", "Changes", trust=trust, approves=approves, json="/api/trust")
+
+    async def people(self) -> Response:
+        """Show who may come in, and who did what."""
+        tokens = (await self.ask("access_tokens"))["tokens"] if self.may_order else []
+        audit = (await self.ask("audit", {"limit": "50"}))["records"]
+        identity = self.view.deployment.value.settings.identity
+        return await self.page(
+            "people",
+            "People",
+            auth=self.view.deployment.value.settings.auth,
+            users=sorted(identity.users),
+            teams={name: sorted(team.members) for name, team in sorted(identity.teams.items())},
+            tokens=tokens,
+            records=audit,
+            json="/api/audit",
+        )
+
+    async def static(self, mark: str, name: str) -> Response:
+        """Give the style or the script of the pages; another text has another `mark`."""
+        del mark
+        return asset(name) if name in ASSETS else abort(404, "There is no such file.")
+
+    async def _by_server(self) -> dict[str, Any]:
+        return {row["server"]: row for row in (await self.ask("usage", {"by": "server"}))["rows"]}
+
+    def _life_of(self, server: str) -> list[dict[str, Any]]:
+        """Return what the feed has of a server, the newest first."""
+        told: list[dict[str, Any]] = []
+        for event in reversed(self.view.feed.events()):
+            if event.server == server and len(told) < MAX_EVENTS:
+                state = str(event.data.get("state", ""))
+                what, why = state or event.type.replace("_", " "), event.data.get("reason", "")
+                told.append({"time": event.time, "what": what, "why": why, "kind": kind_of({"state": state})})
+        return told
+
+
+def _window() -> str:
+    window = request.args.get("window", "1h")
+    return window if window in WINDOWS else "1h"
+
+
+def _other_page(offset: int) -> str:
+    given = {name: value for name, value in request.args.items() if name != "offset" and value}
+    return f"{request.path}?{urlencode({**given, 'offset': max(0, offset)})}"

@@ -1,0 +1,222 @@
+// Keeps a page up to date: it takes new parts of the same page, and puts them where the old ones are. Every text was
+// escaped by the daemon; nothing here makes markup of a text (Trusted Types forbid it).
+const PAUSE_MS = 250; // between two looks at the least
+const LOOK_MS = 5000; // where nothing is told
+const MOST_MS = 30000;
+const bar = document.getElementById("live");
+const said = document.getElementById("said");
+let socket, timer, tries = 0, newest = 0, looking = false, again = false;
+
+function tell(text, wrong = false) {
+  said.textContent = text;
+  said.classList.toggle("wrong", wrong);
+}
+
+function show(word, on) {
+  bar.textContent = word;
+  bar.classList.toggle("on", on);
+  bar.classList.toggle("off", !on);
+}
+
+// A whole document, without running anything of it: the parser of a request is none of a page.
+function load(address) {
+  return new Promise((done, fail) => {
+    const asked = new XMLHttpRequest();
+    asked.open("GET", address);
+    asked.responseType = "document";
+    asked.timeout = 15000;
+    asked.onload = () => (asked.status === 200 && asked.responseXML ? done(asked.responseXML) : fail(asked.status));
+    asked.onerror = asked.ontimeout = () => fail(0);
+    asked.send();
+  });
+}
+
+// Makes `old` what `fresh` is and leaves alone what is the same, so that focus, selection and open details stay.
+function morph(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.nodeValue !== fresh.nodeValue) old.nodeValue = fresh.nodeValue;
+    return undefined;
+  }
+  if (old.isEqualNode(fresh) || old.dataset?.keep !== undefined) return undefined;
+  for (const { name, value } of [...fresh.attributes]) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && !["open", "aria-sort", "disabled"].includes(name)) old.removeAttribute(name);
+  }
+  if (["INPUT", "TEXTAREA", "SELECT"].includes(old.nodeName)) return undefined;
+  const named = new Map([...old.children].filter((each) => each.id).map((each) => [each.id, each]));
+  let at = old.firstChild;
+  for (const wanted of [...fresh.childNodes]) {
+    const same = wanted.id ? named.get(wanted.id) : at && !at.id && at.nodeName === wanted.nodeName ? at : undefined;
+    if (same) {
+      if (same === at) at = at.nextSibling;
+      else if (!busy(old)) old.insertBefore(same, at);
+      morph(same, document.adoptNode(wanted));
+    } else {
+      old.insertBefore(document.adoptNode(wanted), at);
+    }
+  }
+  const left = new Set([...fresh.children].map((each) => each.id));
+  while (at) {
+    const next = at.nextSibling;
+    if (!at.id || !left.has(at.id)) at.remove();
+    at = next;
+  }
+  return undefined;
+}
+
+// Rows keep their places while somebody points at them.
+const busy = (part) => part.matches(":hover") || part.contains(document.activeElement);
+
+async function look() {
+  if (document.hidden) return;
+  if (looking) {
+    again = true;
+    return;
+  }
+  looking = true;
+  again = false;
+  try {
+    const fresh = await load(location.href);
+    for (const part of document.querySelectorAll("main [id]")) {
+      const wanted = part.closest("main") && fresh.getElementById(part.id);
+      if (part.parentElement === document.getElementById("main") && wanted && part.id !== "try" && part.id !== "found") morph(part, wanted);
+    }
+    document.title = fresh.title;
+    document.body.dataset.now = fresh.body.dataset.now;
+    const badge = fresh.querySelector("header nav");
+    if (badge) morph(document.querySelector("header nav"), badge);
+    sortAgain();
+    show("live", true);
+    tries = 0;
+  } catch (status) {
+    if ([401, 403, 421].includes(status)) show("signed out: load the page again", false);
+    else show(`offline, as of ${new Date().toLocaleTimeString()}`, false);
+    tries += 1;
+  }
+  setTimeout(() => {
+    looking = false;
+    if (again) look();
+  }, PAUSE_MS);
+}
+
+function wait() {
+  clearTimeout(timer);
+  const pause = tries ? Math.min(MOST_MS, 1000 * 2 ** tries) * (0.5 + Math.random()) : LOOK_MS;
+  timer = setTimeout(async () => {
+    await look();
+    if (!socket) listen();
+    wait();
+  }, pause);
+}
+
+function listen() {
+  if (document.hidden) return;
+  socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/events`);
+  socket.onmessage = look;
+  socket.onclose = () => (socket = undefined);
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  look();
+  if (!socket) listen();
+});
+
+// Orders: one at a time, and what became of it stands on the page.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("[data-order]")) return;
+  event.preventDefault();
+  const button = form.querySelector("button");
+  if (button.disabled) return;
+  button.disabled = true;
+  const name = button.textContent;
+  button.textContent = `${name} …`;
+  try {
+    const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { accept: "application/json" } });
+    const told = await answer.json().catch(() => ({}));
+    tell(told.message ?? told.error?.message ?? `The daemon answered ${answer.status}.`, !answer.ok);
+    if (told.url) {
+      const link = document.createElement("a");
+      link.href = told.url;
+      link.target = "_blank";
+      link.rel = "noopener noreferrer";
+      link.textContent = " Go there";
+      if (["http:", "https:"].includes(link.protocol)) said.append(link);
+    }
+  } catch {
+    tell("The daemon does not answer.", true);
+  }
+  button.disabled = false;
+  button.textContent = name;
+  look();
+});
+
+// Tables are sorted by a button in the head; the choice stays while the page is open.
+const sorted = new Map();
+
+function value(row, column) {
+  const cell = row.children[column];
+  const text = cell?.dataset.sort ?? cell?.textContent.trim() ?? "";
+  const number = Number.parseFloat(text.replaceAll(",", ""));
+  return Number.isNaN(number) ? text.toLowerCase() : number;
+}
+
+function sort(table, column, down) {
+  const rows = [...table.tBodies[0].rows];
+  const order = (a, b) => (a === b ? 0 : typeof a !== typeof b ? (typeof a === "number" ? 1 : -1) : a < b ? -1 : 1);
+  rows.sort((a, b) => order(value(a, column), value(b, column)) * (down ? -1 : 1));
+  rows.forEach((row, place) => table.tBodies[0].rows[place] !== row && table.tBodies[0].insertBefore(row, table.tBodies[0].rows[place]));
+  [...table.tHead.rows[0].cells].forEach((cell, place) => {
+    if (place === column) cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+    else cell.removeAttribute("aria-sort");
+  });
+}
+
+function sortAgain() {
+  for (const table of document.querySelectorAll("table.sortable")) {
+    dress(table);
+    const wanted = sorted.get(table.closest("[id]")?.id);
+    if (wanted && !busy(table)) sort(table, ...wanted);
+  }
+}
+
+function dress(table) {
+  [...table.tHead.rows[0].cells].forEach((cell, column) => {
+    if (cell.firstElementChild) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = cell.textContent;
+    button.onclick = () => {
+      const down = cell.getAttribute("aria-sort") !== "descending";
+      sorted.set(table.closest("[id]")?.id, [column, down]);
+      sort(table, column, down);
+    };
+    cell.replaceChildren(button);
+    cell.dataset.keep = "";
+  });
+}
+
+const KEYS = { o: "/ui", s: "/ui/servers", t: "/ui/tools", c: "/ui/calls", u: "/ui/usage", q: "/questions" };
+let went = false;
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    const search = document.querySelector("input[type=search]");
+    if (search) {
+      search.focus();
+      event.preventDefault();
+    }
+  } else if (went && KEYS[event.key]) {
+    location.href = KEYS[event.key];
+  }
+  went = event.key === "g";
+});
+
+sortAgain();
+if (!document.querySelector("input[type=password][autofocus]") && !document.querySelector("#try .answer")) {
+  show("live", true);
+  listen();
+  wait();
+}

@@ -1,0 +1,99 @@
+"""How values are written for people: states, spans of time, sizes, numbers. Pure."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from supervisor.metatools.texts import clean, escape
+
+GLYPHS: Final = {
+    "ready": "●",
+    "dormant": "○",
+    "failed": "✕",
+    "respawning": "✕",
+    "disabled": "—",
+    "stopped": "—",
+}
+ON_ITS_WAY: Final = "◐"
+WANTS_YOU: Final = "▲"
+NONE: Final = "-"
+MAX_CELL: Final = 300
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """Return the word for how a server is, as `mcpvisor status` has it."""
+    if row.get("disabled"):
+        return "disabled"
+    return str(row.get("state", "unknown"))
+
+
+def kind_of(row: dict[str, Any]) -> str:
+    """Return what the state of a server means for a person: `ok`, `resting`, `moving`, `wanting`, `failed` or `off`."""
+    if row.get("requires_reauth") or row.get("awaits"):
+        return "wanting"
+    state = state_of(row)
+    known = {"ready": "ok", "dormant": "resting", "failed": "failed", "respawning": "failed"}
+    return "off" if state in ("disabled", "stopped") else known.get(state, "moving")
+
+
+def glyph_of(row: dict[str, Any]) -> str:
+    return WANTS_YOU if kind_of(row) == "wanting" else GLYPHS.get(state_of(row), ON_ITS_WAY)
+
+
+def span(seconds: float | None) -> str:
+    """Return a span of time such as `12 s`, `3 min`, `2 h`, `4 days`."""
+    if seconds is None:
+        return NONE
+    for size, unit in ((2 * 86_400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // (86_400 if unit == 'days' else size))} {unit}"
+    return f"{max(0, int(seconds))} s"
+
+
+def milliseconds(value: float | None) -> str:
+    if value is None:
+        return NONE
+    if value < 1000:
+        return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
+    return f"{value / 1000:.1f} s" if value < 120_000 else span(value / 1000)
+
+
+def size(value: float | None) -> str:
+    """Return a number of bytes."""
+    if value is None:
+        return NONE
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+
+
+def number(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def share(part: float, whole: float) -> str:
+    """Return a share in percent; none of nothing."""
+    if not whole:
+        return NONE
+    percent = part / whole * 100
+    return f"{percent:.0f} %" if percent in (0, 100) or percent >= 10 else f"{percent:.1f} %"
+
+
+def moment(value: float | None) -> str:
+    """Return a moment as it is written in `datetime` of HTML, in UTC."""
+    return "" if value is None else datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def clock(value: float | None) -> str:
+    """Return the time of day of the daemon's machine."""
+    return NONE if value is None else time.strftime("%H:%M:%S", time.localtime(value))
+
+
+def text(value: object) -> str:
+    """Return text of a server on one line: what cannot be seen is shown as what it is, and it is not too long."""
+    line = " ".join(clean(escape(str(value))).split())
+    return line if len(line) <= MAX_CELL else line[: MAX_CELL - 1] + "…"
