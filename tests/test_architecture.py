@@ -258,7 +258,6 @@ TRANSITIVE = {
     ("supervisor.front.pages.questions", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.front.ui.rendering", "jinja2"): "the same",
     ("supervisor.front.ui.frame", "werkzeug"): "as for the pages",
-    ("supervisor.front.ui.orders", "werkzeug"): "what a redirection of Quart is",
     ("actors.transport.http.client.client", "h11"): "the events that its connections count",
     (
         "actors.transport.http.client.client",

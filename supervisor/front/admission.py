@@ -22,6 +22,7 @@ from typing import Final
 
 import msgspec
 import trio
+from msgspec.structs import replace
 
 from actors.errors import (
     InsufficientScope,
@@ -179,9 +180,10 @@ class Admission:
         requester = self._sign_ins.find(read_cookie(request.fields, self._sign_ins.cookie), trio.current_time())
         if requester is None or (requester.expires_at is not None and requester.expires_at <= self._clock()):
             return None
-        if requester.person.user and self._person_of(requester) != requester.person:
-            return None
-        return requester
+        if not requester.person.user:
+            return requester
+        person = self._person_of(requester)  # who may have another role or other servers by now
+        return None if person is None else replace(requester, person=person)
 
     def check(self, text: str, address: str) -> Requester | SupervisorError:
         """Return whose a token is that somebody signs in with; what is wrong is counted."""

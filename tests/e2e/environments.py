@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,20 +42,32 @@ def typescript() -> str:
     return str(_made(CACHE / "ts"))
 
 
-def browse(script: str, *arguments: str) -> Any:
-    """What a script of browser/ tells of Chromium; skips the test, saying so, where Chromium or Node.js cannot run."""
+def browse(script: str, *arguments: str, meanwhile: Callable[[], None] | None = None) -> Any:
+    """What a script of browser/ tells of Chromium; skips the test, saying so, where Chromium or Node.js cannot run.
+
+    `meanwhile` is done when the script says so on stderr; then it goes on.
+    """
     program = node()
     if program is None:  # the one thing that cannot be installed from the registries this project uses
         pytest.skip("not run: the browser needs Node.js 20 or later, and there is none")
-    done = subprocess.run(
-        [program, str(SCRIPTS / script), str(_made(CACHE / "browser")), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=BROWSER_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    told = json.loads(done.stdout)
+    command = [program, str(SCRIPTS / script), str(_made(CACHE / "browser")), *arguments]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        said = ""
+        if meanwhile is not None and (said := process.stderr.readline()) == "signal\n":
+            meanwhile()
+            process.stdin.write("\n")
+            process.stdin.flush()
+        try:
+            output, errors = process.communicate(timeout=BROWSER_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert process.returncode == 0, (said + errors)[-4000:]
+    told = json.loads(output)
     if "missing" in told:
         pytest.skip(f"not run: Chromium does not start here: {told['missing']}")
     return told

@@ -200,7 +200,7 @@ def add_welcome(version: str, app: QuartTrio) -> None:
     async def welcome() -> Response:
         best = request.accept_mimetypes.best_match(["application/json", "text/html"], default="application/json")
         if best == "text/html":
-            return Response(status=303, headers={**_WELCOME_HEADERS, "Location": "/ui"})
+            return Response("", status=303, headers={**_WELCOME_HEADERS, "Location": "/ui"})
         body = {"name": NAME, "version": version, "what": WHAT, "places": PLACES, "help": HELP}
         return json_response(body, headers=_WELCOME_HEADERS)
 

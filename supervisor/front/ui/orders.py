@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import msgspec
 import trio
-from quart import Response, abort, redirect, request
+from quart import Response, abort, request
 from quart_trio import QuartTrio
-from werkzeug.wrappers import Response as AnyResponse
 
 from actors.errors import TooManyAttempts
 from supervisor.config.syntax.keys import name_fault
@@ -23,6 +22,7 @@ from supervisor.front.pages.audit import describe
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.trust import Approval, approve_tools
 from supervisor.front.ui.frame import ORDERS, Frame
+from supervisor.front.ui.rendering import lead_to
 from supervisor.identity.given import Given
 from supervisor.identity.requester import Requester
 from supervisor.identity.tickets import LIFE_S
@@ -89,20 +89,20 @@ class OrderForms(Frame):
 
     # Who comes in -----------------------------------------------------------------------------------------------------
 
-    async def sign_in(self) -> AnyResponse | Response:
+    async def sign_in(self) -> Response:
         """Show the form for a token, or take the ticket of `mcpvisor ui`."""
         if self.view.sign_ins.check is None:  # nobody has to show who they are
-            return redirect("/ui", 303)
+            return lead_to("/ui")
         ticket = request.args.get("ticket", "")
         if ticket and (holder := self.view.tickets.take(ticket, trio.current_time())) is not None:
             return self._enter(holder)
         wrong = "This link was used, or is older than half a minute: get another one." if ticket else ""
         return await self.page("sign_in", "Sign in", wrong=wrong, code=400 if wrong else 200)
 
-    async def take_token(self) -> AnyResponse | Response:
+    async def take_token(self) -> Response:
         """Take a token, and let whoever has it in."""
         if self.view.sign_ins.check is None:
-            return redirect("/ui", 303)
+            return lead_to("/ui")
         form = await request.form
         address = str((request.scope.get("client") or ("",))[0])
         if not (secret := form.get("secret", "").strip()):
@@ -113,18 +113,18 @@ class OrderForms(Frame):
         code = 429 if isinstance(answer, TooManyAttempts) else 400  # 401 is for what shows a token in its head
         return await self.page("sign_in", "Sign in", wrong=answer.message, code=code)
 
-    async def sign_out(self) -> AnyResponse:
+    async def sign_out(self) -> Response:
         """End what was begun by signing in."""
         await self.form()
         ins = self.view.sign_ins
         ins.close(request.cookies.get(ins.cookie, ""))
-        answer = redirect(SIGN_IN, 303)
+        answer = lead_to(SIGN_IN)
         answer.delete_cookie(ins.cookie, path="/", httponly=True, samesite="Strict")
         return answer
 
-    def _enter(self, requester: Requester) -> AnyResponse:
+    def _enter(self, requester: Requester) -> Response:
         ins = self.view.sign_ins
-        answer = redirect("/ui", 303)
+        answer = lead_to("/ui")
         answer.set_cookie(
             ins.cookie,
             ins.open(requester, trio.current_time()),

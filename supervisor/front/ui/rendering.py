@@ -49,6 +49,11 @@ def html(template: str, code: int = 200, **values: Any) -> Response:
     return Response(body, status=code, content_type="text/html; charset=utf-8", headers=HEADERS)
 
 
+def lead_to(path: str) -> Response:
+    """Return an answer that leads a browser elsewhere. Without a text, Quart would want asyncio to send it."""
+    return Response("", status=303, headers={**HEADERS, "Location": path})
+
+
 def asset(name: str) -> Response:
     headers = {"Cache-Control": f"public, max-age={_YEAR_S}, immutable", "Cross-Origin-Resource-Policy": "same-origin"}
     return Response(_BODIES[name], content_type=ASSETS[name], headers=headers)

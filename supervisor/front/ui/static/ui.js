@@ -78,10 +78,8 @@ async function look() {
   again = false;
   try {
     const fresh = await load(location.href);
-    for (const part of document.querySelectorAll("main [id]")) {
-      const wanted = part.closest("main") && fresh.getElementById(part.id);
-      if (part.parentElement === document.getElementById("main") && wanted && part.id !== "try" && part.id !== "found") morph(part, wanted);
-    }
+    const main = fresh.getElementById("main");
+    if (main) morph(document.getElementById("main"), document.adoptNode(main));
     document.title = fresh.title;
     document.body.dataset.now = fresh.body.dataset.now;
     const badge = fresh.querySelector("header nav");
@@ -111,7 +109,7 @@ function wait() {
 }
 
 function listen() {
-  if (document.hidden) return;
+  if (document.hidden || document.body.dataset.hears === undefined) return;
   socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/events`);
   socket.onmessage = look;
   socket.onclose = () => (socket = undefined);

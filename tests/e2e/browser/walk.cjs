@@ -1,0 +1,107 @@
+// A person who walks through pages in Chromium: node walk.cjs PACKAGES URL STEPS [WIDTH [SCHEME]].
+//
+// STEPS is JSON, an array of arrays:
+//   ["goto", PATH]  ["see", TEXT, MS]  ["gone", TEXT, MS]  ["click", SELECTOR]  ["type", SELECTOR, TEXT]  ["press", KEY]
+//   ["choose", SELECTOR, VALUE]  ["text", SELECTOR]  ["count", SELECTOR]  ["wide"]  ["axe"]  ["path"]  ["cookies"]  ["markup"]
+//   ["signal"]  prints a line and waits for one on stdin, so that the test can do something meanwhile.
+// `see` and `gone` wait so long at the most, and tell how many milliseconds it took. What each step tells is printed as JSON at the
+// end: {told: [...], wrong: what the console, the policy or a dialog said, elsewhere: requests to other hosts}.
+"use strict";
+const { readFileSync } = require("node:fs");
+const { createInterface } = require("node:readline");
+const { finish, launch } = require("./chromium.cjs");
+
+const DEADLINE_MS = 110_000;
+const [packages, url, steps, width = "1280", scheme = "light"] = process.argv.slice(2);
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+async function until(page, holds, text, most) {
+  const began = Date.now();
+  await page.waitForFunction(holds, { timeout: most ?? 10_000, polling: 20 }, text).catch(async (error) => {
+    throw new Error(`${text}: ${error.message}; the page says: ${await page.evaluate(() => document.body.innerText)}`);
+  });
+  return Date.now() - began;
+}
+
+async function axe(page) {
+  await page.evaluate(readFileSync(require.resolve("axe-core/axe.min.js", { paths: [`${packages}/node_modules`] }), "utf8"));
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return found.violations
+    .filter((each) => ["serious", "critical"].includes(each.impact))
+    .map((each) => `${each.id}: ${each.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
+}
+
+async function step(page, [deed, first, second]) {
+  switch (deed) {
+    case "goto":
+      return (await page.goto(url + first, { waitUntil: "load" })).status();
+    case "see":
+      return until(page, (text) => document.body.innerText.includes(text), first, second);
+    case "gone":
+      return until(page, (text) => !document.body.innerText.includes(text), first, second);
+    case "click":
+      return page.click(first);
+    case "submit":
+      return Promise.all([page.waitForNavigation(), page.click(first)]).then(([answer]) => answer.status());
+    case "type":
+      return page.type(first, second);
+    case "press":
+      return page.keyboard.press(first);
+    case "choose":
+      return page.select(first, second).then(() => undefined);
+    case "text":
+      return page.$eval(first, (part) => part.innerText);
+    case "count":
+      return page.$$eval(first, (parts) => parts.length);
+    case "wide":
+      return page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+    case "axe":
+      return axe(page);
+    case "path":
+      return page.evaluate(() => location.pathname + location.search);
+    case "cookies":
+      return (await page.cookies()).map(({ name, httpOnly, sameSite, path }) => ({ name, httpOnly, sameSite, path }));
+    case "markup":
+      return page.evaluate(() => {
+        try {
+          document.body.innerHTML = "x";
+          return "markup was made of a text";
+        } catch (error) {
+          return error.name;
+        }
+      });
+    case "signal":
+      console.error("signal");
+      await lines.next();
+      return undefined;
+    default:
+      throw new Error(`no such step: ${deed}`);
+  }
+}
+
+async function run() {
+  const { browser, missing } = await launch(packages);
+  if (missing) return { missing };
+  const page = await browser.newPage();
+  const [wrong, elsewhere, told] = [[], [], []];
+  page.on("console", (message) => {
+    const isPage = message.text().startsWith("Failed to load resource") && message.location().url === page.url(); // its status is told
+    if (["error", "warning"].includes(message.type()) && !isPage) wrong.push(message.text());
+  });
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
+  page.on("request", (request) => {
+    if (!request.url().startsWith(url) && !request.url().startsWith("data:")) elsewhere.push(request.url());
+  });
+  await page.setViewport({ width: Number(width), height: 900 });
+  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+  for (const each of JSON.parse(steps)) {
+    const before = wrong.length;
+    told.push((await step(page, each)) ?? null);
+    if (each[0] === "markup") wrong.length = before; // that is said of the attempt
+  }
+  await browser.close();
+  return { told, wrong, elsewhere };
+}
+
+finish(run(), DEADLINE_MS);

@@ -1,0 +1,262 @@
+"""The dashboard in a real browser: every page, live, with hostile servers, by keyboard and on a phone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from tests.e2e import environments
+from tests.e2e.daemons import ROOT, Daemon, running, stand_in
+
+pytestmark = pytest.mark.e2e
+
+HOSTILE = {"command": sys.executable, "args": [str(Path(__file__).with_name("servers") / "hostile.py")]}
+SERVERS = {
+    "hostile": HOSTILE,
+    "growing": stand_in("growing"),
+    "broken": {"command": "no-such-program"},
+}
+PAGES = (
+    "/ui",
+    "/ui/servers",
+    "/ui/servers/hostile",
+    "/ui/servers/broken",
+    "/ui/tools",
+    "/ui/tools?query=show+something",
+    "/ui/tool?path=hostile:show",
+    "/ui/calls",
+    "/ui/usage",
+    "/ui/changes",
+    "/ui/people",
+)
+NONE = "There is nothing like that here."
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(tmp_path_factory.mktemp("dashboard"), SERVERS) as daemon:
+        trio.run(daemon.ready)
+        for path in ("hostile:show", "hostile:fail", "growing:echo"):
+            trio.run(daemon.call, path, {"text": "a", "what": "b"})
+        yield daemon
+
+
+def walk(
+    url: str, *steps: list[Any], width: int = 1280, scheme: str = "light", meanwhile: Callable[[], None] | None = None
+) -> Any:
+    """Walk through pages, and return what the steps told; nothing may go wrong on the way.
+
+    `meanwhile` is done when the step `signal` is reached.
+    """
+    told = environments.browse("walk.cjs", url, json.dumps(steps), str(width), scheme, meanwhile=meanwhile)
+    assert told["wrong"] == []
+    assert told["elsewhere"] == []
+    return told["told"]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_every_page_is_whole_for_everybody_and_runs_nothing_of_a_server(
+    daemon: Daemon, width: int, scheme: str
+) -> None:
+    for page in PAGES:
+        status, sideways, trouble, markup = walk(
+            daemon.url, ["goto", page], ["wide"], ["axe"], ["markup"], width=width, scheme=scheme
+        )
+        assert (page, status, sideways, trouble, markup) == (page, 200, False, [], "TypeError")
+
+
+def test_what_a_server_writes_is_text(daemon: Daemon) -> None:
+    shown = walk(daemon.url, ["goto", "/ui/servers/hostile"], ["text", "main"], ["count", "main img, main script"])
+    assert "<img src=x onerror=alert(1)>" in shown[1]
+    assert "{{7*7}}" in shown[1]
+    assert "\u202e" not in shown[1]
+    assert shown[2] == 0
+
+
+def test_a_tool_is_found_and_tried(daemon: Daemon) -> None:
+    told = walk(
+        daemon.url,
+        ["goto", "/"],
+        ["path"],
+        ["goto", "/ui/tools"],
+        ["press", "/"],
+        ["type", "input[name=query]", "show what"],
+        ["submit", "form.filters button"],
+        ["text", "#found ol a"],
+        ["submit", "#found ol a"],
+        ["type", "input[name='field.what']", "seven"],
+        ["submit", "#try button"],
+        ["text", "#try .answer"],
+        ["goto", "/ui/tool?path=hostile:picture"],
+        ["submit", "#try button"],
+        ["count", "img.answer"],
+        ["goto", "/ui/tool?path=hostile:fail"],
+        ["submit", "#try button"],
+        ["text", "#try h3"],
+        ["goto", "/ui/calls?outcome=failed"],
+        ["text", "#list tbody tr"],
+    )
+    assert told[1] == "/ui"
+    assert told[6].startswith("hostile:")
+    assert "{'what': 'seven'}" in told[10]
+    assert told[13] == 1, "an SVG is shown as text: it could run"
+    assert told[16].startswith("It failed")
+    assert "hostile:fail" in told[18]
+    assert "dashboard" in told[18]
+
+
+def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(daemon: Daemon) -> None:
+    def die() -> None:
+        status = json.loads(trio.run(daemon.get, "/api/servers/growing").content)
+        os.kill(status["pid"], signal.SIGKILL)
+
+    trio.run(daemon.call, "growing:echo", {"text": "up"})
+    told = walk(
+        daemon.url,
+        ["goto", "/ui"],
+        ["see", "live"],
+        ["text", "[id='row-growing'] .state"],
+        ["signal"],
+        ["see", "respawning", 5000],
+        ["goto", "/ui/servers/growing"],
+        ["see", "Sleep", 20_000],
+        ["click", "form[action$='/sleep'] button"],
+        ["see", "growing is asleep", 10_000],
+        ["see", "dormant", 5000],
+        meanwhile=die,
+    )
+    assert told[2].endswith("ready")
+    assert told[4] < 2000, "it is told of by an event"
+
+
+def test_the_keyboard_does_it_all(daemon: Daemon) -> None:
+    told = walk(
+        daemon.url,
+        ["goto", "/ui"],
+        ["press", "g"],
+        ["press", "t"],
+        ["see", "What should it do?"],
+        ["path"],
+        ["press", "Tab"],
+        ["press", "Enter"],
+    )
+    assert told[4] == "/ui/tools"
+
+
+def test_a_table_is_sorted_and_stays_so(daemon: Daemon) -> None:
+    told = walk(
+        daemon.url,
+        ["goto", "/ui/servers"],
+        ["text", "#servers tbody tr th"],
+        ["click", "#servers thead th:first-child button"],
+        ["text", "#servers tbody tr th"],
+        ["count", "#servers th[aria-sort=descending]"],
+    )
+    assert (told[1], told[3], told[4]) == ("broken", "hostile", 1)
+
+
+@pytest.mark.parametrize("path", ["/ui/servers/nowhere", "/ui/tool?path=no:tool", "/ui/static/x/none"])
+def test_what_is_not_there_is_said(daemon: Daemon, path: str) -> None:
+    answer = trio.run(daemon.get, path)
+    assert answer.status_code == 404
+    assert "text/html" in answer.headers["content-type"]
+    assert "no such" in answer.text or "there is no server" in answer.text
+
+
+def test_a_form_of_somebody_else_does_nothing(daemon: Daemon) -> None:
+    async def post(**headers: str) -> int:
+        form = b"token=0000"
+        answer = await daemon.post(form, path="/ui/servers/growing/disable", content_type=FORM, **headers)
+        return answer.status_code
+
+    assert trio.run(post) == 400
+    assert trio.run(lambda: post(origin="http://evil.example")) == 403
+    assert json.loads(trio.run(daemon.get, "/api/servers/growing").content)["disabled"] is False
+
+
+FORM = "application/x-www-form-urlencoded"
+
+
+def test_a_person_signs_in_and_sees_what_is_theirs(tmp_path: Path) -> None:
+    servers = {
+        "growing": stand_in("growing"),
+        "desk": {**stand_in("growing"), "env": {"KEY": "${user:KEY}"}, "users": ["ben"]},
+    }
+    identity = {"users": {"ana": {"role": "admin"}, "ben": {}}}
+    with running(tmp_path, servers, auth="tokens", identity=identity) as daemon:
+        keys = {user: token(daemon, user, role) for user, role in (("ana", "admin"), ("ben", "member"))}
+        told = walk(
+            daemon.url,
+            ["goto", "/ui/servers"],
+            ["path"],
+            ["type", "input[name=secret]", "mcpv_wrong"],
+            ["submit", "main button"],
+            ["text", "[role=alert]"],
+            ["axe"],
+            ["type", "input[name=secret]", keys["ana"]],
+            ["submit", "main button"],
+            ["path"],
+            ["cookies"],
+            ["see", "servers"],
+            ["goto", "/ui/people"],
+            ["text", "#tokens"],
+            ["submit", ".who button"],
+            ["path"],
+            ["goto", "/ui"],
+            ["path"],
+            ["type", "input[name=secret]", keys["ben"]],
+            ["submit", "main button"],
+            ["text", "#needs"],
+            ["type", "#needs input[name=value]", "the key of ben"],
+            ["click", "#needs form button"],
+            ["see", "has your KEY now"],
+            ["gone", "needs your KEY", 10_000],
+            ["goto", "/ui/servers"],
+        )
+        assert told[1] == "/ui/sign-in"
+        assert told[3] == 400
+        assert "not known here" in told[4]
+        assert told[5] == []
+        assert told[8] == "/ui"
+        assert told[9] == [{"name": f"mcpvisor-{daemon.port}", "httpOnly": True, "sameSite": "Strict", "path": "/"}]
+        assert "ben" in told[12]
+        assert told[14] == told[16] == "/ui/sign-in"
+        assert "desk needs your KEY" in " ".join(told[19].split())
+        assert told[-1] == 404, "that is for auditors"
+        assert "the key of ben" not in daemon.log
+        link = command(daemon, "ui").strip()
+        first, again = (
+            walk(daemon.url, ["goto", link.removeprefix(daemon.url)], ["see", "servers"]),
+            trio.run(daemon.get, link.removeprefix(daemon.url)),
+        )
+        assert first[0] == 200
+        assert again.status_code == 400
+
+
+def command(daemon: Daemon, *words: str) -> str:
+    environ = {**os.environ, "XDG_STATE_HOME": str(daemon.directory)}
+    done = subprocess.run(
+        [sys.executable, "-m", "supervisor", *words, "--url", daemon.url],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environ,
+        cwd=ROOT,
+    )
+    return done.stdout
+
+
+def token(daemon: Daemon, user: str, role: str) -> str:
+    made = command(daemon, "token", "create", "--user", user, "--role", role)
+    (text,) = re.findall(r"mcpv_\w+", made)
+    return str(text)
