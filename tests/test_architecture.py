@@ -143,6 +143,8 @@ PURE = (
     "supervisor.identity.values",
     "supervisor.values.checks",
     "supervisor.values.rows",
+    "supervisor.front.ui.attention",
+    "supervisor.front.ui.plots",
     "supervisor.usage.histogram",
     "supervisor.usage.periods",
     "supervisor.usage.records",

@@ -38,11 +38,10 @@ def sentence(status: Mapping[str, Any], needs: Sequence[Notice]) -> str:
     if not servers:
         return "No servers yet."
     troubled = len({each.server for each in needs if each.server})
-    if not needs:
-        return f"All {servers} servers are usable." if servers > 1 else "The one server is usable."
     if troubled:
         return f"{troubled} of {servers} servers need{'s' if troubled == 1 else ''} you."
-    return f"All {servers} servers are usable, but the daemon needs you."
+    usable = f"All {servers} servers are usable" if servers > 1 else "The one server is usable"
+    return f"{usable}, but the daemon needs you." if needs else f"{usable}."
 
 
 def of_server(row: Row) -> Notice | None:
@@ -52,9 +51,7 @@ def of_server(row: Row) -> Notice | None:
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what="wants a login", server=name, orders=("login",))
     if row.get("awaits"):
         what = text(row.get("reason") or "waits for values")
-        return Notice(
-            mark=WANTS_YOU, kind="wanting", who=name, what=what, server=name, link="/ui/people#values", do="Values"
-        )
+        return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=what, server=name)
     if kind_of(dict(row)) == "failed":
         why = text(row.get("reason") or row.get("last_error") or "it failed")
         return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=("restart",))

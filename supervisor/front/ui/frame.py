@@ -75,7 +75,7 @@ class Frame:
             "user": person.user,
             "version": view.version,
         }
-        return html(template, code, **{**common, **values})
+        return await html(template, code, **{**common, **values})
 
     async def carry_out(self, act: Callable[[], Awaitable[Any]], back: str) -> Response:
         """Do what was ordered, and say what became of it: as JSON to the script, else as a page with a way `back`."""

@@ -15,6 +15,7 @@ import jinja2
 from quart import Response
 
 from supervisor.front.ui import plots, words
+from supervisor.host.loop.workbench import beside
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -43,9 +44,9 @@ MARK: Final = hashlib.sha256(b"".join(_BODIES.values())).hexdigest()[:16]
 """In the addresses of style and scripts: another text has another one, so that they can be kept for ever."""
 
 
-def html(template: str, code: int = 200, **values: Any) -> Response:
-    """Return a page. `values` are what the template needs; a name that it does not get is a bug."""
-    body = _environment().get_template(template).render(**values)
+async def html(template: str, code: int = 200, **values: Any) -> Response:
+    """Return a page. `values` are what the template needs; a name that it does not get is a bug. A checkpoint."""
+    body = await beside(lambda: _environment().get_template(template).render(**values))
     return Response(body, status=code, content_type="text/html; charset=utf-8", headers=HEADERS)
 
 

@@ -1,0 +1,70 @@
+"""How values are written for people."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.life.states import State
+from supervisor.front.ui.words import (
+    GLYPHS,
+    MAX_CELL,
+    glyph_of,
+    kind_of,
+    milliseconds,
+    moment,
+    number,
+    share,
+    size,
+    span,
+    text,
+)
+
+
+@pytest.mark.parametrize("state", [each.value for each in State])
+def test_every_state_has_a_mark_and_a_meaning(state: str) -> None:
+    row = {"state": state}
+    assert len(glyph_of(row)) == 1
+    assert kind_of(row) in ("ok", "resting", "moving", "failed", "off")
+    assert kind_of({**row, "requires_reauth": True}) == "wanting"
+    assert kind_of({**row, "disabled": True}) == "off"
+    assert glyph_of({**row, "disabled": True}) == GLYPHS["disabled"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "wanted"),
+    [
+        (span(None), "-"),
+        (span(-1), "0 s"),
+        (span(59), "59 s"),
+        (span(61), "1 min"),
+        (span(7200), "2 h"),
+        (span(3 * 86_400), "3 days"),
+        (milliseconds(None), "-"),
+        (milliseconds(3.21), "3.2 ms"),
+        (milliseconds(1500), "1.5 s"),
+        (milliseconds(600_000), "10 min"),
+        (size(None), "-"),
+        (size(0), "0 B"),
+        (size(84_000_000), "84 MB"),
+        (number(None), "-"),
+        (number(41_200), "41,200"),
+        (share(0, 0), "-"),
+        (share(0, 7), "0 %"),
+        (share(1, 3), "33 %"),
+        (share(1, 300), "0.3 %"),
+        (moment(None), ""),
+        (moment(0), "1970-01-01T00:00:00Z"),
+    ],
+)
+def test_a_value_is_short_and_has_its_unit(shown: str, wanted: str) -> None:
+    assert shown == wanted
+
+
+@given(st.text())
+def test_text_of_a_server_is_one_line_without_what_cannot_be_seen(written: str) -> None:
+    shown = text(written)
+    assert shown.isprintable() or not shown
+    assert len(shown) <= MAX_CELL
+    assert "\n" not in shown
