@@ -58,7 +58,7 @@ ROWS: Final = (
         "what is yours",
         (
             *("GET /api/me", "GET /api/values", "GET /api/logins/{login}"),
-            *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls"),
+            *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/consents"),
         ),
         "401 401 yes yes yes yes 401",
     ),
@@ -81,7 +81,7 @@ ROWS: Final = (
         "logins and tickets of yours",
         (
             *("POST /api/servers/{server}/login", "POST /api/servers/{server}/logout"),
-            *("POST /api/logins/{login}/answer", "POST /api/tickets"),
+            *("POST /api/logins/{login}/answer", "POST /api/tickets", "DELETE /api/consents/{id_}"),
         ),
         "401 401 yes yes yes 403 401",
     ),

@@ -60,6 +60,7 @@ GROUPS: Final = {
         "search": "supervisor.commands.search",
         "call": "supervisor.commands.call",
         "approve": "supervisor.commands.approve",
+        "consents": "supervisor.commands.consents",
         "history": "supervisor.commands.history",
         "tokens": "supervisor.commands.tokens",
     },

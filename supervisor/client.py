@@ -149,8 +149,9 @@ class DaemonClient:
         answer = await self._ask("POST", "/api/access-tokens", PAGE_TIMEOUT_S, content=content, headers=headers)
         return self._object(answer, "token")
 
-    async def revoke_token(self, id_: str) -> dict[str, Any]:
-        path = f"/api/access-tokens/{quote(id_, safe='')}"
+    async def revoke(self, what: str, id_: str) -> dict[str, Any]:
+        """Take back one of `access-tokens` or `consents`."""
+        path = f"/api/{what}/{quote(id_, safe='')}"
         return self._object(await self._ask("DELETE", path, PAGE_TIMEOUT_S), "revoked")
 
     async def ticket(self) -> str:

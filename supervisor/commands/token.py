@@ -115,7 +115,7 @@ def list_(*, as_json: bool, url: str) -> None:
 @daemon_options
 def revoke(*, id_: str, as_json: bool, url: str) -> None:
     """Let the token of this ID be none any more. What it has open ends at once."""
-    revoked = ask(url, lambda daemon: daemon.revoke_token(id_))["revoked"]
+    revoked = ask(url, lambda daemon: daemon.revoke("access-tokens", id_))["revoked"]
     if as_json:
         print_json(revoked)
     else:

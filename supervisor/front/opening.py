@@ -30,6 +30,7 @@ from supervisor.servers.launches.running import Launches
 from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.reloading.reload import Reload
 from supervisor.servers.safety import expose
+from supervisor.service.asking.consents import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
@@ -71,6 +72,9 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     host, _ = settings.address
     pages = settings.public_url.rstrip("/") or base_url(host, sockets[0].getsockname()[1])
     elicitations = Elicitations(registry.feed, house.clock, pages, house.trail)
+    consents = Consents(house.clock, store)
+    if store.ready.is_set():
+        consents.take(msgspec.convert(await store.load_consents(), list[Consent]))
     shown = await core.start(expose, registry.catalogue, deployment, house.conditions)
     parts = ServiceParts(
         house.router.address,
@@ -83,6 +87,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         key=house.data.key("request-state"),
         elicitations=elicitations,
         launches=house.launches.names,
+        consents=consents,
     )
     gateway = Gateway(parts, house.version)
     core.start_soon(gateway.run)
@@ -130,6 +135,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         accounts=house.accounts,
         launches=house.launches,
         elicitations=elicitations,
+        consents=consents,
     )
     core.start_soon(doors.run)
     core.start_soon(end_when_idle, counters, settings.idle_exit_s, house.closing)

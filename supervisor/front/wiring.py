@@ -30,6 +30,7 @@ from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.audit import add_audit_routes, record_orders
 from supervisor.front.pages.configuration import add_configuration_routes
+from supervisor.front.pages.consents import add_consent_routes
 from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.me import add_own_routes
@@ -64,6 +65,7 @@ ROUTES: Final = {
     "Configuration": add_configuration_routes,
     "Logins": add_login_routes,
     "Questions": add_question_routes,
+    "What was said yes to": add_consent_routes,
     "Tokens": add_token_routes,
     "Values of teams and users": add_value_routes,
     "Audit": add_audit_routes,

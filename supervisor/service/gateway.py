@@ -6,6 +6,7 @@ name of the tool are read on the way.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
@@ -33,6 +34,8 @@ from supervisor.metatools.answers import native_lists
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules
+from supervisor.service.asking.confirmations import Confirmations
+from supervisor.service.asking.consents import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
@@ -81,6 +84,7 @@ class ServiceParts:
         elicitations: Elicitations,
         launches: LaunchNames | None = None,
         audit: Audit = NO_AUDIT,
+        consents: Consents | None = None,
     ) -> None:
         self.router = router
         self.launches = launches or LaunchNames(lambda launch: deployment.value.mask(launch))
@@ -101,7 +105,8 @@ class ServiceParts:
         self.parking = Parking(key)
         self.results = KeptResults(deployment, self.bench)
         self.tasks = HeldTasks(deployment, key)
-        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, audit)
+        confirmations = Confirmations(self.parking, self.bench, audit, consents or Consents(time.time))
+        round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, confirmations)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
 

@@ -50,6 +50,8 @@ _SCHEMA = (
     *AUDIT_SCHEMA,
     "CREATE TABLE IF NOT EXISTS call_periods (level TEXT NOT NULL, start INTEGER NOT NULL, payload BLOB NOT NULL,"
     " PRIMARY KEY (level, start)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS consents (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
+    " pinned BLOB NOT NULL, given_at REAL NOT NULL, PRIMARY KEY (principal, server, tool, pinned)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS calls (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {

@@ -5,6 +5,7 @@ Nothing here carries a payload of a call, a value of the configuration's `env` o
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -42,6 +43,7 @@ from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
 from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor
 from supervisor.servers.statuses import Statuses
+from supervisor.service.asking.consents import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service
@@ -98,6 +100,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     accounts: Callable[[], Accounts | None] = lambda: None
     launches: LaunchFacts = NO_LAUNCHES
     elicitations: Elicitations
+    consents: Consents = msgspec.field(default_factory=lambda: Consents(time.time))
     journals: Callable[[str], Journal | None] = lambda server: None
     approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 import trio
@@ -27,11 +27,13 @@ from supervisor.config.call_rules import CallRules
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import Audit, Outcome
 from supervisor.metatools.answers import shown_call
+from supervisor.service.asking.consents import Consents, How
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, Parked, Parking
 from supervisor.service.asking.rounds import Rounds
 
 KEY: Final = "confirm"
+_LASTING: Final = {"session": "for this client today", "always": "for good"}
 _SHOWN_COST: Final = 4
 """So many bytes of a call cost as much, to be shown, as one that a model wrote."""
 MAX_PASSED: Final = 4096
@@ -45,8 +47,9 @@ class Declined(SupervisorError, code=-31401, kind="declined"):
 class Confirmations:
     """Asks for a yes. Calls that wait for one in the meantime are parked: nothing of them was sent."""
 
-    def __init__(self, parking: Parking, bench: Workbench, audit: Audit) -> None:
+    def __init__(self, parking: Parking, bench: Workbench, audit: Audit, consents: Consents) -> None:
         self._audit = audit
+        self._consents = consents
         self._parking = parking
         self._bench = bench
         self._passed: dict[tuple[Principal, bytes, bytes], float] = {}
@@ -82,7 +85,7 @@ class Confirmations:
         if usual is not None:
             exchange.elicitations = msgspec.structs.replace(usual, timeout_s=within_s, confirms=True)
         if not by_result if lacks else exchange.client.era == "legacy":
-            self._check(await _ask_client(exchange, question, within_s), message)
+            self._check(await _ask_client(exchange, question, within_s), exchange, message)
             exchange.elicitations = usual
             return
         rounds = Rounds(exchange, by_result=bool(lacks))
@@ -105,14 +108,20 @@ class Confirmations:
         if answer is None and rounds.by_result:
             raise self._parking.park_and_ask(parked, message.server, by_result=True)
         rounds.close()
-        self._check(answer, message)
+        self._check(answer, exchange, message)
 
-    def _check(self, answer: msgspec.Raw | None, message: CallServer) -> None:
-        """Raise `Declined` for what is no yes."""
+    def is_known(self, exchange: Exchange, message: CallServer) -> bool:
+        """Say whether the user has said yes to this tool for longer than one call."""
+        return self._consents.has(exchange, message.server)
+
+    def _check(self, answer: msgspec.Raw | None, exchange: Exchange, message: CallServer) -> None:
+        """Raise `Declined` for what is no yes, and remember a yes for as long as it was given for."""
         said = "nobody answered in time"
         if answer is not None:
             if json.text_at(answer, "action") == "accept" and bytes(json.at(answer, "content", "run")) == b"true":
-                self._note(message, "done", "the user said yes")
+                how = json.text_at(answer, "content", "remember")
+                known = self._consents.give(exchange, message.server, cast("How", how)) if how in _LASTING else None
+                self._note(message, "done", "the user said yes" + (f", {_LASTING[how]}" if known is not None else ""))
                 return
             said = "the user did not say yes"
         self._note(message, "refused", said)
@@ -147,7 +156,20 @@ def _question(message: CallServer) -> Question:
         "message": shown_call.question(message.server, message.members),
         "requestedSchema": {
             "type": "object",
-            "properties": {"run": {"type": "boolean", "title": "Run it", "default": False}},
+            "properties": {
+                "run": {"type": "boolean", "title": "Run it", "default": False},
+                "remember": {
+                    "type": "string",
+                    "title": "The next time",
+                    "enum": ["once", *_LASTING],
+                    "enumNames": [
+                        "Ask again",
+                        "Do not ask again for this client today",
+                        "Never ask for this tool again",
+                    ],
+                    "default": "once",
+                },
+            },
             "required": ["run"],
         },
     }

@@ -28,7 +28,6 @@ from actors.protocol.asking.visits import requests_in
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.router import Message as RouterMessage
 from supervisor.host.loop.workbench import Workbench
-from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules, exposure_error
@@ -64,7 +63,7 @@ class RoundTrips:
         bench: Workbench,
         parking: Parking,
         launches: LaunchNames,
-        audit: Audit = NO_AUDIT,
+        confirmations: Confirmations,
     ) -> None:
         self._launches = launches
         self._router = router
@@ -72,7 +71,7 @@ class RoundTrips:
         self._safety = safety
         self._bench = bench
         self._parking = parking
-        self._confirmations = Confirmations(parking, bench, audit)
+        self._confirmations = confirmations
         self._allowances = Allowances(deployment)
 
     async def result(self, exchange: Exchange, message: CallServer, *, by_result: bool = False) -> Result:
@@ -94,7 +93,8 @@ class RoundTrips:
                 return await self._resume(exchange, message, parked, answers)
             exchange.retry = None
             self._confirmations.go_on(exchange, message, parked, answers)
-        if parked is None and is_tool and self._safety.confirms(launch, message.name):
+        asks_first = parked is None and is_tool and self._safety.confirms(launch, message.name)
+        if asks_first and not self._confirmations.is_known(exchange, message):
             digest, rules = await self._digest(message), self._deployment.value.rules_of(message.server)
             await self._confirmations.ask(exchange, message, digest, rules, by_result=by_result)
         exchange.allowance = CallAllowance(self._allowances, message.server)

@@ -29,9 +29,12 @@ from actors.search.documents.index import Index
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.units import Ask
 from supervisor.host.loop.workbench import Workbench
+from supervisor.identity.audit import NO_AUDIT
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules
+from supervisor.service.asking.confirmations import Confirmations
+from supervisor.service.asking.consents import Consents
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import GRACE_S, MAX_PARKED, SWEPT, Parked, Parking
 from supervisor.service.asking.question_table import QuestionTable
@@ -55,7 +58,9 @@ CALL_MAX_S = 1000.0
 
 def round_trips(router: FakeRouter, cell: Latest[Deployment], parking: Parking) -> RoundTrips:
     safety = SafetyRules(cell, Latest(Catalogue(index=Index.empty())))
-    return RoundTrips(router.address, cell, safety, Workbench(), parking, LaunchNames(cell.value.mask))
+    bench, names = Workbench(), LaunchNames(cell.value.mask)
+    confirmations = Confirmations(parking, bench, NO_AUDIT, Consents(lambda: 0.0))
+    return RoundTrips(router.address, cell, safety, bench, parking, names, confirmations)
 
 
 class Rig:

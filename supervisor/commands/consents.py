@@ -1,0 +1,64 @@
+"""`consents`: which tools run without asking again, and taking that back."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from supervisor.commands.common import (
+    ask,
+    console,
+    daemon_options,
+    duration,
+    page,
+    plain,
+    print_json,
+    print_table,
+    say,
+    table,
+)
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@daemon_options
+def consents(*, ids: tuple[str, ...], as_json: bool, url: str) -> None:
+    """Show what you said yes to for longer than one call; with an ID, take it back.
+
+    An admin sees that of everybody.
+
+    \b
+    mcpvisor consents 8f8dc83f6ab2
+    """
+    if ids:
+        for id_ in ids:
+            say(_take_back(url, id_))
+        return
+    told = page(url, "/api/consents", needs="consents")
+    if as_json:
+        print_json(told)
+        return
+    _show(told["consents"])
+
+
+def _take_back(url: str, id_: str) -> str:
+    gone = ask(url, lambda daemon: daemon.revoke("consents", id_))["revoked"]
+    return f"{gone['server']}:{gone['tool']} asks again"
+
+
+def _show(given: list[dict[str, Any]]) -> None:
+    if not given:
+        say("Every tool that has to ask asks each time.")
+        return
+    rows, now = table("ID", "TOOL", "WHOSE", "FOR", "SINCE"), time.time()
+    for each in given:
+        rows.add_row(
+            each["id"],
+            plain(f"{each['server']}:{each['tool']}"),
+            plain(each["user"] or "operator"),
+            plain(f"{each['client']}, today" if each["client"] else "good"),
+            duration(now - each["given_at"]),
+        )
+    print_table(console(), rows)
