@@ -59,6 +59,7 @@ ROWS: Final = (
         (
             *("GET /api/me", "GET /api/values", "GET /api/logins/{login}"),
             *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/consents"),
+            *("GET /api/questions", "GET /api/questions/{question}"),
         ),
         "401 401 yes yes yes yes 401",
     ),
@@ -73,13 +74,14 @@ ROWS: Final = (
         ),
         "303 401 404 yes yes yes 401",
     ),
-    Row("questions as pages", ("GET /questions", "GET /questions/{question}"), "303 401 404 404 yes yes 401"),
-    Row("answers there", ("POST /questions/{question}",), "303 401 404 404 yes 403 401"),
+    Row("questions as pages", ("GET /questions", "GET /questions/{question}"), "303 401 yes yes yes yes 401"),
+    Row("answers there", ("POST /questions/{question}",), "303 401 yes yes yes 403 401"),
     Row("a call there", ("POST /ui/tool",), "303 401 404 yes yes 403 401"),
     Row("orders there", ("POST /ui/servers/{server}/{order}", "POST /ui/changes"), "303 401 404 404 yes 403 401"),
     Row(
-        "logins and tickets of yours",
+        "logins, tickets and answers of yours",
         (
+            "POST /api/questions/{question}",
             *("POST /api/servers/{server}/login", "POST /api/servers/{server}/logout"),
             *("POST /api/logins/{login}/answer", "POST /api/tickets", "DELETE /api/consents/{id_}"),
         ),
@@ -97,11 +99,8 @@ ROWS: Final = (
         "401 401 404 yes yes yes 401",
     ),
     Row(
-        "tokens and questions",
-        (
-            *("GET /api/access-tokens", "GET /api/questions"),
-            "GET /api/questions/{question}",
-        ),
+        "tokens",
+        ("GET /api/access-tokens",),
         "401 401 404 404 yes yes 401",
     ),
     Row(
@@ -110,7 +109,6 @@ ROWS: Final = (
             *(f"POST /api/servers/{{server}}/{order}" for order in _ORDERS),
             *("POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/reload"),
             *("POST /api/trust", "POST /api/access-tokens", "DELETE /api/access-tokens/{id_}"),
-            "POST /api/questions/{question}",
         ),
         "401 401 404 404 yes 403 401",
     ),

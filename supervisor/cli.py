@@ -61,6 +61,7 @@ GROUPS: Final = {
         "call": "supervisor.commands.call",
         "approve": "supervisor.commands.approve",
         "consents": "supervisor.commands.consents",
+        "questions": "supervisor.commands.waiting",
         "history": "supervisor.commands.history",
         "tokens": "supervisor.commands.tokens",
     },

@@ -138,21 +138,19 @@ class DaemonClient:
 
     async def edit(self, method: str, server: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Add (POST, to no server), change (PATCH) or remove (DELETE) a server."""
-        headers = {"content-type": "application/json"}
         path = "/api/servers" + (f"/{quote(server, safe='')}" if server else "")
-        content = encode(dict(body))
-        answer = await self._ask(method, path, RELOAD_TIMEOUT_S, content=content, headers=headers)
-        return self._object(answer, "message")
+        return await self._send(method, path, body, "message", RELOAD_TIMEOUT_S)
 
     async def make_token(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
-        content, headers = encode(dict(wanted)), {"content-type": "application/json"}
-        answer = await self._ask("POST", "/api/access-tokens", PAGE_TIMEOUT_S, content=content, headers=headers)
-        return self._object(answer, "token")
+        return await self._send("POST", "/api/access-tokens", wanted, "token")
 
     async def revoke(self, what: str, id_: str) -> dict[str, Any]:
         """Take back one of `access-tokens` or `consents`."""
         path = f"/api/{what}/{quote(id_, safe='')}"
         return self._object(await self._ask("DELETE", path, PAGE_TIMEOUT_S), "revoked")
+
+    async def answer_question(self, id_: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._send("POST", f"/api/questions/{quote(id_, safe='')}", answer, "action")
 
     async def ticket(self) -> str:
         """Return a ticket, good once; empty where nobody has to show who they are."""
@@ -165,18 +163,15 @@ class DaemonClient:
 
     async def give_value(self, place: Sequence[str], wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Give the value of a tier, an owner, a server and a name."""
-        content, headers = encode(dict(wanted)), {"content-type": "application/json"}
-        answer = await self._ask("PUT", _value_path(place), PAGE_TIMEOUT_S, content=content, headers=headers)
-        return self._object(answer, "given")
+        return await self._send("PUT", _value_path(place), wanted, "given")
 
     async def forget_value(self, place: Sequence[str]) -> dict[str, Any]:
         return self._object(await self._ask("DELETE", _value_path(place), PAGE_TIMEOUT_S), "forgotten")
 
     async def approve(self, server: str, digests: Mapping[str, str]) -> dict[str, Any]:
         """Approve definitions of a server's tools, by name and digest in hexadecimal."""
-        content, headers = encode({"server": server, "tools": digests}), {"content-type": "application/json"}
-        answer = await self._ask("POST", "/api/trust", PAGE_TIMEOUT_S * 2, content=content, headers=headers)
-        return self._object(answer, "approved")
+        body = {"server": server, "tools": digests}
+        return await self._send("POST", "/api/trust", body, "approved", PAGE_TIMEOUT_S * 2)
 
     async def login(self, server: str) -> dict[str, Any]:
         path = f"/api/servers/{quote(server, safe='')}/login"
@@ -184,9 +179,17 @@ class DaemonClient:
 
     async def answer_login(self, login: str, text: str) -> dict[str, Any]:
         """Give the code that a browser shows, or the address that it ended at."""
-        content, headers = encode({"answer": text}), {"content-type": "application/json"}
         path = f"/api/logins/{quote(login, safe='')}/answer"
-        return self._object(await self._ask("POST", path, LOGIN_TIMEOUT_S, content=content, headers=headers), "state")
+        return await self._send("POST", path, {"answer": text}, "state", LOGIN_TIMEOUT_S)
+
+    async def _send(
+        self, method: str, path: str, body: Mapping[str, Any], needs: str, timeout_s: float = PAGE_TIMEOUT_S
+    ) -> dict[str, Any]:
+        """Return what is answered to a JSON object, which has the member `needs`."""
+        headers = {"content-type": "application/json"}
+        return self._object(
+            await self._ask(method, path, timeout_s, content=encode(dict(body)), headers=headers), needs
+        )
 
     def _object(self, content: bytes, needs: str) -> dict[str, Any]:
         members = decode(content, dict[str, msgspec.Raw], self._url)

@@ -50,15 +50,16 @@ def _answer(params: Any) -> dict[str, Any]:
             say(f"  {clean(form.url)}")
             done = _agrees("Open this address, do there what it asks for, then say y.")
             return {"action": "accept"} if done else _DECLINED
-        return _filled_in(form)
+        return fill_in(form)
     except EOFError:
         say("")
         return _CANCELLED
 
 
-def _filled_in(form: Form) -> dict[str, Any]:
-    if form.kind == "confirmation":
-        (field,) = form.fields
+def fill_in(form: Form) -> dict[str, Any]:
+    """Return what somebody answers to a form. Raises `EOFError` at the end of the input."""
+    if _wants_a_yes(form):
+        field = form.fields[0]
         return {"action": "accept", "content": {field.name: True}} if _agrees(_label(field)) else _DECLINED
     content: dict[str, Any] = {}
     asked = list(form.fields)
@@ -73,6 +74,11 @@ def _filled_in(form: Form) -> dict[str, Any]:
         asked = [field for field in form.fields if field.name in problems]
         say("\n".join(f"{_label(field)}: {problems[field.name]}" for field in asked))
     return _CANCELLED
+
+
+def _wants_a_yes(form: Form) -> bool:
+    """Say whether a form is a question of yes or no; what need not be said beside it is not asked for here."""
+    return bool(form.fields) and form.fields[0].kind == "boolean" and not any(each.required for each in form.fields[1:])
 
 
 def _value(field: FormField) -> Any:

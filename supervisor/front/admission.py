@@ -19,6 +19,7 @@ import logging
 import math
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 import trio
@@ -155,7 +156,7 @@ class Admission:
             if (visitor := self._visitor(request)) is not None:
                 return visitor
             if is_page(request.path):
-                return NotAllowed(303, b"", ((b"location", SIGN_IN),))
+                return NotAllowed(303, b"", ((b"location", SIGN_IN + b"?next=" + quote(request.path).encode()),))
             here = is_loopback(request.address)
             return self._refusal(
                 request, NotAuthenticated(_MISSING, details={"key_file": self._key_file} if here else None)

@@ -223,14 +223,15 @@ def test_a_person_signs_in_and_sees_what_is_theirs(tmp_path: Path) -> None:
             ["gone", "needs your KEY", 10_000],
             ["goto", "/ui/servers"],
         )
-        assert told[1] == "/ui/sign-in"
+        assert told[1] == "/ui/sign-in?next=/ui/servers"
         assert told[3] == 400
         assert "not known here" in told[4]
         assert told[5] == []
-        assert told[8] == "/ui"
+        assert told[8] == "/ui/servers"
         assert told[9] == [{"name": f"mcpvisor-{daemon.port}", "httpOnly": True, "sameSite": "Strict", "path": "/"}]
         assert "ben" in told[12]
-        assert told[14] == told[16] == "/ui/sign-in"
+        assert told[14] == "/ui/sign-in"
+        assert told[16] == "/ui/sign-in?next=/ui"
         assert "desk needs your KEY" in " ".join(told[19].split())
         assert told[-1] == 404, "that is for auditors"
         assert "the key of ben" not in daemon.log

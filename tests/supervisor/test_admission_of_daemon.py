@@ -230,7 +230,8 @@ class Rig:
         """Return what an answer is in the table. `hidden`: that of a thing which does not exist."""
         if answer.status_code in (500, 503, 504):
             return f"{answer.status_code} {answer.text}"
-        if answer.headers.get("location") == "/ui/sign-in" and path.startswith(("/ui", "/questions")):
+        sign_in = f"/ui/sign-in?next={path.partition('?')[0]}"
+        if answer.headers.get("location") == sign_in and path.startswith(("/ui", "/questions")):
             return "303" if not answer.content else f"303 {answer.text}"
         if answer.status_code == 401:
             return self._challenged(answer, credential, path)

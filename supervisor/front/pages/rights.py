@@ -42,6 +42,8 @@ _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
 MEMBERS: Final = (
     *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls"),
     *("GET /ui", "GET /ui/calls", "GET /ui/usage", "POST /ui/values", "POST /ui/sign-out"),
+    *("GET /questions", "GET /questions/<question>", "POST /questions/<question>"),
+    *("GET /api/questions", "GET /api/questions/<question>", "POST /api/questions/<question>"),
     *("GET /api/consents", "DELETE /api/consents/<id_>"),
     *("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
     *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),

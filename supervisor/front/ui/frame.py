@@ -27,7 +27,7 @@ PLACES: Final[tuple[tuple[str, str, Role], ...]] = (
     ("/ui/usage", "Usage", "member"),
     ("/ui/changes", "Changes", "auditor"),
     ("/ui/people", "People", "auditor"),
-    ("/questions", "Questions", "admin"),
+    ("/questions", "Questions", "member"),
 )
 """The pages in the bar, and the least role that sees each."""
 ORDERS: Final = {

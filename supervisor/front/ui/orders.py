@@ -16,6 +16,7 @@ from quart_trio import QuartTrio
 
 from actors.errors import TooManyAttempts
 from supervisor.config.syntax.keys import name_fault
+from supervisor.front.admission import is_page
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.audit import describe
@@ -95,23 +96,27 @@ class OrderForms(Frame):
             return lead_to("/ui")
         ticket = request.args.get("ticket", "")
         if ticket and (holder := self.view.tickets.take(ticket, trio.current_time())) is not None:
-            return self._enter(holder)
+            return self._enter(holder, "")
         wrong = "This link was used, or is older than half a minute: get another one." if ticket else ""
-        return await self.page("sign_in", "Sign in", wrong=wrong, code=400 if wrong else 200)
+        return await self._door(wrong, request.args.get("next", ""), 400 if wrong else 200)
 
     async def take_token(self) -> Response:
         """Take a token, and let whoever has it in."""
         if self.view.sign_ins.check is None:
             return lead_to("/ui")
         form = await request.form
+        following = form.get("next", "")
         address = str((request.scope.get("client") or ("",))[0])
         if not (secret := form.get("secret", "").strip()):
-            return await self.page("sign_in", "Sign in", wrong="There was no token in the form.", code=400)
+            return await self._door("There was no token in the form.", following, 400)
         answer = self.view.sign_ins.check(secret, address)
         if isinstance(answer, Requester):
-            return self._enter(answer)
+            return self._enter(answer, following)
         code = 429 if isinstance(answer, TooManyAttempts) else 400  # 401 is for what shows a token in its head
-        return await self.page("sign_in", "Sign in", wrong=answer.message, code=code)
+        return await self._door(answer.message, following, code)
+
+    async def _door(self, wrong: str, following: str, code: int) -> Response:
+        return await self.page("sign_in", "Sign in", wrong=wrong, following=following, code=code)
 
     async def sign_out(self) -> Response:
         """End what was begun by signing in."""
@@ -122,9 +127,10 @@ class OrderForms(Frame):
         answer.delete_cookie(ins.cookie, path="/", httponly=True, samesite="Strict")
         return answer
 
-    def _enter(self, requester: Requester) -> Response:
+    def _enter(self, requester: Requester, following: str) -> Response:
+        """Sign somebody in, and lead them where they wanted to go, if that is a page of ours."""
         ins = self.view.sign_ins
-        answer = lead_to("/ui")
+        answer = lead_to(following if is_page(following) and following.isprintable() else "/ui")
         answer.set_cookie(
             ins.cookie,
             ins.open(requester, trio.current_time()),

@@ -1,0 +1,89 @@
+"""`questions`: what servers ask of you, and tools that wait for your yes; with an ID, answer it in the terminal."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+import msgspec
+
+from actors.protocol.asking.forms import Form, FormField
+from supervisor.commands.common import (
+    ask,
+    console,
+    daemon_options,
+    duration,
+    page,
+    plain,
+    print_json,
+    print_table,
+    say,
+    table,
+)
+from supervisor.commands.outcomes import CommandFailed
+from supervisor.commands.questions import fill_in
+from supervisor.metatools.texts import clean
+
+PATH = "/api/questions"
+
+
+@click.command()
+@click.argument("id_", required=False, metavar="[ID]")
+@click.option("--decline", is_flag=True, help="Say no, without being asked.")
+@daemon_options
+def questions(*, id_: str | None, decline: bool, as_json: bool, url: str) -> None:
+    """Show the questions that wait for you; with an ID, answer one here.
+
+    \b
+    mcpvisor questions
+    mcpvisor questions 5f0c --decline
+    """
+    asked = page(url, PATH, needs="questions")["questions"]
+    if id_ is None:
+        _show(asked, as_json=as_json)
+        return
+    wanted = [each for each in asked if each["id"].startswith(id_)]
+    if len(wanted) != 1:
+        what = "no question waits" if not wanted else f"{len(wanted)} questions wait"
+        raise CommandFailed(f"{what} whose ID begins with {id_[:60]!r}: mcpvisor questions lists all")
+    (question,) = wanted
+    answer = {"action": "decline"} if decline else _ask(question)
+    ask(url, lambda daemon: daemon.answer_question(question["id"], answer))
+    say("the server was told that you said no" if answer["action"] == "decline" else "the server has your answer")
+
+
+def _ask(question: dict[str, Any]) -> dict[str, Any]:
+    """Return what somebody types. Raises `CommandFailed` where that ends before an answer."""
+    say(clean(question["message"]))
+    if question.get("url"):
+        raise CommandFailed(f"it is answered in a browser: {clean(question['page'])}")
+    form = Form(question["message"], msgspec.convert(question["fields"], tuple[FormField, ...]))
+    try:
+        answer = fill_in(form)
+    except EOFError:
+        raise CommandFailed("nothing was answered: the question still waits") from None
+    if answer["action"] == "cancel":
+        raise CommandFailed("nothing was answered: the question still waits")
+    return answer
+
+
+def _show(asked: list[dict[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"questions": asked})
+        return
+    if not asked:
+        say("Nobody asks anything.")
+        return
+    rows, now = table("ID", "SERVER", "ABOUT", "KIND", "SINCE", "LEFT", "QUESTION"), time.time()
+    for each in asked:
+        left, since = duration(each["expires_in_s"]), duration(now - each["asked_at"])
+        rows.add_row(
+            each["id"][:8],
+            *map(plain, (each["server"], each["about"], each["kind"])),
+            since,
+            left,
+            plain(each["message"]),
+        )
+    print_table(console(), rows)
+    say("Answer one with: mcpvisor questions ID")
