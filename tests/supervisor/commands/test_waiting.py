@@ -1,0 +1,68 @@
+"""`questions`: what waits for an answer is listed, and answered or declined from a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from supervisor.host.datadir import DataDir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.memory import MemoryTransport
+from tests.fakes.whole_server import WholeServer
+from tests.supervisor.commands.test_cli import ask
+from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.supervisor.test_identity_of_daemon import data
+
+__all__ = ["data"]
+
+SERVERS: dict[str, Any] = {"one": {"command": "x", "confirm": ["*"], "ask": "everyone"}}
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    del server
+    return MemoryTransport(WholeServer().serve)
+
+
+async def call(client: httpx2.AsyncClient) -> None:
+    """Call a tool that asks first, as a client that cannot be asked."""
+    wanted = {"name": "execute_mcp_tool", "arguments": {"tool_path": "one:tool1", "arguments": {}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": wanted}
+    told = (await client.post("/mcp", json=body)).json()
+    assert "questions" in told["result"]["structuredContent"], told
+
+
+async def test_questions_are_listed_answered_and_declined(tmp_path: Path, data: DataDir) -> None:
+    async with running(configuration(tmp_path, SERVERS), data, connect=connect) as client:
+        await until_ready(client)
+        url = str(client.base_url).rstrip("/")
+        assert (await ask(url, "questions")).stderr == "Nobody asks anything.\n"
+        await call(client)
+        shown = (await ask(url, "questions")).stdout.splitlines()
+        assert shown[0].split()[:4] == ["ID", "SERVER", "ABOUT", "KIND"]
+        id_ = shown[1].split()[0]
+        assert "Run one:tool1 with" in shown[1]
+        (listed,) = json.loads((await ask(url, "questions", "--json")).stdout)["questions"]
+        assert listed["id"].startswith(id_)
+        unanswered = await ask(url, "questions", id_, stdin="")
+        assert unanswered.exit_code == 1
+        assert unanswered.stderr.endswith("Error: nothing was answered: the question still waits\n")
+        answered = await ask(url, "questions", id_, stdin="y\n")
+        assert answered.exit_code == 0
+        assert answered.stderr.endswith("the server has your answer\n")
+        await call(client)
+        other = json.loads((await ask(url, "questions", "--json")).stdout)["questions"][-1]["id"]
+        declined = await ask(url, "questions", other, "--decline")
+        assert declined.stderr == "the server was told that you said no\n"
+
+
+@pytest.mark.parametrize("id_", ["none", "\x1b[31m"])
+async def test_an_id_that_there_is_not_is_said(tmp_path: Path, data: DataDir, id_: str) -> None:
+    async with running(configuration(tmp_path, {}), data) as client:
+        said = await ask(str(client.base_url).rstrip("/"), "questions", id_)
+        assert said.exit_code == 1
+        assert "no question waits whose ID begins with" in said.stderr
+        assert "\x1b" not in said.stderr
