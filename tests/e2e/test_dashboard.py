@@ -207,7 +207,7 @@ def test_a_person_signs_in_and_sees_what_is_theirs(tmp_path: Path) -> None:
             ["submit", "main button"],
             ["path"],
             ["cookies"],
-            ["see", "servers"],
+            ["see", "Calls and times"],
             ["goto", "/ui/people"],
             ["text", "#tokens"],
             ["submit", ".who button"],
