@@ -1,29 +1,24 @@
-// Takes pictures of pages: node pictures.cjs PACKAGES DIRECTORY URL WIDTH SCHEME PATH... writes NAME-SCHEME.png for each.
+// Takes pictures of pages: node pictures.cjs PACKAGES DIRECTORY URL WIDTH SCHEME PATH... --names NAME... writes NAME-SCHEME.png.
 "use strict";
 const { join } = require("node:path");
 const { finish, launch } = require("./chromium.cjs");
 
-const [packages, directory, url, width, scheme, ...paths] = process.argv.slice(2);
+const [packages, directory, url, width, scheme, ...rest] = process.argv.slice(2);
+const at = rest.indexOf("--names");
+const [paths, names] = [rest.slice(0, at), rest.slice(at + 1)];
 
 async function run() {
   const { browser, missing } = await launch(packages);
   if (missing) return { missing };
   const page = await browser.newPage();
-  const wrong = [];
-  page.on("console", (message) => ["error", "warning"].includes(message.type()) && wrong.push(message.text()));
-  page.on("pageerror", (error) => wrong.push(String(error)));
-  await page.setViewport({ width: Number(width), height: 900 });
+  await page.setViewport({ width: Number(width), height: 760 });
   await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
-  const pictures = [];
-  for (const path of paths) {
+  for (const [place, path] of paths.entries()) {
     await page.goto(url + path, { waitUntil: "load" });
-    await new Promise((done) => setTimeout(done, 400));
-    const name = `${path.replace(/^\/ui\/?/, "").replace(/[^a-z]+/g, "-").replace(/^-|-$/g, "") || "overview"}-${scheme}.png`;
-    await page.screenshot({ path: join(directory, name), fullPage: true });
-    pictures.push(name);
+    await new Promise((done) => setTimeout(done, 400)); // for the word at the top
+    await page.screenshot({ path: join(directory, `${names[place]}-${scheme}.png`) });
   }
   await browser.close();
-  return { pictures, wrong };
 }
 
 finish(run(), 100_000);
