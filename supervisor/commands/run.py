@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, get_args
 
 import click
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from supervisor.config.entries.edits import Change
 from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback, split_address
+from supervisor.config.syntax.units import LogFormat
 from supervisor.host.config_file import find_config as find_config
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.loading import pause_gc, plain_interrupt
@@ -46,7 +47,14 @@ config_option = click.option(
 @click.option(
     "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help="Used where `idle_exit_s` is not set."
 )
-def run(config: Path | None, listen: str | None, data_dir: Path | None, idle_exit: float | None) -> None:
+@click.option("--log-format", type=click.Choice(get_args(LogFormat)), help="In place of the setting `log_format`.")
+def run(
+    config: Path | None,
+    listen: str | None,
+    data_dir: Path | None,
+    idle_exit: float | None,
+    log_format: LogFormat | None,
+) -> None:
     """Run the daemon until it gets SIGINT or SIGTERM.
 
     It prints `listening on URL` on stdout once clients can connect; its log is on stderr. Without --config it reads
@@ -59,13 +67,15 @@ def run(config: Path | None, listen: str | None, data_dir: Path | None, idle_exi
     needs, 78 if the configuration or the data directory cannot be used.
     """
     try:
-        code = _run(find_config(config, os.environ), listen, data_dir, idle_exit)
+        code = _run(find_config(config, os.environ), listen, data_dir, idle_exit, log_format)
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
     sys.exit(code)
 
 
-def _run(path: Path, listen: str | None, data_dir: Path | None, idle_exit: float | None) -> int:
+def _run(
+    path: Path, listen: str | None, data_dir: Path | None, idle_exit: float | None, log_format: LogFormat | None
+) -> int:
     with plain_interrupt(), pause_gc():
         # Imported here: the other commands start in half the time without the web server.
         from supervisor import process
@@ -79,9 +89,15 @@ def _run(path: Path, listen: str | None, data_dir: Path | None, idle_exit: float
     chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)
     with open_data_dir(chosen, os.environ) as data:
         sockets = open_sockets(settings.listen, settings.tcp_user_timeout_s)
-        _introduce(configuration, data)
-        with logging_to_stderr(settings.log_level):
-            code = process.run(configuration, data, sockets, _announce, partial(_read, path, listen, idle_exit))
+        form = log_format or settings.log_format
+        if form == "text":
+            _say("\n".join(_introduction(configuration, data)), sys.stderr)
+        with logging_to_stderr(settings.log_level, form=form):
+            if form == "json":  # every line on stderr is an object then
+                for line in _introduction(configuration, data):
+                    log.info("%s", line)
+            announce = partial(_announce, form=form)
+            code = process.run(configuration, data, sockets, announce, partial(_read, path, listen, idle_exit))
             log.info("ended, exit code %d", code)
             return code
 
@@ -134,24 +150,27 @@ def check_exposure(settings: Settings) -> None:
         )
 
 
-def _introduce(configuration: Configuration, data: DataDir) -> None:
-    """Say on stderr what was found, before the log begins."""
+def _introduction(configuration: Configuration, data: DataDir) -> list[str]:
+    """Return what is said on stderr before all else: what was found."""
     disabled = sum(server.disabled for server in configuration.servers)
     counts = [f"{len(configuration.servers) - disabled} servers"]
     counts += [f"{disabled} disabled"] if disabled else []
     counts += [f"{len(configuration.problems)} problems"] if configuration.problems else []
-    lines = [
+    return [
         f"configuration {configuration.path}: {', '.join(counts)}",
         f"data in {data.root}",
         *(f"problem: {problem}" for problem in configuration.problems),
         *(f"note: {line}" for line in lines_of(configuration.notes)),
     ]
-    _say("\n".join(lines), sys.stderr)
 
 
-def _announce(urls: list[str]) -> None:
+def _announce(urls: list[str], form: LogFormat) -> None:
     _say("\n".join(f"{LISTENING}{url}" for url in urls), sys.stdout)
-    _say(f"MCP clients connect to {urls[0]}/mcp", sys.stderr)
+    said = f"MCP clients connect to {urls[0]}/mcp"
+    if form == "text":
+        _say(said, sys.stderr)
+    else:
+        log.info("%s", said)
 
 
 def _say(text: str, stream: TextIO) -> None:

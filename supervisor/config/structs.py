@@ -25,6 +25,7 @@ from supervisor.config.syntax.units import (
     Auth,
     Confirm,
     Count,
+    LogFormat,
     LogLevel,
     PositiveSeconds,
     Rerank,
@@ -77,6 +78,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     variable is not set."""
     log_level: LogLevel = "info"
     """Least severe records that the daemon logs."""
+    log_format: LogFormat = "text"
+    """How the daemon writes its log: `text`, or `json`, an object on each line with `time`, `level`, `logger`,
+    `message`, and `trace` where there is a traceback."""
     show_debug: bool = True
     """Serve the page `/api/status/debug`."""
     reload_on_change: bool = True

@@ -3,7 +3,7 @@
 A daemon whose stderr is a pipe that nobody reads must go on, and so must one whose stderr is closed. Records go through
 a bounded queue to a thread of their own; what does not fit, or cannot be written, is dropped and counted. A record
 begins on a line of its own with its time; control characters in it are escaped, line ends too. Only a traceback has
-more lines, indented.
+more lines, indented; as JSON it is in the line, too.
 
 Where the system has no thread to give, at the start or later, records wait in the queue until it has one, or until the
 end.
@@ -20,13 +20,22 @@ import os
 import queue
 import select
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from actors.kit import is_want
 
+if TYPE_CHECKING:  # the bridge logs, too, and has no use for the configuration
+    from supervisor.config.syntax.units import LogFormat
+
 MAX_RECORDS = 10_000
 MAX_RECORD_CHARS = 16_384
+MAX_TRACE_LINES = 200
 JOIN_S = 2.0
 SHORT_CHARS = 1000
 """In UTF-8 at most PIPE_BUF bytes (POSIX): a pipe that takes any takes all of them."""
@@ -46,9 +55,53 @@ class Lines(logging.Formatter):
         record.asctime = self.formatTime(record)
         lines = [_visible(self.formatMessage(record)[:MAX_RECORD_CHARS])]
         if record.exc_info:
-            trace = self.formatException(record.exc_info)[-MAX_RECORD_CHARS:]
-            lines += ["    " + _visible(line) for line in trace.splitlines()]
+            lines += ["    " + line for line in _trace(self.formatException(record.exc_info))]
         return "\n".join(lines)
+
+
+class LogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A record as a line of JSON. `time` is RFC 3339 in UTC with milliseconds, `level` a level of `logging` in small
+    letters, `trace` the lines of a traceback.
+    """
+
+    time: str
+    level: str
+    logger: str
+    message: str
+    trace: list[str] = []
+
+
+class JsonLines(logging.Formatter):
+    """Each record as an object on a line of its own, nothing unprintable in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record, with `message` and `trace` cut as `Lines` cuts them."""
+        trace = _trace(self.formatException(record.exc_info)) if record.exc_info else []
+        return _json_line(
+            LogRecord(
+                time=_rfc3339(record.created),
+                level=record.levelname.lower(),
+                logger=record.name,
+                message=_visible(record.getMessage()[:MAX_RECORD_CHARS]),
+                trace=trace,
+            )
+        )
+
+
+FORMATS: Final[dict[LogFormat, Callable[[], logging.Formatter]]] = {"text": Lines, "json": JsonLines}
+
+
+def _json_line(record: LogRecord) -> str:
+    return msgspec.json.encode(record).decode()
+
+
+def _rfc3339(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _trace(text: str) -> list[str]:
+    """Return the last lines of a traceback, which say most."""
+    return [_visible(line) for line in text[-MAX_RECORD_CHARS:].splitlines()[-MAX_TRACE_LINES:]]
 
 
 def _visible(text: str) -> str:
@@ -60,9 +113,10 @@ def _visible(text: str) -> str:
 class Writer(logging.Handler):
     """Hands lines to a thread that writes them to a file descriptor, which it owns. Never waits."""
 
-    def __init__(self, fd: int, max_records: int = MAX_RECORDS) -> None:
+    def __init__(self, fd: int, max_records: int = MAX_RECORDS, form: LogFormat = "text") -> None:
         super().__init__()
-        self.setFormatter(Lines())
+        self.setFormatter(FORMATS[form]())
+        self._form = form
         self.lost = 0
         """Records that did not fit or could not be written."""
         self._fd = fd
@@ -103,9 +157,11 @@ class Writer(logging.Handler):
             self._thread = thread
 
     def _write_here(self) -> None:
-        """Write what a pipe takes without waiting; the rest is lost."""
+        """Write what a pipe takes without waiting; the rest is lost, as is JSON that would have to be cut."""
         while not self._queue.empty() and select.select((), (self._fd,), (), 0)[1]:
-            self._write((self._queue.get_nowait() or "")[:SHORT_CHARS])
+            line = self._queue.get_nowait() or ""
+            if line and (self._form == "text" or len(line) <= SHORT_CHARS):
+                self._write(line[:SHORT_CHARS])
         os.close(self._fd)
 
     def _run(self) -> None:
@@ -116,8 +172,14 @@ class Writer(logging.Handler):
             self._write(line)
             if self.lost > self._told:
                 lost, self._told = self.lost, self.lost
-                self._write(f"({lost} log records were lost so far)")
+                self._write(self._loss(lost))
         os.close(self._fd)
+
+    def _loss(self, lost: int) -> str:
+        said = f"{lost} log records were lost so far"
+        if self._form == "text":
+            return f"({said})"
+        return _json_line(LogRecord(time=_rfc3339(time.time()), level="warning", logger=__name__, message=said))
 
     def _write(self, line: str) -> None:
         data = (line + "\n").encode(errors="backslashreplace")
@@ -139,11 +201,11 @@ def count_lost_records() -> int:
 
 
 @contextmanager
-def logging_to_stderr(level: str, fd: int = STDERR) -> Iterator[Writer]:
+def logging_to_stderr(level: str, fd: int = STDERR, form: LogFormat = "text") -> Iterator[Writer]:
     """Log to stderr for the block, from a thread that may block alone. The root logger is as before afterwards."""
     root = logging.getLogger()
     before = root.level
-    writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1))
+    writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1), form=form)
     root.addHandler(writer)
     set_level(level)
     for noisy in _NOISY:

@@ -49,6 +49,7 @@ def test_the_container_runs_the_daemon_where_it_can_be_published() -> None:
         "listen": "0.0.0.0:3001",
         "data_dir": Path("/data"),
         "idle_exit": None,
+        "log_format": None,
     }
     assert (instructions("VOLUME"), instructions("EXPOSE")) == (["/data"], ["3001"])
 

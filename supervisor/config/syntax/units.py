@@ -67,6 +67,9 @@ SigningAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
+LogFormat = Literal["text", "json"]
+"""How the daemon writes its log: lines for people, or an object of JSON on each line."""
+
 Rerank = Literal["auto", "off", "neural"]
 """Whether search compares meanings: if a sentence model is installed, never, or with a warning without one."""
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from supervisor.host.logs import MAX_RECORD_CHARS, Writer, count_lost_records, logging_to_stderr
+from supervisor.config.syntax.units import LogFormat
+from supervisor.host.logs import MAX_RECORD_CHARS, MAX_TRACE_LINES, Writer, count_lost_records, logging_to_stderr
 
 log = logging.getLogger("test.logs")
 
@@ -29,10 +34,10 @@ def pipe() -> Iterator[tuple[int, int]]:
                 continue
 
 
-def logged(*records: tuple[object, ...]) -> list[str]:
+def logged(*records: tuple[object, ...], form: LogFormat = "text") -> list[str]:
     """What is written for some records."""
     with pipe() as (reading, writing):
-        with logging_to_stderr("info", writing):
+        with logging_to_stderr("info", writing, form):
             for message, *values in records:
                 log.warning(message, *values)
         os.close(writing)
@@ -66,6 +71,59 @@ def test_only_a_traceback_has_more_lines_and_they_are_indented() -> None:
     assert first.endswith("it crashed")
     assert rest[-1].startswith("    ")
     assert all(line.startswith("    ") and line.isprintable() for line in rest)
+
+
+@given(message=st.text(max_size=300))
+def test_as_json_every_record_is_an_object_on_a_line_of_its_own(message: str) -> None:
+    (line,) = logged(("%s", message), form="json")
+    record = json.loads(line)
+    assert list(record) == ["time", "level", "logger", "message"]
+    assert (record["level"], record["logger"]) == ("warning", "test.logs")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", record["time"])
+    assert record["message"].isprintable()
+    if message.isprintable():
+        assert record["message"] == message
+
+
+def test_as_json_a_traceback_is_in_the_line_bounded_and_escaped() -> None:
+    def deep(left: int) -> None:
+        if not left:
+            raise ValueError("two\nlines\x1b[1m" + "x" * 100_000)
+        deep(left - 1)
+
+    with pipe() as (reading, writing):
+        with logging_to_stderr("info", writing, "json"):
+            try:
+                deep(500)
+            except ValueError:
+                log.exception("it crashed %s", "y" * 100_000)
+        (line,) = os.read(reading, 1_000_000).decode().splitlines()
+    record = json.loads(line)
+    assert (record["level"], len(record["message"])) == ("error", MAX_RECORD_CHARS)
+    assert 0 < len(record["trace"]) <= MAX_TRACE_LINES
+    assert sum(map(len, record["trace"])) <= MAX_RECORD_CHARS
+    assert all(each.isprintable() for each in record["trace"])
+
+
+def test_as_json_what_was_lost_is_told_as_json() -> None:
+    with pipe() as (reading, writing):
+        writer = Writer(os.dup(writing), form="json")
+        writer.lost = 7
+        writer.handle(logging.LogRecord("test", logging.WARNING, "", 0, "next", (), None))
+        writer.finish()
+        records = [json.loads(line) for line in os.read(reading, 65536).splitlines()]
+    assert [record["message"] for record in records] == ["next", "7 log records were lost so far"]
+    assert (records[1]["level"], records[1]["logger"]) == ("warning", "supervisor.host.logs")
+
+
+def test_as_json_nothing_is_cut_in_two_without_a_thread() -> None:
+    with pipe() as (reading, writing), no_thread():
+        writer = Writer(os.dup(writing), form="json")
+        for size in (10, 5000, 20):
+            writer.handle(logging.LogRecord("test", logging.WARNING, "", 0, "x" * size, (), None))
+        writer.finish()
+        records = [json.loads(line) for line in os.read(reading, 65536).splitlines()]
+    assert [len(record["message"]) for record in records] == [10, 20]
 
 
 def test_a_record_is_cut() -> None:
