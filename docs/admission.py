@@ -58,6 +58,7 @@ ROWS: Final = (
         "what is yours",
         (
             *("GET /api/me", "GET /api/values", "GET /api/logins/{login}"),
+            *("GET /api/logs", "WS /api/logs"),  # a member sees lines of what is started for them alone
             *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/consents"),
             *("GET /api/questions", "GET /api/questions/{question}"),
         ),

@@ -38,6 +38,8 @@ from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment, deploy
+from supervisor.servers.journals.files import LogFiles
+from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.launches.running import Launches
 from supervisor.servers.reach import discover, reached_of, starts_of, transport_of
 from supervisor.servers.reloading.reload import Read, Reload
@@ -140,8 +142,13 @@ class Daemon:
                 self._accounts = self._late_accounts(deployment, store)
                 prepare = partial(self._accounts.open, core)
                 await prepare(deployed)
+                keeper = LogKeeper(
+                    LogFiles(self._data.logs), servers.journals, deployment, self.conditions, self._clock
+                )
+                core.start_soon(keeper.run)
                 self._launches = launches = Launches(deployment, servers, registry, memory)
                 memory.own_digest = launches.digest_of
+                servers.journals.people_of = launches.people_of
                 router = Router(servers.directory, settings.max_in_flight, launches.names.of, launches)
                 await core.start(router.run)
                 core.start_soon(Capacity(servers.directory, servers.statuses, self.conditions, deployment).run)
@@ -178,6 +185,7 @@ class Daemon:
                         values=values,
                         trail=trail,
                         usage=usage,
+                        keeper=keeper,
                     ),
                     self._sockets,
                 )
@@ -203,6 +211,7 @@ class Daemon:
                     await self._end(deployment, router, servers, front)
                     supervised.cancel_scope.cancel()
                 await ended.wait()
+                await keeper.close()
                 usage.flush()
                 history.flush()
                 trail.close()

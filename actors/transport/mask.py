@@ -62,11 +62,25 @@ class Mask:
         """Say whether all is hidden that the other one hides."""
         return set(other._known) <= set(self._known)
 
+    def begun_at_end(self, text: str) -> int:
+        """Return how many characters at the end of a text may be the beginning of a secret that was cut off."""
+        return max((_overlap(text, form) for form in self._known), default=0)
+
     def __call__(self, text: str) -> str:
         for form in self._known:
             if form in text:
                 text = text.replace(form, HIDDEN)
         return text
+
+
+def _overlap(text: str, form: str) -> int:
+    """Return with how much of a form, but not all, a text ends; 0 for less than tells anything of it."""
+    start = max(0, len(text) - len(form) + 1)
+    while (start := text.find(form[:MIN_CHARACTERS], start)) >= 0:
+        if form.startswith(text[start:]):
+            return len(text) - start
+        start += 1
+    return 0
 
 
 @lru_cache(maxsize=1024)  # whatever hides the secrets of a server makes a mask of its own, at each of its starts

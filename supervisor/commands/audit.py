@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
 import click
@@ -15,11 +14,11 @@ from supervisor.commands.common import (
     console,
     daemon_options,
     limit_option,
+    moment_of,
     plain,
     print_json,
     print_table,
     say,
-    span_seconds,
     table,
 )
 from supervisor.identity.audit import ACTIONS, GROUPS
@@ -48,7 +47,7 @@ def audit(*, since: str, user: str, action: str | None, limit: int, as_json: boo
     mcpvisor audit --since 7d
     mcpvisor audit --user ana --action server
     """
-    wanted: dict[str, Any] = {"since": _moment(since), "user": user, "action": action or ""}
+    wanted: dict[str, Any] = {"since": moment_of(since), "user": user, "action": action or ""}
     told = ask(url, lambda daemon: _read(daemon, {name: value for name, value in wanted.items() if value}, limit))
     records = told["records"][::-1]
     if as_json:
@@ -83,20 +82,6 @@ async def _read(daemon: DaemonClient, wanted: Mapping[str, Any], limit: int) -> 
         if told["next"] is None or len(records) >= limit:
             return {**told, "records": records}
         before = {"before": told["next"]}
-
-
-def _moment(since: str) -> float | None:
-    """Return a moment in unix seconds, None for any. Raises `UsageError`."""
-    if not since:
-        return None
-    seconds = span_seconds(since)
-    if seconds is not None:
-        return max(0.0, time.time() - seconds)
-    try:
-        return max(0.0, datetime.fromisoformat(since).timestamp())
-    except (ValueError, OverflowError, OSError):
-        text = "--since takes a number with m, h, d or y behind it, such as 2h, or a date such as 2026-11-01"
-        raise click.UsageError(text) from None
 
 
 def _when(moment: float, now: float) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
@@ -198,6 +200,20 @@ def span_seconds(span: str) -> float | None:
     """Return how many seconds a span has that somebody wrote, such as `12h` or `90d`; None for what is none."""
     match = _SPAN.fullmatch(span)
     return float(int(match[1]) * _SECONDS[match[2]]) if match is not None else None
+
+
+def moment_of(since: str) -> float | None:
+    """Return a moment that somebody wrote in unix seconds, None for an empty text. Raises `UsageError`."""
+    if not since:
+        return None
+    seconds = span_seconds(since)
+    if seconds is not None:
+        return max(0.0, time.time() - seconds)
+    try:
+        return max(0.0, datetime.fromisoformat(since).timestamp())
+    except (ValueError, OverflowError, OSError):
+        text = "--since takes a number with m, h, d or y behind it, such as 2h, or a date such as 2026-11-01"
+        raise click.UsageError(text) from None
 
 
 def readable(result: dict[str, Any]) -> str:

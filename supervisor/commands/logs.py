@@ -1,27 +1,29 @@
-"""`logs`: what a server wrote and what happened to it, of all its processes since the daemon started."""
+"""`logs`: what servers wrote and what happened to them, of one or of all, also before the daemon started."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import click
 from rich.text import Text
 
-from supervisor.commands.common import console, json_text, page, plain, run, say, server_argument, url_option
+from supervisor.commands.common import console, json_text, moment_of, page, plain, run, say, url_option
+from supervisor.commands.completion import complete_server
 from supervisor.commands.watch import follow
 
 MAX_LINES = 1000
-"""The daemon's own bound, written again: to import it would load the whole web server."""
+MAX_GREP = 200
+"""The daemon's own bounds, written again: to import them would load the whole web server."""
 SOURCES = {"supervisor": ("mcpvisor", "bold"), "stdout": ("stdout", "yellow"), "stderr": ("stderr", "dim")}
 
 Line = dict[str, Any]
 
 
 @click.command()
-@server_argument
+@click.argument("server", required=False, shell_complete=complete_server)
 @click.option("-f", "--follow", "following", is_flag=True, help="Then show new lines as they come, until Ctrl-C.")
 @click.option(
     "-n",
@@ -32,48 +34,59 @@ Line = dict[str, Any]
     metavar="N",
     help="Newest lines to show first.",
 )
+@click.option("--since", default="", metavar="WHEN", help="Not before: 10m, 2h, 7d, 2026-11-01, or 2026-11-01T08:30.")
+@click.option("--grep", default="", metavar="TEXT", help="Lines with this text in them, in whatever case.")
 @click.option("--json", "as_json", is_flag=True, help="Print each line as JSON.")
 @url_option
-def logs(*, server: str, following: bool, count: int, as_json: bool, url: str) -> None:
-    """Show what SERVER wrote, and what happened to it.
+def logs(*, server: str | None, following: bool, count: int, since: str, grep: str, as_json: bool, url: str) -> None:
+    """Show what SERVER wrote, and what happened to it; without SERVER, that of all by time.
 
     The lines are what it wrote to stderr, what it wrote to stdout that is no message, and what the daemon did with it.
 
     \b
     mcpvisor logs github -f -n 20
+    mcpvisor logs --since 10m --grep error
     """
-    path = f"/api/servers/{quote(server, safe='')}/logs"
+    if len(grep) > MAX_GREP:
+        raise click.UsageError(f"--grep takes at most {MAX_GREP} characters")
+    path = f"/api/servers/{quote(server, safe='')}/logs" if server else "/api/logs"
+    wanted = {"lines": count, "since": moment_of(since), "grep": grep}
     out = console()
 
     def show(lines: list[Line]) -> None:
+        width = max((len(plain(logged.get("server", ""))) for logged in lines), default=0)
         for logged in lines:
             if as_json:
                 click.echo(json_text(logged))
             else:
-                out.print(line(logged))
+                out.print(line(logged, width))
 
-    log = page(url, path, {"lines": count}, needs="lines")
+    log = page(url, path, {name: value for name, value in wanted.items() if value not in ("", None)}, needs="lines")
     show(log["lines"])
+    if not log.get("complete", True):
+        say("There may be more: the disk did not answer, or there is too much to look through. See --since.")
     if following:
-        _follow(url, path, log["newest"], show)
+        _follow(url, path, log["newest"] if server else log["until"], grep, show)
     elif not log["lines"] and not as_json:
-        say("Nothing was logged since the daemon started.")
+        say("There are no such lines." if since or grep else "Nothing was logged yet.")
 
 
-def _follow(url: str, path: str, newest: int, show: Callable[[list[Line]], None]) -> None:
-    seen = newest
-
+def _follow(url: str, path: str, seen: float, grep: str, show: Callable[[list[Line]], None]) -> None:
     def on_event(event: dict[str, Any]) -> None:
         nonlocal seen
-        seen = event["newest"]
+        named = {"server": event["server"]} if "server" in event else {}
+        lines = [{**named, **logged} for logged in event["lines"]]
+        seen = event["newest"] if not named else max([seen, *(logged["time"] for logged in lines)])
         if event["missed"]:
-            say(f"{event['missed']} lines were missed")
-        show(event["lines"])
+            say(f"{event['missed']} lines were missed" + (f" of {plain(event['server'])}" if named else ""))
+        show(lines)
 
-    run(lambda: follow(url, lambda: f"{path}?after={seen}", on_event))
+    run(lambda: follow(url, lambda: f"{path}?{urlencode({'after': repr(seen), 'grep': grep})}", on_event))
 
 
-def line(logged: Line) -> Text:
+def line(logged: Line, width: int = 0) -> Text:
+    """Return a line for a terminal; one of several servers begins with its name, which has `width` columns."""
     at = time.strftime("%m-%d %H:%M:%S", time.localtime(logged["time"]))
     name, style = SOURCES.get(logged["source"], (str(logged["source"]), ""))
-    return Text.assemble((at, "dim"), " ", (f"{name:8}", style), " ", plain(logged["text"]))
+    of = (f"{plain(logged['server']).plain:{width}} ", "cyan") if "server" in logged else ""
+    return Text.assemble((at, "dim"), " ", of, (f"{name:8}", style), " ", plain(logged["text"]))

@@ -81,6 +81,11 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     log_format: LogFormat = "text"
     """How the daemon writes its log: `text`, or `json`, an object on each line with `time`, `level`, `logger`,
     `message`, and `trace` where there is a traceback."""
+    server_log_bytes: Annotated[int, Meta(ge=0, le=64 * MIB)] = MIB
+    """Size of the log of each server that the daemon keeps on the disk, its old files included. 0: it keeps none, and
+    removes what it had kept."""
+    server_log_files: Annotated[int, Meta(ge=0, le=100)] = 3
+    """Old files of such a log beside the newest; each takes an equal part of `server_log_bytes`."""
     show_debug: bool = True
     """Serve the page `/api/status/debug`."""
     reload_on_change: bool = True

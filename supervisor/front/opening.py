@@ -26,6 +26,8 @@ from supervisor.oauth.port import Accounts
 from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.journals.keeper import LogKeeper
+from supervisor.servers.journals.reader import LogReader
 from supervisor.servers.launches.running import Launches
 from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.reloading.reload import Reload
@@ -63,6 +65,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     values: ValueTable
     trail: AuditTrail
     usage: Usage
+    keeper: LogKeeper
 
 
 async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
@@ -131,7 +134,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         key=house.data.key("page"),
         token_file=str(house.data.root / "page.key"),
         control=Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all),
-        journals=servers.journals.find,
+        logs=LogReader(servers.journals, house.keeper),
         accounts=house.accounts,
         launches=house.launches,
         elicitations=elicitations,

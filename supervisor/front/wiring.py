@@ -33,6 +33,7 @@ from supervisor.front.pages.configuration import add_configuration_routes
 from supervisor.front.pages.consents import add_consent_routes
 from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
+from supervisor.front.pages.logs import add_log_routes
 from supervisor.front.pages.me import add_own_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
@@ -62,6 +63,7 @@ ROUTES: Final = {
     "Usage": add_usage_routes,
     "Trust": add_trust_routes,
     "Servers": add_server_routes,
+    "Logs": add_log_routes,
     "Configuration": add_configuration_routes,
     "Logins": add_login_routes,
     "Questions": add_question_routes,

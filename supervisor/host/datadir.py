@@ -46,6 +46,7 @@ class DataDir:
         self.root = root
         self.database = root / DATABASE
         self.tokenizer_cache = root / "tokenizer"  # tiktoken makes it, and keeps its vocabulary there
+        self.logs = root / "logs"  # of servers, made when there is something to write
         self.model = root / "model"  # made once there are weights of the sentence model
 
     @property

@@ -14,7 +14,7 @@ from actors.server import ServerMessage
 from actors.transport.mask import Mask
 from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.deployment import RestingServer
-from supervisor.servers.journals import Journals
+from supervisor.servers.journals.journals import Journals
 
 SWITCHED_OFF = "it is switched off in the configuration"
 

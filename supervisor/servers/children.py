@@ -32,7 +32,7 @@ from supervisor.host.loop.wakes import wakes
 from supervisor.servers.absences import Absences
 from supervisor.servers.child import Child
 from supervisor.servers.deployment import DeployedServer
-from supervisor.servers.journals import Journals
+from supervisor.servers.journals.journals import Journals
 from supervisor.servers.statuses import Statuses
 from supervisor.servers.tree import supervise
 

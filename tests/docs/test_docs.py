@@ -220,7 +220,7 @@ def test_every_page_says_what_it_answers_and_which_parameters_it_takes() -> None
     items = re.split(r"^- ", route_list(), flags=re.MULTILINE)[1:]
     routes = {item.split("`")[1]: item for item in items}
     assert all(re.search(r"`\*\*[^`]*\\\n  [A-Z].*\.$", item, re.DOTALL | re.MULTILINE) for item in items)
-    assert "  Parameters: `lines` (default `100`)." in route_list()
+    assert "  Parameters: `lines` (default `100`), `since`, `grep`, `before`." in route_list()
     assert "Parameters: `servers`, `name`, `limit` (default `100`), `offset`." in routes["GET /api/tokens"]
     assert "deadline_s" in routes["POST /api/servers/{server}/restart"]
     assert "commands/servers.md#wake" in routes["POST /api/servers/{server}/restart"]
@@ -269,7 +269,7 @@ def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
         path = words[-1].removeprefix("http://localhost:3001").partition("?")[0].replace("/github", "/{server}")
         method = words[words.index("-X") + 1] if "-X" in words else "GET"
         assert f"{method} {path}" in pages
-    assert len(lines) == 4
+    assert len(lines) == 5
 
 
 def test_the_scripts_are_executable_and_test_the_same_way() -> None:

@@ -14,6 +14,8 @@ from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
+from supervisor.servers.journals.journals import Journals
+from supervisor.servers.journals.reader import LogReader
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.port import Service
@@ -49,6 +51,7 @@ def view_of(**more: Any) -> View:
         "values": no_values(),
         "history": no_history(),
         "service_for": nobody_serves,
+        "logs": LogReader(Journals(lambda: 0.0)),
         "totals": lambda principal: USED,
     }
     members |= more

@@ -303,7 +303,7 @@ async def ask_pages(rig: Rig, credential: Credential) -> None:
             method, path = path_of(route, "dan" if row_.title == OTHERS else credential.user)
             if method == "WS":
                 nowhere = "there is no WebSocket here, or not for your role; there is /mcp, /api/events, "
-                hidden = f"{nowhere}/api/servers/{{server}}/logs"
+                hidden = f"{nowhere}/api/servers/{{server}}/logs, /api/logs"
                 told = (await rig.hears(credential, path, hidden=hidden))[0]
             else:
                 answer = await rig.ask(credential, method, path, **({"json": {}} if method != "GET" else {}))

@@ -294,6 +294,42 @@ async def test_a_member_sees_the_log_of_what_is_started_for_them_alone_and_their
         assert (calls["ana"]["forge"], calls["ben"]["forge"]) == (2, 0)
 
 
+async def test_logs_outlive_the_daemon_and_each_sees_what_came_while_a_launch_was_theirs_alone(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async def texts(at: Doorway, user: str, path: str) -> list[str]:
+        return [line["text"] for line in (await at.ask(user, "GET", path)).json()["lines"]]
+
+    for users in (("ben", "cem"), ("cem",)):
+        async with doorway(tmp_path, data, Processes()) as at:
+            for user in users:
+                await until_seen(at, user, "look__use_look")
+            await at.call("cem", "execute_mcp_tool", tool_path="look:use_look", arguments={})
+            rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+            look = next(row["server"] for row in rows if server_of(row["server"]) == "look" and row.get("users"))
+            assert (await at.ask("operator", "POST", f"/api/servers/{look}/restart")).status_code == 200
+            everything = await texts(at, "operator", f"/api/servers/{look}/logs?lines=1000")
+            if users == ("cem",):
+                assert everything.count("restart ordered") == 2, "one of them before"
+                assert (await texts(at, "cem", "/api/servers/look/logs?lines=1000")).count("restart ordered") == 1
+                of_cem = (await at.ask("cem", "GET", "/api/logs?lines=1000")).json()["lines"]
+                assert {line["server"] for line in of_cem} == {look}
+                assert [line["text"] for line in of_cem].count("restart ordered") == 1
+                port = at.client.base_url.port
+                assert port is not None
+                shown = [("authorization", f"Bearer {at.keys['cem']}")]
+                async with open_websocket(port, "/api/logs?after=0", shown) as socket:
+                    assert json.loads(await socket.get_message())["server"] == look
+            else:
+                assert await texts(at, "cem", "/api/logs") == [], "ben has it as well"
+            assert "clock" in {
+                line["server"] for line in (await at.ask("operator", "GET", "/api/logs")).json()["lines"]
+            }
+    written = "".join(file.read_text(encoding="utf-8") for file in (tmp_path / "data" / "logs").iterdir())
+    assert '"user":"cem"' in written
+    assert "canary" not in written
+
+
 async def test_an_operator_orders_one_launch_by_its_name(tmp_path: Path, data: DataDir) -> None:
     processes = Processes()
     async with doorway(tmp_path, data, processes) as at:

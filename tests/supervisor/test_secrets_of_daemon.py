@@ -276,7 +276,13 @@ class Rig:
 
 COMMANDS = (
     *(("status",), ("status", "--json"), ("tools",), ("tokens",), ("me",), ("audit",), ("token", "list"), ("approve",)),
-    *(("logs", "desk"), ("logs", "maps"), ("config", "list", "--user", "ben"), ("config", "list", "--team", "core")),
+    *(
+        ("logs",),
+        ("logs", "desk"),
+        ("logs", "maps"),
+        ("config", "list", "--user", "ben"),
+        ("config", "list", "--team", "core"),
+    ),
     *(("history", "guarded:spill"), ("search", "*"), ("call", "desk:spill", "{}"), ("diff",), ("reload",)),
 )
 OFFLINE = (("check",), ("explain", "desk", "--config"))

@@ -14,8 +14,8 @@ from __future__ import annotations
 import heapq
 import re
 from collections import deque
-from collections.abc import Callable
-from operator import attrgetter
+from collections.abc import Callable, Iterable
+from itertools import islice, takewhile
 from typing import Literal
 
 import msgspec
@@ -54,20 +54,26 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One line as it came. `cut`: the rest of it was dropped."""
+    """One line as it came. `cut`: the rest of it was dropped. `user`: who alone had the server when it came."""
 
     number: int
     time: float
     source: Source
     data: bytes
     cut: bool = False
+    user: str = ""
+
+
+def _newest_first(line: KeptLine) -> int:
+    return -line.number
 
 
 class Journal:
     """The lines of one server. `clock` gives unix time in seconds, `mask` hides secrets.
 
     `tell` gets each note of ours, for the daemon's log. `now` gives seconds of a clock that is never set back, by which
-    a line without an end becomes one; without it that is `clock`.
+    a line without an end becomes one; without it that is `clock`. The first line has the number behind `before`. `user`
+    tells who alone has the server now, `stir` is called when there is more: neither waits or raises.
     """
 
     def __init__(
@@ -78,8 +84,11 @@ class Journal:
         tell: Tell = lambda level, text: None,
         max_bytes: int = MAX_BYTES,
         now: Callable[[], float] | None = None,
+        before: int = 0,
     ) -> None:
-        self.newest = Latest(0)
+        self.newest = Latest(before)
+        self.user: Callable[[], str] = str
+        self.stir: Callable[[], None] = lambda: None
         self._clock = clock
         self._now = now or clock
         self._mask = self._newest_mask = mask or Mask({})
@@ -89,7 +98,7 @@ class Journal:
         self._output: deque[KeptLine] = deque()
         self._size = 0
         self._notes: deque[KeptLine] = deque(maxlen=MAX_NOTES)
-        self._number = 0
+        self._number = self._before = before
         self._begun = b""
         self._begun_at = 0.0
         self._skipping = False
@@ -101,19 +110,26 @@ class Journal:
     def fresh(self) -> Journal:
         return Journal(self._clock, mask=self._mask, max_bytes=self._max_bytes, now=self._now)
 
-    def hide(self, mask: Mask) -> None:
+    @property
+    def mask(self) -> Mask:
+        """What hides every secret that the server may repeat."""
+        return self._mask
+
+    def hide(self, mask: Mask) -> bool:
         """Hide these secrets, too: the server is given others than before, and may repeat the old ones for a while.
 
-        What it wrote is kept as it came, so all of them stay hidden; after `MAX_MASKS` it is dropped, with the oldest.
+        Return whether any is new. What it wrote is kept as it came, so all of them stay hidden; after `MAX_MASKS` it is
+        dropped, with the oldest.
         """
         if self._mask.hides(mask):
             self._newest_mask = mask
-            return
+            return False
         self._masks += 1
         if self._masks > MAX_MASKS:
             self._output.clear()
             self._size, self._masks, self._mask = 0, 2, self._newest_mask
         self._mask, self._newest_mask = self._mask.join(mask), mask
+        return True
 
     def note(self, text: str, level: Level = "info", *, aloud: bool = True) -> None:
         """Add a line of ours, cut at 2000 characters; names that a server gave are masked in it, too.
@@ -123,7 +139,7 @@ class Journal:
         self.end_quiet_line()
         text = self._mask(text[:NOTE_CHARACTERS])
         self._notes.append(self._line("supervisor", text.encode(errors="replace"), self._clock()))
-        self.newest.set(self._number)
+        self._announce()
         if aloud:
             self._tell(level, text)
 
@@ -147,6 +163,8 @@ class Journal:
     def _begin(self, rest: bytes) -> None:
         """Keep the beginning of a line, or the line if it is too long already."""
         self._begun, self._begun_at = rest, self._now()
+        if rest:
+            self.stir()
         if len(rest) > self._longest_line:
             self.end_line()
             self._skipping = True
@@ -174,11 +192,15 @@ class Journal:
         while self._size > self._max_bytes or len(self._output) > MAX_LINES:
             self._size -= len(self._output.popleft().data)
         if self._number > self.newest.value:
-            self.newest.set(self._number)
+            self._announce()
+
+    def _announce(self) -> None:
+        self.newest.set(self._number)
+        self.stir()
 
     def _line(self, source: Source, data: bytes, time: float, *, cut: bool = False) -> KeptLine:
         self._number += 1
-        return KeptLine(number=self._number, time=time, source=source, data=data, cut=cut)
+        return KeptLine(number=self._number, time=time, source=source, data=data, cut=cut, user=self.user())
 
     def _tell_noise(self, data: bytes) -> None:
         now = self._now()
@@ -197,21 +219,35 @@ class Journal:
         if self._begun and self._now() >= self._begun_at + QUIET_S:
             self.end_line()
 
+    @property
+    def has_begun_line(self) -> bool:
+        """Whether there is a line without an end, which may become one without anybody telling."""
+        return bool(self._begun)
+
     def last(self, count: int) -> list[KeptLine]:
         self.end_quiet_line()
-        return list(heapq.merge(self._output, self._notes, key=attrgetter("number")))[-count:] if count > 0 else []
+        return self._newer(self._before, count)
+
+    def _newer(self, number: int, limit: int) -> list[KeptLine]:
+        """Return the newest lines behind a number. What is older costs nothing."""
+
+        def newest(kept: Iterable[KeptLine]) -> list[KeptLine]:
+            return list(islice(takewhile(lambda line: line.number > number, kept), limit))
+
+        both = heapq.merge(*map(newest, (reversed(self._output), reversed(self._notes))), key=_newest_first)
+        return list(islice(both, max(0, limit)))[::-1]
 
     def after(self, number: int, limit: int) -> tuple[int, int, list[KeptLine]]:
-        """Return (number to go on from, how many lines were missed, lines): what came after `number`, the newest first.
+        """Return (number to go on from, how many lines were missed, lines): the newest of what came after `number`.
 
         -1 is "from now on"; a number that was never given out is of another run of the daemon: everything is new.
         """
         self.end_quiet_line()
         if number < 0:
             return self._number, 0, []
-        if number > self._number:
-            number = 0
-        lines = [line for line in self.last(limit) if line.number > number]
+        if not self._before <= number <= self._number:
+            number = self._before
+        lines = self._newer(number, limit)
         return self._number, self._number - number - len(lines), lines
 
     def render(self, lines: list[KeptLine]) -> list[LogLine]:
@@ -219,11 +255,12 @@ class Journal:
         more for each line of a server with many secrets: call it in a thread.
         """
         return [
-            LogLine(number=line.number, time=line.time, source=line.source, text=self._shown_text(line))
+            LogLine(number=line.number, time=line.time, source=line.source, text=self.shown_text(line))
             for line in lines
         ]
 
-    def _shown_text(self, line: KeptLine) -> str:
+    def shown_text(self, line: KeptLine) -> str:
+        """Return the text of one line, as `render` does."""
         limit = NOISE_CHARACTERS if line.source == "stdout" else LINE_BYTES
         return self._text(line.data, cut=line.cut, limit=limit)
 

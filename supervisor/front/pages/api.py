@@ -25,7 +25,6 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.registry.happening import Happening
-from actors.server.operators.journal import Journal
 from supervisor.front.pages.app import error_response, json_response
 from supervisor.front.pages.metadata import Described, findings
 from supervisor.front.pages.rights import REQUESTER
@@ -39,6 +38,7 @@ from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.journals.reader import LogReader
 from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
 from supervisor.servers.orders import Control
 from supervisor.servers.reloading.port import Configurator, Editor
@@ -101,7 +101,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     launches: LaunchFacts = NO_LAUNCHES
     elicitations: Elicitations
     consents: Consents = msgspec.field(default_factory=lambda: Consents(time.time))
-    journals: Callable[[str], Journal | None] = lambda server: None
+    logs: LogReader
     approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     described: Described = msgspec.field(default_factory=Described)

@@ -47,7 +47,7 @@ MEMBERS: Final = (
     *("GET /api/consents", "DELETE /api/consents/<id_>"),
     *("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
     *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
-    *("POST /api/logins/<login>/answer", "GET /api/servers/<server>/logs"),
+    *("POST /api/logins/<login>/answer", "GET /api/servers/<server>/logs", "GET /api/logs"),
 )
 """What a member may do for what is their own: the page itself looks whose it is."""
 NEEDED: Final[Mapping[str, Role | None]] = {

@@ -5,6 +5,7 @@ A client says nothing here that means anything; it is read so that it can leave,
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -16,14 +17,16 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.kit import Latest
-from actors.server.operators.journal import QUIET_S, Journal
+from actors.server.operators.journal import QUIET_S, Journal, KeptLine, LogLine
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body
+from supervisor.front.pages.logs import MAX_LINES, Grep, Since, find_log, find_logs, member_of
 from supervisor.front.pages.requests import decode
 from supervisor.front.pages.rights import admits
-from supervisor.front.pages.servers import MAX_LINES, find_log, render_lines
+from supervisor.identity.people import Person
+from supervisor.servers.journals.lines import Wanted
 
 GOING_AWAY = 1001
 """RFC 6455 section 7.4.1."""
@@ -35,14 +38,23 @@ Tell = Callable[[WebSocket], Awaitable[None]]
 
 
 class FollowQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The number of the last line that the follower has seen; -1 is "from now on"."""
+    """The number of the last line that the follower has seen; -1 is "from now on". The text `grep` is in each line."""
 
     after: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    grep: Grep = ""
+
+
+class FollowAllQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The moment in unix seconds of the last line that the follower has seen; without one it is "from now on"."""
+
+    after: Since | None = None
+    grep: Grep = ""
 
 
 PATHS: Mapping[str, tuple[str, type[msgspec.Struct] | None]] = {
     "/api/events": ("Tell every change as it happens, over a WebSocket.", None),
     "/api/servers/{server}/logs": ("Tell each line of the log from `after` on, over a WebSocket.", FollowQuery),
+    "/api/logs": ("Tell each line of all logs from the moment `after` on, over a WebSocket.", FollowAllQuery),
 }
 """Where they are, what they do, and their parameters; those of MCP are where MCP is."""
 
@@ -52,7 +64,7 @@ class PageSockets:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        ways = (self._watch, self._follow)
+        ways = (self._watch, self._follow, self._follow_all)
         self._ways: dict[str, Callable[..., Awaitable[None]]] = dict(zip(PATHS, ways, strict=True))
 
     async def __call__(self, request: HttpRequest) -> None:
@@ -105,7 +117,20 @@ class PageSockets:
         if name is None:
             await self._refuse(request)
             return
-        await self._tell(request, partial(_tell_lines, self._view.journals(name), wanted.after))
+        asked = Wanted(lines=MAX_LINES, grep=wanted.grep, user=member_of(request.requester.person))
+        await self._tell(request, partial(_tell_lines, self._view.logs.journals.find(name), wanted.after, asked))
+
+    async def _follow_all(self, request: HttpRequest, query: str) -> None:
+        try:
+            wanted = decode(parse_qsl(query, keep_blank_values=True), FollowAllQuery)
+        except SupervisorError as error:
+            await request.refuse(*error_body(error))
+            return
+        person = request.requester.person
+        await self._view.seen_by(person)
+        later = math.nextafter(self._view.clock() if wanted.after is None else wanted.after, math.inf)
+        asked = Wanted(lines=MAX_LINES, grep=wanted.grep, user=member_of(person), since=later)
+        await self._tell(request, partial(_tell_all, self._view, person, asked))
 
 
 async def _say(socket: WebSocket, body: Any) -> None:
@@ -123,15 +148,42 @@ async def _end_after(scope: trio.CancelScope, socket: WebSocket) -> None:
     scope.cancel()
 
 
-async def _tell_lines(journal: Journal | None, number: int, socket: WebSocket) -> None:
+async def _tell_lines(journal: Journal | None, number: int, wanted: Wanted, socket: WebSocket) -> None:
     while journal is None:  # nothing was ever tried under that name
         await trio.sleep_forever()
     while True:
         version = journal.newest.version
         number, missed, kept = journal.after(number, MAX_LINES)
-        if missed or kept:
-            await _say(socket, {"missed": missed, "newest": number, "lines": await render_lines(journal, kept)})
+        lines = await _render(journal, kept, wanted)
+        if missed or lines:
+            await _say(socket, {"missed": missed, "newest": number, "lines": lines})
         await _next(journal.newest, version)
+
+
+async def _tell_all(view: View, person: Person, wanted: Wanted, socket: WebSocket) -> None:
+    """Send what each log has more than at the last look."""
+    journals, seen = view.logs.journals, dict[str, int]()
+    while True:
+        version = journals.news.version
+        for name in find_logs(view, person):
+            await trio.lowlevel.checkpoint()
+            journal = journals.find(name)
+            if journal is None or (seen.get(name) == journal.newest.value and not journal.has_begun_line):
+                continue
+            newest, missed, kept = journal.after(seen.get(name, 0), MAX_LINES)
+            missed = missed if name in seen else 0
+            seen[name] = newest
+            lines = await _render(journal, kept, wanted)
+            if missed or lines:
+                await _say(socket, {"server": name, "missed": missed, "lines": lines})
+        await _next(journals.news, version)
+
+
+async def _render(journal: Journal, kept: list[KeptLine], wanted: Wanted) -> list[LogLine]:
+    """Return those of some lines that are wanted. In a thread: taking out secrets is slow."""
+    shown = [line for line in kept if wanted.may_show(line.user, line.time, line.number)]
+    lines = await trio.to_thread.run_sync(journal.render, shown) if shown else []
+    return [line for line in lines if wanted.fits(line.text)]
 
 
 async def _next(newest: Latest[int], version: int) -> None:

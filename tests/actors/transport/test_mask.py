@@ -7,8 +7,10 @@ import json
 from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from actors.transport.mask import Mask
+from actors.transport.mask import MIN_CHARACTERS, Mask
 
 SECRET = 's3cr3t/+"key" ü'
 
@@ -110,3 +112,11 @@ def test_joined_masks_hide_what_either_hides_the_longer_one_first() -> None:
     assert (one.hides(two), two.hides(one), one.hides(Mask({}))) == (False, False, True)
     assert one("other-canary") == "other-canary"
     assert Mask({}).join(Mask({}))("text") == "text"
+
+
+@given(st.text("ab", max_size=30), st.text("ab", min_size=4, max_size=12))
+def test_a_text_may_end_with_the_beginning_of_a_secret(text: str, secret: str) -> None:
+    lengths = range(MIN_CHARACTERS, len(secret))
+    expected = max((length for length in lengths if text.endswith(secret[:length])), default=0)
+    assert Mask({"KEY": secret}).begun_at_end(text) >= expected, "other forms of it may be longer"
+    assert Mask({}).begun_at_end(text) == 0

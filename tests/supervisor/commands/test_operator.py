@@ -235,9 +235,31 @@ async def test_a_name_with_a_slash_or_spaces_does_not_leave_its_place_in_the_add
 def test_a_line_of_a_log_cannot_speak_to_the_terminal() -> None:
     line = logs.line({"time": 0.0, "source": "stderr", "text": "[red]a\x1b[31m b"})
     assert line.plain.endswith("stderr   [red]a b")
+    line = logs.line({"time": 0.0, "source": "stderr", "text": "x", "server": "[b]\x1b[1ma"}, 6)
+    assert line.plain.endswith(" [b]a   stderr   x")
 
 
 # With a real daemon ---------------------------------------------------------------------------------------------------
+
+
+async def follow(url: str, *arguments: str) -> list[str]:
+    """Follow logs until there are lines, while a server is restarted; return them."""
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "supervisor", "logs", *arguments, "--url", url],
+        stdout=subprocess.PIPE,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    seen = b""
+    while not seen.endswith(b"\n"):
+        await ask(url, "restart", "notes")
+        with trio.move_on_after(2):
+            seen += await process.stdout.receive_some()
+    process.send_signal(signal.SIGINT)
+    assert await process.wait() == 130
+    await process.stdout.aclose()
+    return seen.decode().splitlines()
 
 
 @pytest.mark.process
@@ -254,22 +276,11 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
             as_json = await ask(url, "sleep", "notes", "--json")
             told = await ask(url, "logs", "failing")
             told_json = await ask(url, "logs", "failing", "--json", "-n", "1")
+            told_all = await ask(url, "logs", "--since", "1h", "--grep", "ERROR: NO")
+            told_nothing = await ask(url, "logs", "--grep", "xyzzy")
+            told_wrong = [await ask(url, "logs", *wrong) for wrong in (("--grep", "x" * 201), ("--since", "then"))]
             shown_status = await ask(url, "status")
-            process = await trio.lowlevel.open_process(
-                [sys.executable, "-m", "supervisor", "logs", "notes", "-f", "-n", "0", "--url", url],
-                stdout=subprocess.PIPE,
-                cwd=ROOT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
-            )
-            assert process.stdout is not None
-            seen = b""
-            while b"ready after" not in seen:
-                await ask(url, "restart", "notes")
-                with trio.move_on_after(2):
-                    seen += await process.stdout.receive_some()
-            process.send_signal(signal.SIGINT)
-            assert await process.wait() == 130
-            await process.stdout.aclose()
+            followed = [await follow(url, *of, "-f", "-n", "0", "--grep", "READY after") for of in (("notes",), ())]
     assert (restarted.exit_code, restarted.stdout) == (0, "notes is restarted and ready, 3 tools\n")
     assert (mixed.exit_code, mixed.stdout) == (1, "notes is restarted and ready, 3 tools\n")
     assert "did not start" in mixed.stderr or "is not available" in mixed.stderr
@@ -280,4 +291,11 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
     assert "stdout   Welcome" in told.stdout
     assert "died while handshaking: exit code 3; last words: Error: no key" in told.stdout
     assert json.loads(told_json.stdout)["source"] == "supervisor"
+    assert {line.split()[2] for line in told_all.stdout.splitlines()} == {"failing"}
+    assert "stderr   Error: no key" in told_all.stdout
+    assert (told_nothing.stdout, told_nothing.stderr) == ("", "There are no such lines.\n")
+    assert [wrong.exit_code for wrong in told_wrong] == [2, 2]
+    of_one, of_all = followed
+    assert all("mcpvisor ready after" in line and "notes" not in line for line in of_one)
+    assert all("notes mcpvisor ready after" in line for line in of_all)
     assert "failing: failing; see `mcpvisor logs SERVER`" in shown_status.stdout

@@ -29,6 +29,8 @@ from supervisor.front.pages.shared_page import SharedPage
 from supervisor.front.pages.sockets import PageSockets
 from supervisor.identity.tokens import TokenTable
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.journals.journals import Journals
+from supervisor.servers.journals.reader import LogReader
 from supervisor.servers.statuses import Read, Statuses
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
@@ -73,6 +75,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "elicitations": Elicitations(Feed(3), lambda: NOW),
         "tokens": TokenTable(NoTokens()),
         "values": no_values(),
+        "logs": LogReader(Journals(lambda: NOW)),
         "history": no_history(),
         "service_for": nobody_serves,
         **more,

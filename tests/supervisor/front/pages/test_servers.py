@@ -10,33 +10,28 @@ from typing import Any, get_args
 
 import pytest
 import trio
-import trio_websocket
 from werkzeug.datastructures import Headers
 
 from actors.errors import MailboxFull, ServerDisabled, ServerGaveUp, ShuttingDown, SupervisorError
 from actors.life.states import State
-from actors.server.operators.journal import Journal
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import create_app
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.servers import add_server_routes
-from supervisor.front.pages.sockets import PageSockets
 from supervisor.servers.orders import Order
 from tests.fakes.control import Obeys
-from tests.fakes.front_server import Running, dispatch, read_all, running
+from tests.fakes.front_server import Running, dispatch, running
 from tests.supervisor.front.pages.test_api import ask, page, status, view
 
 
 @asynccontextmanager
 async def pages(shown: View) -> AsyncIterator[Running]:
-    async with running(
-        dispatch(partial(add_server_routes, shown), page_sockets=PageSockets(shown)), shown.closing
-    ) as server:
+    async with running(dispatch(partial(add_server_routes, shown)), shown.closing) as server:
         yield server
 
 
-def shown(control: Obeys, journal: Journal | None = None) -> View:
-    return view(status("a", State.READY, pid=7), control=control, journals=lambda server: journal)
+def shown(control: Obeys) -> View:
+    return view(status("a", State.READY, pid=7), control=control)
 
 
 async def post(server: Running, path: str, *headers: bytes) -> tuple[int, Any]:
@@ -66,15 +61,12 @@ async def test_a_name_with_spaces_and_dots_is_found() -> None:
     assert control.orders == [("a b.c", "wake")]
 
 
-async def test_an_unknown_server_is_404_with_the_nearest_names_everywhere() -> None:
+async def test_an_unknown_server_is_404_with_the_nearest_names() -> None:
     control = Obeys()
     async with pages(shown(control)) as server:
-        for path in ("/api/servers/A", "/api/servers/A/logs"):
-            found = await page(server, path, 404)
-            assert found["error"]["data"]["nearest"] == ["a"]
+        found = await page(server, "/api/servers/A", 404)
+        assert found["error"]["data"]["nearest"] == ["a"]
         assert (await post(server, "/api/servers/A/restart"))[0] == 404
-        refused = await server.exchange(server.upgrade().replace(b"/ws", b"/api/servers/A/logs", 1))
-        assert refused.startswith(b"HTTP/1.1 404")
     assert control.orders == []
 
 
@@ -132,64 +124,7 @@ async def test_one_server_has_a_page() -> None:
     assert (found["server"], found["state"], found["since_s"], found["warnings"]) == ("a", "ready", 40.0, 0)
 
 
-# Logs -----------------------------------------------------------------------------------------------------------------
-
-
-def filled(count: int) -> Journal:
-    journal = Journal(lambda: 1000.0)
-    for number in range(count):
-        journal.note(f"line {number}")
-    return journal
-
-
-async def test_the_log_has_the_newest_lines_and_where_to_go_on() -> None:
-    async with pages(shown(Obeys(), filled(5))) as server:
-        found = await page(server, "/api/servers/a/logs?lines=2")
-        assert found["newest"] == 5
-        assert found["lines"][-1] == {"number": 5, "time": 1000.0, "source": "supervisor", "text": "line 4"}
-        assert len(found["lines"]) == 2
-        for wrong in ("lines=1001", "lines=-1", "line=1"):
-            await page(server, f"/api/servers/a/logs?{wrong}", 400)
-
-
-async def test_a_server_that_was_never_tried_has_an_empty_log() -> None:
-    async with pages(shown(Obeys(), None)) as server:
-        assert await page(server, "/api/servers/a/logs") == {"server": "a", "newest": 0, "lines": []}
-
-
-async def test_a_follower_gets_what_it_has_not_seen_and_then_each_line() -> None:
-    journal = filled(3)
-    async with pages(shown(Obeys(), journal)) as server:
-        url = f"ws://127.0.0.1:{server.port}/api/servers/a/logs"
-        with trio.fail_after(30):
-            async with trio_websocket.open_websocket_url(f"{url}?after=1") as socket:
-                first = json.loads(await socket.get_message())
-                assert (first["missed"], [line["text"] for line in first["lines"]]) == (0, ["line 1", "line 2"])
-                journal.overhear("stderr", b"hello\n")
-                second = json.loads(await socket.get_message())
-                assert [(line["source"], line["text"]) for line in second["lines"]] == [("stderr", "hello")]
-
-
-async def test_following_ends_with_the_daemon() -> None:
-    followed = shown(Obeys(), filled(1))
-    async with pages(followed) as server, await server.connect() as stream:
-        await stream.send_all(server.upgrade().replace(b"/ws", b"/api/servers/a/logs?after=0", 1))
-        data = b""
-        with trio.fail_after(30):
-            while b"line 0" not in data:
-                data += await stream.receive_some()
-            followed.closing.set()
-            assert b"\x03\xe9the daemon is shutting down" in await read_all(stream)
-
-
-async def test_a_follower_that_leaves_is_forgotten() -> None:
-    journal = filled(1)
-    async with pages(shown(Obeys(), journal)) as server:
-        async with await server.connect() as stream:
-            await stream.send_all(server.upgrade().replace(b"/ws", b"/api/servers/a/logs", 1))
-            assert b"101" in await stream.receive_some()
-        journal.note("nobody hears this")
-        assert (await page(server, "/api/servers/a"))["server"] == "a"
+# From where ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

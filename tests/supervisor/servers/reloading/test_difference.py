@@ -126,6 +126,8 @@ READ_IN: dict[str, set[str]] = {
     "profile": {"service/doors/addresses"},
     "audit_days": {"store/people/trail"},
     "audit_calls": {"store/people/trail"},
+    "server_log_bytes": {"servers/journals/keeper"},
+    "server_log_files": {"servers/journals/keeper"},
     "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
     "reload_drain_s": {"servers/launches/running", "servers/reloading/reload"},

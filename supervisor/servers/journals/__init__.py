@@ -1,0 +1,1 @@
+"""What servers write: journals in memory, files on the disk, pages of both."""
