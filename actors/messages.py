@@ -17,6 +17,7 @@ from actors.life.states import State, Wanted
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.visits import Visitor
+from actors.protocol.listing import Readings
 from actors.protocol.outbound import ClientRequest
 
 
@@ -143,7 +144,6 @@ class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
 
 class RefreshServer(Ask[Refreshed], frozen=True, kw_only=True):
     """Read a server's lists now, waking it if need be; answered when a reading that began afterwards is done.
-
     `operator`: forget earlier failures.
     """
 
@@ -176,8 +176,7 @@ Activity = Literal["waiting for its turn", "installing"]
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How one server is doing. Moments are of the trio clock, as a clock on the wall may be set. Tokens and calls are
-    totals.
+    """How one server is doing. Moments are of the trio clock, as that on the wall may be set. Calls are totals.
 
     `since` is when it came into its state; `activity` says more where there is more to say. `next_start` is when a
     server that failed is tried again by itself, None if it is not. `disabled`: it is switched off, nothing may start
@@ -190,7 +189,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     a session of the legacy era is open beside the modern conversation. `tasks`: those of clients that are not over, as
     far as is known. `retry_at` is when a call may find it up again, sooner than `next_start` where a call may try it;
     None where it is up or coming, and where calls do not help. `awaits` are values that somebody has to give before it
-    can be started. `away`: it is remote, and cannot be reached now.
+    can be started. `away`: it is remote, and cannot be reached now. `discovery`: how its lists were read.
     """
 
     server: str
@@ -225,6 +224,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     awaits: tuple[str, ...] = ()
     away: bool = False
+    discovery: Readings = Readings()
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):
@@ -242,11 +242,12 @@ class ServerChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerListed(msgspec.Struct, frozen=True, kw_only=True):
-    """A server was discovered."""
+    """A server was discovered, in so many `seconds`."""
 
     server: str
     incarnation: int
     offer: Offer
+    seconds: float | None = None
 
 
 class LaunchesRecalled(Ask[None], frozen=True):

@@ -190,6 +190,7 @@ SYSTEM = {
     "actors.transport.stdio.containment": "process groups and the kill shim",
     "actors.transport.stdio.descriptors": "the system's own words for want of them",
     "actors.transport.stdio.kill_shim": "is the shim, a program of its own",
+    "actors.transport.stdio.figures": "reads /proc for all processes of the machine at once",
     "actors.transport.stdio.orphans": "finds and kills descendants",
     "actors.transport.stdio.process": "starts and ends processes",
     "actors.transport.stdio.input": "writes to a pipe past the stream of trio, which does not say how much was taken",

@@ -31,6 +31,17 @@ _END_BYTES = 256
 """An answer has its id in front of its result or behind it."""
 
 
+class Readings(msgspec.Struct, frozen=True, kw_only=True):
+    """How often all lists of a server were read since its actor began: `count` times to the end, the last time at
+    `last_at`, which took `last_s`. `failures` took too long, or ended with their process. Seconds of one clock.
+    """
+
+    count: int = 0
+    failures: int = 0
+    last_at: float | None = None
+    last_s: float | None = None
+
+
 class ListLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one walk over the lists of a server may cost.
 

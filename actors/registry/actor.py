@@ -35,7 +35,7 @@ from actors.messages import (
     ServerStatus,
 )
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
-from actors.registry.happening import Happening, change_data, state_data, waiting_data
+from actors.registry.happening import Happening, change_data, discovery_data, state_data, waiting_data
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexer import Indexer
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
@@ -119,8 +119,8 @@ class Registry(Actor[Message]):
         match message:
             case ServerChanged():
                 self._on_changed(message)
-            case ServerListed(server=server, offer=own):
-                self._on_listed(server, own)
+            case ServerListed():
+                self._on_listed(message)
             case LaunchesRecalled(offers=offers) if reply is not None:
                 self._on_recalled(offers)
                 reply.answer(None)
@@ -167,14 +167,14 @@ class Registry(Actor[Message]):
             self._entries[status.server] = self._variants.share(status.server, replace(entry, available=available))
             self._mark(status.server)
 
-    def _on_listed(self, server: str, own: Offer) -> None:
-        status = self.statuses.value.get(server)
-        before = self._entries.get(server)
+    def _on_listed(self, message: ServerListed) -> None:
+        server, own = message.server, message.offer
+        status, before = self.statuses.value.get(server), self._entries.get(server)
         if before is not None and has_same_tools(before.own, own):
             own = replace(own, token_counts=before.own.token_counts, tokens_exact=before.own.tokens_exact)
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
-        self._emit("discovery_completed", server, {"tools": len(own.tools), "problems": list(own.problems)})
+        self._emit("discovery_completed", server, discovery_data(message))
         if before is not None and before.available == available and unchanged(before.own, own):
             self._judge_again([server])
             if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new

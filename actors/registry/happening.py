@@ -10,7 +10,7 @@ import msgspec
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.trust import Standing
 from actors.life.states import State
-from actors.messages import ServerChanged
+from actors.messages import ServerChanged, ServerListed
 
 MAX_WAITING = 500
 """So many tools that wait for approval are named in one event."""
@@ -35,6 +35,12 @@ def state_data(message: ServerChanged) -> dict[str, Any]:
     if message.reason or status.state in (State.FAILED, State.RESPAWNING):
         data["reason"] = message.reason or status.last_error or ""
     return data
+
+
+def discovery_data(message: ServerListed) -> dict[str, Any]:
+    """Return how a reading of the lists of a server ended, and the seconds that it took."""
+    offer = message.offer
+    return {"tools": len(offer.tools), "problems": list(offer.problems), "duration_s": message.seconds}
 
 
 def change_data(change: OfferChange) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -104,6 +104,7 @@ class Performer:
             requires_reauth=life.barred,
             reason=life.reason,
             away=life.away_s is not None,
+            discovery=self.discovery.counted.readings,
         )
 
     def wake(self, *, urgent: bool) -> None:
@@ -116,6 +117,7 @@ class Performer:
 
     def on_exit(self, end: ProcessExit) -> None:
         self._dialogue.drop()
+        self.discovery.counted.fail()
         self.processes.on_exit(end)
         self.change_stream.on_exit()
 

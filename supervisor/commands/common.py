@@ -228,6 +228,23 @@ def number(value: object) -> str:
     return "-" if value is None else f"{value}"
 
 
+def size_text(count: float | None) -> str:
+    """Return bytes in at most five characters: `812K`, `83M`, `1.2G`."""
+    if count is None:
+        return "-"
+    if count < 1000:
+        return f"{count:.0f}B"
+    for unit in "KM":
+        count /= 1024
+        if count < 1000:
+            return _in_unit(count, unit)
+    return _in_unit(count / 1024, "G")
+
+
+def _in_unit(count: float, unit: str) -> str:
+    return f"{count:.0f}{unit}" if count >= 9.95 else f"{count:.1f}{unit}"
+
+
 def _block(block: dict[str, Any]) -> str:
     if isinstance(block.get("text"), str):
         return clean(block["text"])

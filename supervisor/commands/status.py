@@ -25,13 +25,14 @@ from supervisor.commands.common import (
     page,
     plain,
     print_json,
+    size_text,
     state_text,
     table,
 )
 
 PATH = "/api/status"
-COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "PROBLEMS")
-NUMBERS = ("SINCE", "PID", "TOOLS", "TOKENS", "CALLS", "RESTARTS")
+COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "MEMORY", "CPU", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "PROBLEMS")
+NUMBERS = ("SINCE", "PID", "MEMORY", "CPU", "TOOLS", "TOKENS", "CALLS", "RESTARTS")
 CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALLS", 5), ("RESTARTS", 8))
 """The numbers of a card and how wide they are; the name has the rest, up to what the longest needs."""
 WIDE = 120
@@ -118,7 +119,7 @@ def servers_table(servers: list[Row], now: float) -> RenderableType:
             plain(row["server"]),
             state_text(state_of(row)),
             duration(now - row["since"]),
-            *(number(row.get(name.lower())) for name in NUMBERS[1:]),
+            *(_number(row, name) for name in NUMBERS[1:]),
             Text("; ").join(_details(row, now)),
         )
     return rows
@@ -133,10 +134,19 @@ def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
     lines: list[RenderableType] = [head]
     for row in sort_by_need(servers):
         facts = [state_text(state_of(row)), Text(duration(now - row["since"]))]
-        facts += [Text(number(row.get(name.lower()))) for name, _ in columns[len(facts) :]]
+        facts += [Text(_number(row, name)) for name, _ in columns[len(facts) :]]
         lines.append(_card_line(plain(row["server"]), facts, columns, size))
         lines += map(below, _details(row, now))
     return Group(*lines)
+
+
+def _number(row: Row, column: str) -> str:
+    if column == "MEMORY":
+        return size_text(row.get("memory_bytes"))
+    if column == "CPU":
+        share = row.get("cpu_percent")
+        return "-" if share is None else f"{share:.0f} %"
+    return number(row.get(column.lower()))
 
 
 def _columns_for(width: int) -> Sequence[tuple[str, int]]:

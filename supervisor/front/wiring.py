@@ -26,14 +26,14 @@ from supervisor.front.http.endpoint import McpHttp
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SessionMemory
 from supervisor.front.mcp.listen import StreamLimit
-from supervisor.front.pages.api import View, add_routes
+from supervisor.front.pages.api import View
 from supervisor.front.pages.app import add_welcome, create_app
 from supervisor.front.pages.audit import add_audit_routes, record_orders
 from supervisor.front.pages.configuration import add_configuration_routes
 from supervisor.front.pages.consents import add_consent_routes
+from supervisor.front.pages.debug import add_status_routes
 from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
-from supervisor.front.pages.logs import add_log_routes
 from supervisor.front.pages.me import add_own_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
@@ -57,13 +57,12 @@ from supervisor.service.port import Doors
 from supervisor.store import Store
 
 ROUTES: Final = {
-    "Health and status": add_routes,
+    "Health and status": add_status_routes,
     "What is yours": add_own_routes,
     "Tools": add_tool_routes,
     "Usage": add_usage_routes,
     "Trust": add_trust_routes,
     "Servers": add_server_routes,
-    "Logs": add_log_routes,
     "Configuration": add_configuration_routes,
     "Logins": add_login_routes,
     "Questions": add_question_routes,

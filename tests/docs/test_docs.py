@@ -269,7 +269,7 @@ def test_curl_lines_of_the_operators_are_for_pages_that_there_are() -> None:
         path = words[-1].removeprefix("http://localhost:3001").partition("?")[0].replace("/github", "/{server}")
         method = words[words.index("-X") + 1] if "-X" in words else "GET"
         assert f"{method} {path}" in pages
-    assert len(lines) == 5
+    assert len(lines) == 4
 
 
 def test_the_scripts_are_executable_and_test_the_same_way() -> None:

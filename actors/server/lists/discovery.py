@@ -22,6 +22,7 @@ from actors.protocol.listing import Listed, PageArrived, PageSummary
 from actors.server.context import ServerContext
 from actors.server.inbox import PageRead
 from actors.server.lists.lists import Lists
+from actors.server.lists.readings import ReadingCount
 from actors.server.operators.record import listed_change
 from actors.server.process.link import Link
 from actors.server.processes import Processes
@@ -46,6 +47,7 @@ class Discovery:
         self._lists = lists
         self._processes = processes
         self.looking: int | None = None
+        self.counted = ReadingCount()
         self._walk = 0
         self._draft = Draft(LIST_LIMITS, None)
         self._reading: set[trio.CancelScope] = set()
@@ -72,6 +74,7 @@ class Discovery:
         now = trio.current_time()
         self._walk += 1
         self._stop_reading()
+        self.counted.begin(now)
         self._draft = self._lists.begin(now)
         self._timers.start(Timer.LISTING, self._settings.discovery_timeout_s)
         link.talk.list_all(now)
@@ -118,6 +121,7 @@ class Discovery:
 
     def on_late(self) -> None:
         """The walk takes too long. What is known stays, what was read counts, and the server can still answer calls."""
+        self.counted.fail()
         self._context.orders.fail_reading(LATE)
         link = self._processes.link
         if link is None:
@@ -185,10 +189,13 @@ class Discovery:
         if link.talk.agreement is None:
             return
         now, unix_now = trio.current_time(), self._context.shared.clock()
+        self.counted.end(now)
         before = self._lists.known
         offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
-        self._context.record.publish(link.number, offer, ready=self._course.life.serving)
+        self._context.record.publish(
+            link.number, offer, ready=self._course.life.serving, seconds=self.counted.readings.last_s
+        )
         self._context.orders.end_reading(lambda: listed_change(before, offer))
         if not self._lists.owed:
             self._context.calls.on_listed()

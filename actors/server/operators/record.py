@@ -224,8 +224,11 @@ class Record:
 
     # Lists ----------------------------------------------------------------------------------------------------------
 
-    def publish(self, incarnation: int, offer: Offer, *, ready: bool = False) -> None:
-        """Tell what the server offers; `ready`: it was up already, so what differs is news."""
+    def publish(self, incarnation: int, offer: Offer, *, ready: bool = False, seconds: float | None = None) -> None:
+        """Tell what the server offers; `ready`: it was up already, so what differs is news.
+
+        `seconds`: how long the last reading took that came to its end.
+        """
         offer = replace(offer, problems=tuple(self._hide(problem) for problem in offer.problems))
         before, self._seen = self._seen, offer
         if ready and before is not None:
@@ -239,7 +242,7 @@ class Record:
         if offer.problems and (before is None or before.problems != offer.problems):
             more = f" (and {len(offer.problems) - 1} more)" if len(offer.problems) > 1 else ""
             self._journal.note(f"problem in its lists: {offer.problems[0]}{more}", "warning")
-        self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=offer))
+        self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=offer, seconds=seconds))
 
 
 def _count(sign: str, names: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The pages for operators and programs: health, readiness, status, debug, and the feed of events.
+"""The pages for operators and programs: health, readiness, status.
 
 Nothing here carries a payload of a call, a value of the configuration's `env` or `headers`, or text of an exception.
 """
@@ -17,7 +17,6 @@ from quart import Response
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
-from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Degraded, Feed, Latest
 from actors.launch import is_own, server_of
@@ -25,12 +24,12 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.registry.happening import Happening
-from supervisor.front.pages.app import error_response, json_response
-from supervisor.front.pages.metadata import Described, findings
+from actors.transport.stdio.figures import Figures, ProcessFigures, since_boot
+from supervisor.front.pages.app import json_response
+from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, holders_row, row_of, status_row, token_savings
+from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, figures_row, holders_row, row_of, token_savings
 from supervisor.front.pages.shared_page import SharedPage
-from supervisor.host.loop.workbench import beside
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
 from supervisor.identity.people import Person
@@ -105,6 +104,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     described: Described = msgspec.field(default_factory=Described)
+    figures: Callable[[], Awaitable[Mapping[int, ProcessFigures]]] = msgspec.field(
+        default_factory=lambda: Figures(since_boot).get
+    )
 
     @property
     def audit(self) -> Audit:
@@ -154,16 +156,9 @@ def add_routes(view: View, app: QuartTrio) -> None:
         """Show every server, the totals and the tokens."""
         return json_response(await status_page.get())
 
-    async def debug() -> Response:
-        """Show all that is known, for finding out why; 403 if the setting `show_debug` is off."""
-        if not view.deployment.value.settings.show_debug:
-            return error_response(403, 'the setting "show_debug" is off')
-        return json_response(await _debug(view))
-
     app.add_url_rule("/healthz", view_func=healthz)
     app.add_url_rule("/readyz", view_func=readyz)
     app.add_url_rule("/api/status", view_func=status)
-    app.add_url_rule("/api/status/debug", view_func=debug)
 
 
 def _readiness(view: View) -> tuple[dict[str, Any], bool]:
@@ -197,6 +192,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
         return {"server": server}
     catalogue = view.visible_catalogue()
     row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
+    row |= figures_row(status, await view.figures())
     warnings = await view.described.warnings(catalogue)
     return {**row, **holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
 
@@ -207,6 +203,7 @@ async def _status(view: View) -> bytes:
     now = view.now()
     tokens = token_savings(catalogue)
     warnings = await view.described.warnings(catalogue)
+    figures = await view.figures()
     rows: list[msgspec.Raw] = []
     servers: set[str] = set()
     states, sums = Counter[str](), Counter[str]()
@@ -215,7 +212,7 @@ async def _status(view: View) -> bytes:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
             row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
-            row |= holders_row(view.launches, name)
+            row |= holders_row(view.launches, name) | figures_row(status, figures)
             servers.add(server_of(name))
             states[row["state"]] += 1
             sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})
@@ -239,47 +236,3 @@ async def _status(view: View) -> bytes:
             "questions_at": view.elicitations.address(),
         }
     )
-
-
-async def _debug(view: View) -> bytes:
-    """Tools by transport and by server, discovery, processes: for finding out why, never with secrets."""
-    catalogue = view.visible_catalogue()
-    statuses: dict[str, ServerStatus] = {}
-    for name in view.live.names(view.reports()):
-        await trio.lowlevel.checkpoint()
-        if (status := view.status_of(name, stderr=True)) is not None:
-            statuses[name] = status
-    described = await view.described.of(catalogue)
-    own = {
-        "version": view.version,
-        "usage": view.usage(view.principal),
-        "connections": view.counters(),
-        "store": view.store(),
-        "tokens": token_savings(catalogue),
-    }
-    processes = {name: status_row(status, view.now()) for name, status in statuses.items()}
-    return await beside(lambda: _debug_page(catalogue, processes, described, own))
-
-
-def _debug_page(
-    catalogue: Catalogue,
-    processes: Mapping[str, Mapping[str, Any]],
-    described: Mapping[str, Mapping[str, Metadata]],
-    own: Mapping[str, Any],
-) -> bytes:
-    """Return the page as JSON, with the members of `own`; megabytes, where there are many tools."""
-    by_transport: dict[str, int] = {}
-    for entry in catalogue.entries.values():
-        by_transport[entry.transport] = by_transport.get(entry.transport, 0) + len(entry.tools)
-    page = {
-        **own,
-        "tools_by_transport": by_transport,
-        "tools_by_server": {
-            name: [{"name": tool.name, "tokens": entry.offer.token_counts.get(tool.name)} for tool in entry.offer.tools]
-            for name, entry in catalogue.entries.items()
-        },
-        "processes": processes,
-        "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},
-        "findings": findings(described),
-    }
-    return msgspec.json.encode(page)

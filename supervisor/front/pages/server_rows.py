@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from actors.catalogue.snapshot import Catalogue
 from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
+from actors.transport.stdio.figures import ProcessFigures
 from supervisor.metatools.servers.installation import installation_status
 from supervisor.servers.launches.names import LaunchFacts
 from supervisor.service.doors.addresses import path_of
@@ -18,6 +20,8 @@ SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in
 OF_LISTS = ("tools", "resources", "templates", "prompts")
 """What is not summed of launches that not all share: they offer what others do, too."""
 MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since")
+NO_FIGURES = {"memory_bytes": None, "cpu_s": None, "cpu_percent": None}
+"""Of a server without a process here."""
 
 
 class Now(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +51,15 @@ def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:
     for name in MOMENTS:
         if row[name] is not None:
             row[name] = now.unix_of(row[name])
+    if status.discovery.last_at is not None:
+        row["discovery"]["last_at"] = now.unix_of(status.discovery.last_at)
     return row
+
+
+def figures_row(status: ServerStatus, figures: Mapping[int, ProcessFigures]) -> dict[str, Any]:
+    """Return memory and processor time of a server, null where it has no process here or nobody can tell."""
+    known = figures.get(status.pid) if status.pid is not None else None
+    return NO_FIGURES if known is None else msgspec.structs.asdict(known)
 
 
 def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens: int) -> dict[str, Any]:

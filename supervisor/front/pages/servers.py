@@ -18,6 +18,7 @@ from quart_trio import QuartTrio
 from actors.errors import CallTimedOut
 from supervisor.front.pages.api import View, server_row
 from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.logs import add_log_routes
 from supervisor.front.pages.requests import check_from_here
 from supervisor.servers.orders import Order
 
@@ -30,6 +31,7 @@ class OrderQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def add_server_routes(view: View, app: QuartTrio) -> None:
     pages = ServerPages(view)
+    add_log_routes(view, app)
     app.add_url_rule("/api/servers/<server>", "server", pages.row)
     rule = f"/api/servers/<server>/<any({','.join(get_args(Order))}):order>"
     app.add_url_rule(rule, "order_server", with_query(OrderQuery, pages.order), methods=["POST"])

@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, base_url
 from supervisor.commands import logs, status, tools
-from supervisor.commands.common import PIPE_WIDTH
+from supervisor.commands.common import PIPE_WIDTH, size_text
 from supervisor.demo.setting import configuration, running_daemon
 from supervisor.tokens.counting import savings
 from tests.supervisor.commands.test_cli import ROOT, ask, client_of, invoke
@@ -237,6 +237,33 @@ def test_a_line_of_a_log_cannot_speak_to_the_terminal() -> None:
     assert line.plain.endswith("stderr   [red]a b")
     line = logs.line({"time": 0.0, "source": "stderr", "text": "x", "server": "[b]\x1b[1ma"}, 6)
     assert line.plain.endswith(" [b]a   stderr   x")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "-"),
+        (0, "0B"),
+        (999, "999B"),
+        (1000, "1.0K"),
+        (10 * 1024, "10K"),
+        (999 * 1024, "999K"),
+        (1000 * 1024, "1.0M"),
+        (83 * 1024**2 + 7, "83M"),
+        (1.2 * 1024**3, "1.2G"),
+        (5 * 1024**4, "5120G"),
+    ],
+)
+def test_sizes_are_short(count: float | None, text: str) -> None:
+    assert size_text(count) == text
+
+
+def test_a_wide_status_has_memory_and_processor_where_somebody_knows() -> None:
+    rows = [row("here", memory_bytes=83 * 1024**2, cpu_percent=12.4), row("remote", memory_bytes=None)]
+    found = shown(status.render_servers(rows, NOW, Console(width=160, force_terminal=True)), 160)
+    assert found[0].split()[:6] == ["SERVER", "STATE", "SINCE", "PID", "MEMORY", "CPU"]
+    assert found[1].split()[:7] == ["here", "ready", "3m", "17", "83M", "12", "%"]
+    assert found[2].split()[:6] == ["remote", "ready", "3m", "17", "-", "-"]
 
 
 # With a real daemon ---------------------------------------------------------------------------------------------------

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-import msgspec
 import pytest
 import trio
 import trio_websocket
@@ -22,7 +21,7 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.registry.happening import Happening
 from actors.search.documents.index import Index
-from supervisor.config import Settings
+from actors.transport.stdio.figures import ProcessFigures
 from supervisor.front.pages.api import View, _status, add_routes
 from supervisor.front.pages.app import add_welcome
 from supervisor.front.pages.shared_page import SharedPage
@@ -75,9 +74,9 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "elicitations": Elicitations(Feed(3), lambda: NOW),
         "tokens": TokenTable(NoTokens()),
         "values": no_values(),
-        "logs": LogReader(Journals(lambda: NOW)),
         "history": no_history(),
         "service_for": nobody_serves,
+        "logs": LogReader(Journals(lambda: NOW)),
         **more,
     }
     return View(**{"seen_by": everybody_sees(fields["catalogue"], fields["statuses"]), **fields})
@@ -108,7 +107,7 @@ async def test_health_says_ok_as_long_as_anything_answers() -> None:
         assert await page(server, "/healthz") == {"status": "ok"}
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/status", "/api/status/debug"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/api/status"])
 async def test_pages_are_read_only(path: str) -> None:
     async with pages(view()) as server:
         code, headers, body = await ask(server, path, "HEAD")
@@ -199,32 +198,31 @@ async def test_status_has_numbers_for_each_server_and_in_total() -> None:
         assert (found["store"], found["log_records_lost"]) == ({"state": "ok"}, 7)
 
 
-async def test_debug_shows_tools_and_processes_and_can_be_switched_off() -> None:
-    shown = view(status("a", stderr="last words", pid=5), entries=(entry("a", "x"), entry("b", "y", transport="http")))
-    async with pages(shown) as server:
-        found = await page(server, "/api/status/debug")
-        assert found["tools_by_transport"] == {"stdio": 1, "http": 1}
-        assert found["tools_by_server"]["a"] == [{"name": "x", "tokens": 1000}]
-        assert (found["processes"]["a"]["stderr"], found["processes"]["a"]["pid"]) == ("last words", 5)
-        assert found["index"] == {"documents": 0, "complete": True}
-    hidden = Latest(Deployment(settings=Settings(show_debug=False)))
-    async with pages(msgspec.structs.replace(shown, deployment=hidden, closing=trio.Event())) as server:
-        assert "show_debug" in (await page(server, "/api/status/debug", 403))["error"]["message"]
-
-
 async def test_a_status_is_what_servers_know_now_and_asks_none_of_them() -> None:
     live = Statuses()
     reported = view(status("quick"), status("gone", calls=1), live=live)
 
     def reading(server: str, calls: int) -> Read:
-        return lambda stderr: status(server, calls=calls, stderr="words" if stderr else "")
+        return lambda stderr: status(server, calls=calls)
 
     with live.register("quick", reading("quick", 9)), live.register("new", reading("new", 2)):
         async with pages(reported) as server:
             found = await page(server, "/api/status")
             assert {row["server"]: row["calls"] for row in found["servers"]} == {"gone": 1, "new": 2, "quick": 9}
             assert (found["totals"]["calls"], found["totals"]["servers"]) == (12, 3)
-            assert (await page(server, "/api/status/debug"))["processes"]["new"]["stderr"] == "words"
+
+
+async def test_a_row_has_the_figures_of_its_process_and_none_without_one() -> None:
+    async def figures() -> Mapping[int, ProcessFigures]:
+        await trio.lowlevel.checkpoint()
+        return {7: ProcessFigures(1024, 2.5, 12.0)}
+
+    rows = status("here", pid=7), status("remote", transport="http"), status("gone", pid=8)
+    async with pages(view(*rows, figures=figures)) as server:
+        shown = {row["server"]: row for row in (await page(server, "/api/status"))["servers"]}
+    names = ("memory_bytes", "cpu_s", "cpu_percent")
+    assert [shown["here"][name] for name in names] == [1024, 2.5, 12.0]
+    assert [shown["remote"][name] for name in names] == [shown["gone"][name] for name in names] == [None] * 3
 
 
 async def test_a_status_of_very_many_servers_gives_everybody_else_their_turns() -> None:

@@ -128,20 +128,6 @@ async def test_the_status_counts_the_warnings_of_each_server() -> None:
     assert {row["server"]: row["warnings"] for row in body["servers"]} == {"files": 0, "shop": 1, "new": 0}
 
 
-async def test_the_debug_page_lists_the_findings() -> None:
-    _, body = await page("/api/status/debug")
-    assert body["findings"] == {
-        "shop": [
-            {
-                "tool": "ship",
-                "code": "schema-type",
-                "severity": "warning",
-                "message": 'the input schema does not say "type": "object"',
-            }
-        ]
-    }
-
-
 async def test_tools_are_described_again_only_when_their_server_lists_others() -> None:
     described = Described()
     first = await described.of(CATALOGUE)

@@ -122,7 +122,7 @@ READ_IN: dict[str, set[str]] = {
     "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything"},
     "max_query_chars": {"metatools/discovery"},
     "notify_catalogue_changes": {"service/gateway"},
-    "show_debug": {"front/pages/api"},
+    "show_debug": {"front/pages/debug"},
     "profile": {"service/doors/addresses"},
     "audit_days": {"store/people/trail"},
     "audit_calls": {"store/people/trail"},
