@@ -232,6 +232,11 @@ class ToolHeld(SupervisorError, code=-31451, kind="not_approved"):
     runs `mcpvisor approve`. `data.reason` says why."""
 
 
+class CallRefused(SupervisorError, code=-31452, kind="refused"):
+    """A plugin of the operator refused the call, or holds its result back: `outcome` says whether the tool ran. The
+    message has the reason, `data.plugin` the name of the plugin."""
+
+
 # The operator's fault -------------------------------------------------------------------------------------------------
 
 

@@ -30,10 +30,12 @@ from supervisor.front.opening import House, open_front
 from supervisor.front.wiring import Front, serve_front
 from supervisor.host.datadir import DataDir
 from supervisor.host.loop.pauses import keep_catalogue
+from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
+from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
@@ -42,6 +44,7 @@ from supervisor.servers.journals.files import LogFiles
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.launches.running import Launches
 from supervisor.servers.reach import discover, reached_of, starts_of, transport_of
+from supervisor.servers.reloading.plugins import DeployedPlugins
 from supervisor.servers.reloading.reload import Read, Reload
 from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
@@ -92,7 +95,9 @@ class Daemon:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
         started = trio.current_time()
         async with open_store(self._data.database, conditions=self.conditions) as store:
-            deployment = Latest(deploy(self._configuration, key=self._data.key("launch")))
+            table = PluginTable(self._clock, self.conditions)
+            plugins = DeployedPlugins(table)
+            deployment = Latest(await self._deploy(plugins))
             values = ValueTable(deployment, store, self._data.key("values"))
             if store.ready.is_set():
                 await values.take(await store.load_values())
@@ -108,8 +113,9 @@ class Daemon:
             off = await switched_off(store, deployed)
             kinds = {name: server.config.kind for name, server in deployed.servers.items()}
             counter = TokenCounter(self._data.tokenizer_cache, settings.tokenizer_timeout_s)
+            known = {name: (kinds[name], each) for name, each in offers.items() if name in kinds and name not in off}
             registry = Registry(
-                {name: (kinds[name], offer) for name, offer in offers.items() if name in kinds and name not in off},
+                known,
                 memory,
                 counter.count,
                 self._clock,
@@ -118,7 +124,10 @@ class Daemon:
                 names=deployed.names,
                 rules=lambda server: deployment.value.tool_rules_of(server),
                 pinning=approvals.pinning,
+                reviewer=table,
+                reviewed={name: await table.review(name, offer) for name, (_, offer) in known.items()},
             )
+            table.feed = registry.feed
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end)
                 await core.start(registry.run)
@@ -163,6 +172,7 @@ class Daemon:
                     prepare=prepare,
                     systemd=self.systemd,
                     audit=trail,
+                    plugins=plugins,
                 )
                 front = await open_front(
                     core,
@@ -186,6 +196,7 @@ class Daemon:
                         trail=trail,
                         usage=usage,
                         keeper=keeper,
+                        plugins=table,
                     ),
                     self._sockets,
                 )
@@ -216,6 +227,14 @@ class Daemon:
                 history.flush()
                 trail.close()
                 core.cancel_scope.cancel()
+
+    async def _deploy(self, plugins: DeployedPlugins) -> Deployment:
+        """Return the deployment to begin with, whose plugins are in force. Raises `ConfigError`."""
+        made = await beside(partial(plugins.prepare, self._configuration))
+        deployed = deploy(self._configuration, key=self._data.key("launch"))
+        deployed = await plugins.refuse(deployed, made)
+        plugins.use(made, deployed)
+        return deployed
 
     def reload(self) -> None:
         """Have the configuration read again, soon, if the daemon has started."""

@@ -32,7 +32,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
     `needs_task`: it can only be run as a task (2025-11-25, server/tools "taskSupport").
     `mirrors`: which arguments the head of a call repeats over HTTP. `misplaced`: why it cannot be called there.
-    `own`: the tool as its server has it, where the configuration gives it another name or description.
+    `own`: the tool as its server has it, where the configuration, or a plugin, shows it otherwise.
     `digest` is that of the whole definition, `alarms` the codes of what is suspicious about it, and `look` is how its
     name looks, see `lists.marks`.
     """

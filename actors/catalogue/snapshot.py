@@ -6,13 +6,14 @@ Readers hold a snapshot for as long as they work on one request; the registry pu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
 from actors.catalogue.diff import OfferChange, Revisions, compare, find_renames, merge_renames
 from actors.catalogue.documents import documents
+from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.names.naming import namespaced_name, tool_path
 from actors.catalogue.names.nearest import MOST_NEAREST, nearest
 from actors.catalogue.names.resolution import Resolution, Resolved, ServerNames, Spellings, resolve
@@ -29,9 +30,9 @@ from actors.search.documents.segment import Segment, analyse
 class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One server in the catalogue. Not `available`: it failed; its tools are kept but hidden from search.
 
-    `offer` is what clients see of the server's `own` by the `rules`. `renamed`: names that tools of it had before, or
-    have at the server itself, and those that they have now. `revisions` are those of the catalogue at which each list
-    of this server changed last. `narrowed`: it has some of its tools only, see `with_tools`; `hidden` are those of the
+    `offer` is what clients see of its `own` by `changes` (of plugins) and `rules`. `renamed`: names that tools had
+    before, or have at the server itself, and those of now. `revisions` are those of the catalogue at which each list of
+    this server changed last. `narrowed`: it has some of its tools only, see `with_tools`; `hidden` are those of the
     others that are above the safety level that clients are shown. `standing` says which tools wait for approval, by the
     server's own names; those that are `held` are not in `offer`, and here by the names that clients would see.
     """
@@ -41,6 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     offer: Offer = Offer()
     own: Offer = Offer()
     rules: ToolRules = NO_RULES
+    changes: ToolChanges = NO_CHANGES
     available: bool = True
     tools: Mapping[str, Tool] = {}
     tool_names: Spellings = Spellings(())
@@ -62,8 +64,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         available: bool = True,
         rules: ToolRules = NO_RULES,
         standing: Standing = TRUSTED,
+        changes: ToolChanges = NO_CHANGES,
     ) -> Entry:
-        offer, held = standing.apply(rules.apply(own))
+        offer, held = standing.apply(rules.apply(changes.apply(own)))
         tools = {tool.name: tool for tool in offer.tools}
         return cls(
             server=server,
@@ -71,6 +74,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             offer=offer,
             own=own,
             rules=rules,
+            changes=changes,
             standing=standing,
             held=held,
             available=available,
@@ -81,8 +85,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def with_rules(self, rules: ToolRules, standing: Standing | None = None) -> Entry:
-        own, available, stands = self.own, self.available, standing or self.standing
-        return Entry.make(self.server, self.transport, own, available=available, rules=rules, standing=stands)
+        make = partial(Entry.make, self.server, self.transport, self.own, available=self.available)
+        return make(rules=rules, standing=standing or self.standing, changes=self.changes)
 
     def after(self, before: Entry | None) -> Entry:
         """Return the entry with what was known before of names that changed."""
@@ -117,7 +121,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_altered(self) -> bool:
         """Whether its tools are seen as the server itself would not list them."""
-        return self.narrowed or bool(self.rules) or self.standing.holds
+        return self.narrowed or bool(self.rules) or bool(self.changes) or self.standing.holds
 
     def has(self, tools: Collection[str]) -> bool:
         """Say whether the server has all these tools, by its own names, shown or not."""
@@ -126,7 +130,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def hidden_tools(self) -> tuple[str, ...]:
         """The tools that the server has and nobody sees, by the server's own names."""
-        if not self.rules:
+        if not self.rules and not self.changes:
             return ()
         seen = self.by_own_name.keys() | self.standing.hold.keys()
         return tuple(tool.name for tool in self.own.tools if tool.name not in seen)

@@ -132,7 +132,7 @@ def _rewrite(tool: Tool, name: str | None, description: str | None) -> Tool:
     told = {"name": tool.name if name is None else name}
     told |= {} if description is None else {"description": description}
     definition = msgspec.Raw(encode({**json.MEMBERS.decode(tool.definition), **told}))
-    return replace(tool, **told, definition=definition, own=tool)
+    return replace(tool, **told, definition=definition, own=tool.own or tool)
 
 
 def _no_tool(part: str, word: str, names: Sequence[str], own: Mapping[str, str]) -> str:

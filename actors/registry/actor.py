@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import trio
 from msgspec.structs import replace
 
+from actors.catalogue.lists.tool_changes import NO_CHANGES, ToolChanges
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Standing
-from actors.kit import Actor, Conditions, Feed, Latest, Reply, persist
+from actors.kit import Actor, Conditions, Feed, Latest, Reply
 from actors.launch import is_own, launches_of, server_of
 from actors.life.states import State
 from actors.messages import (
@@ -37,21 +37,20 @@ from actors.messages import (
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
 from actors.registry.happening import Happening, change_data, discovery_data, state_data, waiting_data
 from actors.registry.indexer import Indexed as Indexed
-from actors.registry.indexer import Indexer
+from actors.registry.indexing import Indexing
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
-from actors.registry.publication import Publication
+from actors.registry.reviews import NO_REVIEWER, LaunchesReviewed, OfferReviewed, ReviewAgain, Reviewer, Reviews
+from actors.registry.saving import OfferSaver
 from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
-
-SAVE_AGAIN_S = 3600.0
-"""By how much the time of the last reading may be wrong in the store."""
 
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 """What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
 Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
-Message = Fact | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools | Indexed | Counted | Uncountable
+Work = Indexed | Counted | Uncountable | OfferReviewed | LaunchesReviewed | ReviewAgain
+Message = Fact | Work | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools
 
 
 class Registry(Actor[Message]):
@@ -70,12 +69,14 @@ class Registry(Actor[Message]):
         names: ServerNames | None = None,
         rules: Callable[[str], ToolRules] = lambda server: NO_RULES,
         pinning: Pinning | None = None,
+        reviewer: Reviewer = NO_REVIEWER,
+        reviewed: Mapping[str, ToolChanges] | None = None,
     ) -> None:
         """`names` are those of all configured servers, also of those that cannot run.
 
         `embedding` makes vectors for the index. `conditions` is told when something waits for resources. `rules` gives
         what clients see of a server's tools now, and `pinning` which of them wait for approval; `RulesChanged` tells
-        that either gives something else.
+        that either gives something else. `reviewed` is what the `reviewer` made of what is known.
         """
         super().__init__(4096)
         self._rules = rules
@@ -88,27 +89,26 @@ class Registry(Actor[Message]):
         self.catalogue: Latest[Catalogue] = Latest(first)
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
-        self._entries |= {name: self._make(name, kind, own) for name, (kind, own) in known.items()}
+        self._entries |= {
+            name: self._make(name, kind, own, (reviewed or {}).get(name, NO_CHANGES))
+            for name, (kind, own) in known.items()
+        }
         changes = compare_entries({}, self._entries)
         self.catalogue.set(first.with_entries(self._entries, first.index, changes)[0])
         self._memory = memory
-        self._saved_at: dict[str, float] = {}
-        self._dirty: set[str] = set(self._entries)
+        self._saver = OfferSaver(memory, clock)
+        self._reviews = Reviews(reviewer, self.address, self.start_soon)
         self._unsearched: set[str] = set(self._entries)
-        self._publication = Publication(self._entries)
-        self._work = trio.Event()
-        self._unembedded = trio.Event()
-        self._indexer = Indexer(self.catalogue.value.entries)
         self._embedding = embedding
-        self._conditions = conditions or Conditions(clock)
-        self._counting = Counting(counter, self._conditions)
+        conditions = conditions or Conditions(clock)
+        self._indexing = Indexing(self._entries, self.catalogue, conditions)
+        self._counting = Counting(counter, conditions)
 
     def on_start(self) -> None:
-        self.nursery.start_soon(self._index_for_ever)
+        self.nursery.start_soon(self._indexing.index, self.address.tell)
         if self._embedding is not None:
-            self.nursery.start_soon(self._embed_for_ever, self._embedding)
+            self.nursery.start_soon(self._indexing.embed, self._embedding)
         self.nursery.start_soon(self._counting.run, self.address.tell)
-        self._work.set()
 
     def offer(self, server: str) -> Offer | None:
         """Return what a server itself offers, whatever of it is shown."""
@@ -116,13 +116,24 @@ class Registry(Actor[Message]):
         return entry.own if entry is not None else None
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
+        if isinstance(message, ServerListed):
+            self._emit("discovery_completed", message.server, discovery_data(message))
         match message:
             case ServerChanged():
                 self._on_changed(message)
-            case ServerListed():
-                self._on_listed(message)
+            case ServerListed() | LaunchesRecalled() | AwaitShown() if self._reviews.take(message, reply):
+                pass  # it comes back when plugins have looked at what it is about
+            case ServerListed(server=server, offer=own):
+                self._on_listed(server, own)
+            case OfferReviewed():
+                self._on_reviewed(message)
+            case ReviewAgain():
+                self._reviews.want_again(message, self._entries)
             case LaunchesRecalled(offers=offers) if reply is not None:
-                self._on_recalled(offers)
+                self._on_recalled(offers, {})
+                reply.answer(None)
+            case LaunchesReviewed(offers=offers, changes=changes) if reply is not None:
+                self._on_recalled(offers, changes)
                 reply.answer(None)
             case RulesChanged(server=server):
                 self._judge_again(launches_of(server, self._entries))
@@ -134,8 +145,8 @@ class Registry(Actor[Message]):
                 self._entries.pop(server, None)
                 self._variants.forget(server)
                 self._pinning.forget(server)
-                self._saved_at.pop(server, None)
-                self._memory.forget(server)
+                self._saver.forget(server)
+                self._reviews.forget(server)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
             case NamesChanged(names=names):
@@ -144,7 +155,7 @@ class Registry(Actor[Message]):
             case EraLearned(server=server):
                 self._memory.save_era(server, message)
             case AwaitShown(server=server) if reply is not None:
-                self._publication.wait(server, reply)
+                self._indexing.wait(server, reply)
             case Indexed():
                 self._on_indexed(message)
             case Counted():
@@ -167,37 +178,52 @@ class Registry(Actor[Message]):
             self._entries[status.server] = self._variants.share(status.server, replace(entry, available=available))
             self._mark(status.server)
 
-    def _on_listed(self, message: ServerListed) -> None:
-        server, own = message.server, message.offer
-        status, before = self.statuses.value.get(server), self._entries.get(server)
+    def _on_reviewed(self, message: OfferReviewed) -> None:
+        server, before = message.server, self._entries.get(message.server)
+        listed = self._reviews.settle(message)
+        if listed:
+            self._on_listed(server, message.own, message.changes)
+        elif (
+            listed is False
+            and before is not None
+            and before.own.tools is message.own.tools
+            and before.changes != message.changes
+        ):
+            entry = replace(before, changes=message.changes).with_rules(before.rules)
+            self._entries[server] = self._variants.share(server, entry)
+            self._mark(server)
+
+    def _on_listed(self, server: str, own: Offer, changes: ToolChanges = NO_CHANGES) -> None:
+        status = self.statuses.value.get(server)
+        before = self._entries.get(server)
         if before is not None and has_same_tools(before.own, own):
             own = replace(own, token_counts=before.own.token_counts, tokens_exact=before.own.tokens_exact)
         kind = status.transport if status is not None else "stdio"
         available = status is None or status.state is not State.FAILED
-        self._emit("discovery_completed", server, discovery_data(message))
-        if before is not None and before.available == available and unchanged(before.own, own):
+        same = before is not None and (before.available, before.changes) == (available, changes)
+        if same and before is not None and unchanged(before.own, own):
             self._judge_again([server])
-            if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:  # only the time of the reading is new
-                self._save(server, own)
+            self._saver.save_again(server, own)
             return
-        entry = self._make(server, kind, own, available=available)
+        entry = self._make(server, kind, own, changes, available=available)
         self._entries[server] = self._variants.share(server, entry.after(before) if is_own(server) else entry)
-        self._save(server, own)
+        self._saver.save(server, own)
         self._mark(server)
 
-    def _on_recalled(self, offers: Mapping[str, tuple[str, Offer]]) -> None:
+    def _on_recalled(self, offers: Mapping[str, tuple[str, Offer]], changes: Mapping[str, ToolChanges]) -> None:
         for launch, (kind, own) in offers.items():
-            alike = self._variants.find(launch, own)
-            usable = alike is not None and alike.available and alike.transport == kind
+            alike, said = self._variants.find(launch, own), changes.get(launch, NO_CHANGES)
+            usable = alike is not None and alike.available and (alike.transport, alike.changes) == (kind, said)
             self._entries[launch] = (
-                alike if alike and usable else self._variants.share(launch, self._make(launch, kind, own))
+                alike if alike and usable else self._variants.share(launch, self._make(launch, kind, own, said))
             )
         self._mark(*offers)
 
-    def _make(self, launch: str, kind: str, own: Offer, *, available: bool = True) -> Entry:
+    def _make(self, launch: str, kind: str, own: Offer, changes: ToolChanges, *, available: bool = True) -> Entry:
         """Return the entry of what a server lists: here it is decided what of it is seen, and nowhere else."""
         server, standing = server_of(launch), self._judge(launch, own)
-        return Entry.make(server, kind, own, available=available, rules=self._rules(server), standing=standing)
+        rules = self._rules(server)
+        return Entry.make(server, kind, own, available=available, rules=rules, standing=standing, changes=changes)
 
     def _judge(self, server: str, own: Offer) -> Standing:
         before = self._entries.get(server)
@@ -224,11 +250,6 @@ class Registry(Actor[Message]):
         self._judge_again(launches_of(server_of(message.server), self._entries))
         return True
 
-    def _save(self, server: str, offer: Offer) -> None:
-        if offer.tools or not offer.partial:
-            self._saved_at[server] = self._clock()
-            self._memory.save_offer(server, offer)
-
     def _mark(self, *launches: str) -> None:
         """Publish what is new of launches: of those that not all share at once, as they are in no common index."""
         own = {launch: self._entries.get(launch) for launch in launches if is_own(launch)}
@@ -236,9 +257,7 @@ class Registry(Actor[Message]):
             self.catalogue.set(self.catalogue.value.with_own(own))
             self._counting.want({launch: entry for launch, entry in own.items() if entry is not None})
         for server in {*launches} - own.keys():
-            self._dirty.add(server)
-            self._publication.tell(server)
-            self._work.set()
+            self._indexing.mark(server)
 
     def _on_indexed(self, message: Indexed) -> None:
         catalogue = self.catalogue.value
@@ -250,13 +269,10 @@ class Registry(Actor[Message]):
             following = replace(following, names=self._names)
         self._unsearched -= (message.entries.keys() - message.tools_only) | message.removed
         self.catalogue.set(replace(following, indexed=not self._unsearched))
-        self._publication.publish(message.versions)
-        for server in message.removed - self._entries.keys():
-            self._publication.forget(server)
+        self._indexing.on_published(message)
         for server, change in changes.items():
             for type_, data in change_data(change):
                 self._emit(type_, server, data)
-        self._unembedded.set()
         self._counting.want(entries)
 
     def _on_counted(self, message: Counted) -> None:
@@ -267,7 +283,7 @@ class Registry(Actor[Message]):
         alike = [launch for launch, each in self._entries.items() if each is entry]
         self._entries.update(dict.fromkeys(alike, counted))
         self._mark(*filter(is_own, alike))
-        self._save(message.server, counted.own)
+        self._saver.save(message.server, counted.own)
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and has_same_tools(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
@@ -275,26 +291,3 @@ class Registry(Actor[Message]):
     def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
         revision = self.catalogue.value.revision
         self.feed.append(Happening(type=type_, time=self._clock(), server=server, revision=revision, data=data))
-
-    async def _index_for_ever(self) -> None:
-        while True:
-            await self._work.wait()
-            self._work = trio.Event()
-            piece = self._indexer.piece({name: self._entries.get(name) for name in self._dirty})
-            self._dirty -= piece.complete
-            versions = self._publication.versions(piece.complete)
-            indexed = await persist(self._conditions, "search index", self._indexer.take, piece)
-            await self.address.tell(replace(indexed, versions=versions))
-            if self._dirty:
-                self._work.set()
-
-    async def _embed_for_ever(self, embedding: Embedding) -> None:
-        if not await persist(self._conditions, "sentence model", embedding.open):
-            return
-        while True:
-            await self._unembedded.wait()
-            self._unembedded = trio.Event()
-            made = await persist(self._conditions, "vectors", embedding.step, self.catalogue.value.index)
-            if made is not None:
-                self._indexer.put(made)
-                self._work.set()  # what it publishes leads back here, until there is nothing left to do

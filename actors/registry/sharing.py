@@ -33,8 +33,7 @@ class Variants:
         if not is_own(launch):
             return entry
         for each in self._of(entry.server):
-            shown_alike = (each.available, each.rules, each.standing) == (entry.available, entry.rules, entry.standing)
-            if shown_alike and unchanged(each.own, entry.own):
+            if shown_by(each) == shown_by(entry) and unchanged(each.own, entry.own):
                 return each
         newest = self._newest.setdefault(entry.server, {})
         newest.pop(launch, None)
@@ -52,6 +51,11 @@ class Variants:
     def _of(self, server: str) -> Iterator[Entry]:
         launches = (server, *reversed(self._newest.get(server, {})))
         return (self._entries[launch] for launch in launches if launch in self._entries)
+
+
+def shown_by(entry: Entry) -> tuple[object, ...]:
+    """Return what decides how an offer is seen."""
+    return entry.available, entry.rules, entry.standing, entry.changes
 
 
 def with_newest_counts(entry: Entry, newest: Entry | None) -> Entry:

@@ -62,6 +62,8 @@ def status(*, as_json: bool, url: str) -> None:
     out.print(savings_line(overview["totals"], overview["tokens"]), markup=False)
     for line in list_degraded(overview.get("degraded", ()), time.time()):
         out.print(line)
+    for line in list_plugins(overview.get("plugins") or ()):
+        out.print(line)
     for line in list_configuration(overview.get("configuration") or {}, time.time()):
         out.print(line)
     for line in list_lost(overview.get("audit") or {}):
@@ -78,6 +80,14 @@ def status(*, as_json: bool, url: str) -> None:
 
 def list_degraded(rows: Sequence[Row], now: float) -> list[Text]:
     return [plain(f"degraded for {duration(now - row['since'])}: {row['what']}: {row['why']}") for row in rows]
+
+
+def list_plugins(rows: Sequence[Row]) -> Iterator[Text]:
+    """Yield what each plugin is and does, and what it failed at last; `degraded` tells of those that are off."""
+    for row in rows:
+        guards = ", guards" if row["guards"] else ""
+        failed = "".join(f"; {hook} {why}" for hook, why in row["failures"].items())
+        yield plain(f"plugin {row['name']} ({row['version']}{guards}): {', '.join(row['hooks'])}{failed}")
 
 
 def list_configuration(source: Row, now: float) -> Iterator[Text]:

@@ -5,7 +5,7 @@ Rules of this file:
   nothing of such a file is used. A problem of one server's entry is returned beside the servers that are fine.
 - Every problem has file, line, key and what to do; none has a value of the file or of the environment.
 - Two entries whose names, or slugs, are equal but for case are both refused: which one a call means would be a guess.
-- `parse` is pure but for `read_file`, which reads `envFile`s.
+- `parse` is pure but for `read_file`, which reads `envFile`s, and `options_of`, which imports plugins.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ from supervisor.config.syntax.environment import defaults, inherit
 from supervisor.config.syntax.file import Stamp, read_text, stamp
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
+from supervisor.config.syntax.options import OptionsOf
 from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
 from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_together
+from supervisor.plugins.loading import options_of
 
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
@@ -110,10 +112,12 @@ def parse(
     read_file: Callable[[PurePath], str] = read_text,
     missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: (),
     listen: str | None = None,
+    options_of: OptionsOf = options_of,
 ) -> Configuration:
     """Return the configuration of a text. `path` is named in problems, and relative paths start at its directory.
 
-    `missing` looks for the program and the directory of an entry; see `Surroundings`. Raises `ConfigError` for problems
+    `missing` looks for the program and the directory of an entry; see `Surroundings`. `options_of` imports a plugin.
+    Raises `ConfigError` for problems
     of the file as a whole; `read_file` raises it for an unreadable `envFile`.
     """
     document = read_document(text, str(path))
@@ -123,7 +127,7 @@ def parse(
     raise_together(_duplicates(document, findings))
     own = top.get("supervisor")
     usual = defaults(environ, findings, "" if listen is not None or "listen" in (own or {}) else Settings().listen)
-    settings = read_settings(own, usual.daemon, path.parent, environ, findings)
+    settings = read_settings(own, usual.daemon, path.parent, environ, findings, options_of)
     if listen is not None:
         settings = replace(settings, listen=listen)
         findings.origins["", ("listen",)] = Origin(source="derived", place="--listen")

@@ -102,6 +102,7 @@ def explain_daemon(
     settings = configuration.settings
     view = _View(partial(_origin_of, configuration, ""), Mask(settings.env), environ)
     own = msgspec.structs.asdict(settings)
+    own["plugins"] = tuple(settings.plugins)  # options may be as secret as they like
     own["identity"] = shown_identity(settings.identity)
     values = [value for key in keys_of(Settings) for value in view.of(key, own[key])]
     return _set_first([data_dir if each.key == data_dir.key and each.value is None else each for each in values])

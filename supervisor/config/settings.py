@@ -17,6 +17,7 @@ from supervisor.config.syntax.environment import read_env
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.options import PLUGINS, OptionsOf, read_plugins
 from supervisor.config.syntax.origins import Lookups, ValueLayer, overlay
 from supervisor.config.syntax.values import Findings, Remark, build, keys_of, raise_together, type_faults
 
@@ -35,12 +36,17 @@ _GONE = {
 
 
 def read_settings(
-    members: Any, usual: ValueLayer, directory: Path, environ: Mapping[str, str], findings: Findings
+    members: Any,
+    usual: ValueLayer,
+    directory: Path,
+    environ: Mapping[str, str],
+    findings: Findings,
+    options_of: OptionsOf,
 ) -> Settings:
     """Return the settings that the members of the object say, None for no object.
 
-    `usual` has what holds where they say nothing. Raises what is wrong with types and keys together, else
-    the first `ConfigError`.
+    `usual` has what holds where they say nothing, `options_of` the options of plugins. Raises what is wrong with types
+    and keys together, else the first `ConfigError`.
     """
     written = {key: value for key, value in (members or {}).items() if not is_comment(key)}
     laid = overlay(usual, ValueLayer(written, {key: findings.origin(("supervisor", key)) for key in written}))
@@ -61,6 +67,9 @@ def read_settings(
     own["profiles"] = read_profiles(own.get("profiles", {}), own.get("profile"), partial(_of_settings, findings))
     own[IDENTITY] = read_identity(
         own.get(IDENTITY, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
+    )
+    own[PLUGINS] = read_plugins(
+        own.get(PLUGINS, {}), options_of, lambda text: expand(text, environ), partial(_of_settings, findings)
     )
     for below, message, hint in _faults(own):
         findings.problem(("supervisor", *below), message, hint)
@@ -85,8 +94,9 @@ def read_settings(
     own["env"] = env.values
     findings.origins.update({("", (key,)): origin for key, origin in origins.items()})
     findings.origins.update({("", ("env", name)): origin for name, origin in env.origins.items()})
-    for name in own["profiles"]:
-        findings.origins["", ("profiles", name)] = findings.origin(("supervisor", "profiles", name))
+    for group in ("profiles", PLUGINS):
+        for name in own[group]:
+            findings.origins["", (group, name)] = findings.origin(("supervisor", group, name))
     settings: Settings = build(Settings, own)
     return settings
 

@@ -20,6 +20,7 @@ from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.trust import Trust
 from actors.transport.redaction import Confidential
 from supervisor.config.syntax.address import split_address
+from supervisor.config.syntax.options import PluginEntry
 from supervisor.config.syntax.units import (
     MIB,
     Auth,
@@ -160,10 +161,20 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Size of all results that the daemon keeps for such a reader. One client may have as much as it leaves free."""
     result_kept_s: PositiveSeconds = 900.0
     """How long the daemon keeps such a result after it was read last."""
-
     max_kept_calls: Count = 2000
     """The newest calls, which are remembered one by one: who, which tool, how it ended, how long it took, how large it
     was; not what was said."""
+
+    # Plugins
+    plugins: dict[str, PluginEntry] = field(default_factory=dict)
+    """Plugins that are loaded, in this order, by the names that their packages give them, each with its options. See
+    `docs/reference/plugins.md`."""
+    plugin_call_timeout_s: PositiveSeconds = 2.0
+    """Time for one plugin before a call, and after it. One that takes longer failed."""
+    plugin_discovery_timeout_s: PositiveSeconds = 10.0
+    """Time for one plugin to look at a server, or at all tools of it."""
+    plugin_threads: Count = 8
+    """Threads of each plugin whose hooks are no coroutines."""
 
     # Starts of servers
     cold_starts: Count = 4

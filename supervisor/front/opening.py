@@ -23,6 +23,7 @@ from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.port import Accounts
+from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import Deployment
@@ -66,6 +67,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     trail: AuditTrail
     usage: Usage
     keeper: LogKeeper
+    plugins: PluginTable
 
 
 async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
@@ -91,6 +93,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         elicitations=elicitations,
         launches=house.launches.names,
         consents=consents,
+        plugins=house.plugins,
     )
     gateway = Gateway(parts, house.version)
     core.start_soon(gateway.run)
@@ -139,6 +142,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         launches=house.launches,
         elicitations=elicitations,
         consents=consents,
+        plugins=house.plugins.statuses,
     )
     core.start_soon(doors.run)
     core.start_soon(end_when_idle, counters, settings.idle_exit_s, house.closing)

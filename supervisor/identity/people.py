@@ -171,6 +171,11 @@ def user_of(principal: Principal) -> str:
     return principal.removeprefix(_USER).partition(":")[0] if principal.startswith(_USER) else ""
 
 
+def team_of(principal: Principal) -> str:
+    """Return the team that a principal is of alone, as its token is for that; empty for any other."""
+    return principal.removeprefix(_USER).partition(":")[2] if principal.startswith(_USER) else ""
+
+
 def servers_of(
     rights: Rights, servers: Collection[str], teams: Mapping[str, Team], users: Mapping[str, Collection[str]]
 ) -> frozenset[str]:

@@ -172,6 +172,7 @@ def schema() -> dict[str, Any]:
     settings, server = _members(Settings), _members(ServerConfig)
     settings["properties"]["identity"] = _identity() | {"description": descriptions(Settings)["identity"]}
     settings["properties"]["profiles"] |= {"additionalProperties": _members(ViewProfile)}
+    settings["properties"]["plugins"] |= {"additionalProperties": {"type": "object"}}
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
     server["properties"]["values"] |= {"additionalProperties": _members(ValueRule)}
     rules = server["properties"]["tools"]

@@ -34,7 +34,7 @@ class Absences:
     async def report(self, resting: RestingServer) -> None:
         (self.awaiting.add if resting.awaits else self.awaiting.discard)(resting.name)
         if resting.disabled:
-            await self.report_disabled(resting.name, resting.kind)
+            await self.report_disabled(resting.name, resting.kind, resting.reason or SWITCHED_OFF)
         elif resting.awaits:
             await self.report_awaiting(resting)
         else:

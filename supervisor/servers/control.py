@@ -94,6 +94,9 @@ class Operation:
         name = config.path_name
         if order == "disable":
             return Done(message=f"{name} is already switched off, in the configuration")
+        resting = next((each for each in self._deployment.value.resting if each.name == name), None)
+        if resting is not None and resting.reason:
+            raise ServerDisabled(f"{name} is not available: {resting.reason}", server=name)
         raise ServerDisabled(
             f'{name} is switched off in the configuration: remove "disabled" from the entry {config.name!r} in '
             f"{self._deployment.value.path}",

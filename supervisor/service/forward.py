@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import trio
 
-from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation
+from actors.errors import CallRefused, InvalidArguments, MalformedRequest, ProtocolViolation
 from actors.kit import Latest
 from actors.messages import CallServer, Result
 from actors.protocol.tasks.tasks import RESULT
@@ -20,6 +20,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.hooks import NO_TASKS, CallHooks
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.client import Client
@@ -48,7 +49,9 @@ class Forwarder:
         tasks: HeldTasks,
         elicitations: Elicitations,
         launches: LaunchNames,
+        hooks: CallHooks,
     ) -> None:
+        self._hooks = hooks
         self._launches = launches
         self._bench = bench
         self._tasks = tasks
@@ -59,12 +62,14 @@ class Forwarder:
     def timeout_s(self, server: str) -> float:
         return self._deployment.value.rules_of(server).timeout_s
 
-    async def ask(self, exchange: Exchange, request: ServerRequest) -> bytes:
-        """Send one request to a server and return its result, fitted to its client.
+    async def ask(self, exchange: Exchange, request: ServerRequest, *, past_plugins: bool = False) -> bytes:
+        """Send one request to a server and return its result, fitted to its client; calls of tools by way of plugins.
 
         Raises `SupervisorError`, `RemoteError` in the codes of the client's era, `InputNeeded` for a client that is to
         answer something first, and `AskedByResult` where the server may ask by the result. A checkpoint.
         """
+        if self._hooks.table.on_calls and request.method == "tools/call" and not past_plugins:
+            return await self._ask_with_plugins(exchange, request)
         client = exchange.client
         if request.as_task and not self._tasks.admits(client):
             if client.era == "legacy":  # it asked for a task; of a modern one any call may become one, and need not
@@ -93,6 +98,20 @@ class Forwarder:
         ):
             return created
         return await self._answer(client, request, result)
+
+    async def _ask_with_plugins(self, exchange: Exchange, request: ServerRequest) -> bytes:
+        if request.as_task and self._hooks.table.on_results:
+            if exchange.client.era == "legacy":  # as below
+                raise CallRefused(NO_TASKS, server=request.server)
+            request = msgspec.structs.replace(request, as_task=False)
+        call, members = await self._hooks.before(exchange, request.server, request.name, request.members)
+        try:
+            body = await self.ask(exchange, msgspec.structs.replace(request, members=members), past_plugins=True)
+        except RemoteError as error:
+            refused = error
+        else:
+            return await self._hooks.after(call, body)
+        raise await self._hooks.after_error(call, refused)
 
     def _message(self, exchange: Exchange, request: ServerRequest) -> CallServer:
         client, rules, task = exchange.client, self._deployment.value.rules_of(request.server), request.task

@@ -31,6 +31,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
+from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.servers.safety import SafetyRules
@@ -38,6 +39,7 @@ from supervisor.service.asking.confirmations import Confirmations
 from supervisor.service.asking.consents import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.hooks import CallHooks
 from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.calls.counting import Used, record_of
@@ -85,6 +87,7 @@ class ServiceParts:
         launches: LaunchNames | None = None,
         audit: Audit = NO_AUDIT,
         consents: Consents | None = None,
+        plugins: PluginTable | None = None,
     ) -> None:
         self.router = router
         self.launches = launches or LaunchNames(lambda launch: deployment.value.mask(launch))
@@ -107,7 +110,8 @@ class ServiceParts:
         self.tasks = HeldTasks(deployment, key)
         confirmations = Confirmations(self.parking, self.bench, audit, consents or Consents(time.time))
         round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, confirmations)
-        self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches)
+        hooks = CallHooks(plugins or PluginTable(), deployment, self.bench, audit)
+        self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
 
     def of_profile(self, name: str) -> ServiceParts:

@@ -53,6 +53,13 @@ def _configuration(facts: Facts) -> Iterator[Verdict]:
         yield Verdict("ok", f"{facts.file}: {_count(facts.servers, 'server')}")
 
 
+def _plugins(facts: Facts) -> Iterator[Verdict]:
+    for name in facts.loaded:
+        yield Verdict("ok", f"{name}: {facts.plugins.get(name, 'not installed any more')}")
+    if others := [name for name in facts.plugins if name not in facts.loaded]:
+        yield Verdict("ok", f"installed, but the configuration does not name them: {_some(others)}")
+
+
 def _data_directory(facts: Facts) -> Iterator[Verdict]:
     data = facts.data
     for seen, todo in data.troubles:
@@ -203,6 +210,7 @@ def _some(names: Sequence[str]) -> str:
 CHECKS: tuple[tuple[str, Callable[[Facts], Iterator[Verdict]]], ...] = (
     ("installation", _installation),
     ("configuration", _configuration),
+    ("plugins", _plugins),
     ("data directory", _data_directory),
     ("database", _database),
     ("disk", _disk),

@@ -63,6 +63,7 @@ class PortFacts(msgspec.Struct, frozen=True, kw_only=True):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. Moments are unix seconds.
 
+    `plugins` are installed, by name with the version; `loaded` are those that the configuration names.
     `unusable`: why there is no configuration; `problems`: why entries are left out; `notes`: how many there are.
     `descriptors`: how many there may be; `enough`: how many let all servers run at once. `newest`: the last change of
     the file that was changed last. `daemons_path`: the PATH that a running daemon gives to servers, if it is another
@@ -75,6 +76,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clashes: tuple[str, ...] = ()
     file: str = ""
     unusable: str = ""
+    plugins: Mapping[str, str] = {}
+    loaded: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: int = 0
     servers: int = 0

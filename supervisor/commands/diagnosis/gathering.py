@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import socket
-import sqlite3
-import stat
 import time
 from collections.abc import Mapping
-from contextlib import closing
 from functools import partial
 from importlib.metadata import packages_distributions
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import httpx2
 import trio
@@ -33,13 +29,15 @@ from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.remedies import provider_of
 from supervisor.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.check import clashes
-from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, ProgramFacts, RemoteFacts
+from supervisor.commands.diagnosis.disk import data_facts, newest_of
+from supervisor.commands.diagnosis.facts import Facts, PortFacts, ProgramFacts, RemoteFacts
 from supervisor.commands.run import check_exposure, find_config
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.syntax.address import base_url
-from supervisor.host.datadir import DATABASE, LOCK_NAME, MAX_PID_BYTES, default_data_dir, problems_of
+from supervisor.host.datadir import DATABASE, LOCK_NAME, MAX_PID_BYTES
 from supervisor.host.descriptors import LEAST_CLIENTS, OWN, attainable
 from supervisor.host.version import VERSION
+from supervisor.plugins.loading import versions
 
 PROGRAM_TIMEOUT_S = 5.0
 DAEMON_TIMEOUT_S = 3.0
@@ -56,17 +54,19 @@ async def gather(config: Path | None, environ: Mapping[str, str], *, network: bo
     servers = [server for server in configuration.servers if not server.disabled]
     local = [server for server in servers if server.kind == "stdio"]
     remotes = [_remote(server, environ) for server in servers if server.kind != "stdio"]
-    data = _data(configuration.settings, environ)
+    data = data_facts(configuration.settings, environ)
     port = await _port(configuration.settings)
     daemons_path = _path_of_daemon(Path(data.path)) if port.daemon else ""
     around = {**environ, **({"PATH": daemons_path} if daemons_path else {})}
-    newest, newest_file = _newest([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
+    newest, newest_file = newest_of([configuration.path, Path(data.path) / DATABASE, Path(supervisor.__file__)])
     return Facts(
         version=VERSION,
         python=platform.python_version(),
         clashes=tuple(clashes(packages_distributions().get("supervisor", []))),
         file=str(configuration.path),
         unusable=unusable,
+        plugins=versions(),
+        loaded=tuple(configuration.settings.plugins),
         problems=tuple(str(problem) for problem in configuration.problems),
         notes=len(configuration.notes),
         servers=len(servers),
@@ -98,50 +98,6 @@ def _load(config: Path | None, environ: Mapping[str, str]) -> tuple[Configuratio
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
-def _data(settings: Settings, environ: Mapping[str, str]) -> DataFacts:
-    try:
-        root = Path(absolute(settings.data_dir or str(default_data_dir(environ))))
-    except ConfigError as error:
-        return DataFacts(troubles=((error.message, error.hint),))
-    troubles = tuple((f"{problem.path}: {problem.message}", problem.hint) for problem in problems_of(root))
-    facts = DataFacts(path=str(root), troubles=troubles)
-    if troubles:
-        return facts
-    mode = _mode(root)
-    there = root if mode is not None else next((above for above in root.parents if _mode(above) is not None), root)
-    schema, damage = _database(root / DATABASE)
-    return DataFacts(
-        path=str(root),
-        mode=mode,
-        writable=os.access(there, os.W_OK | os.X_OK),
-        free_bytes=shutil.disk_usage(there).free,
-        schema=schema,
-        damage=damage,
-    )
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except OSError:
-        return None
-
-
-def _database(path: Path) -> tuple[int, str]:
-    """Return its schema, 0 if there is none, and what is wrong with it. Writes nothing, not even a log beside it."""
-    if _mode(path) is None:
-        return 0, ""
-    # Whoever has it open keeps a log beside it, and reads with it; without one nobody writes.
-    way = "mode=ro" if _mode(path.with_name(f"{path.name}-wal")) is not None else "immutable=1"
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?{way}", uri=True, timeout=1.0)) as connection:
-            answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            schema: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    except sqlite3.Error as error:
-        return 0, str(error)
-    return schema, "" if answer == "ok" else str(answer)
-
-
 def _path_of_daemon(root: Path) -> str:
     """Return the PATH that a daemon with this data directory was started with (proc(5)); empty if that cannot be told.
 
@@ -153,17 +109,6 @@ def _path_of_daemon(root: Path) -> str:
     except (OSError, ValueError):
         return ""
     return next((os.fsdecode(each[5:]) for each in variables if each.startswith(b"PATH=")), "")
-
-
-def _newest(files: list[Path]) -> tuple[float, str]:
-    """Return the last change of the file that was changed last."""
-    changes = [(0.0, "")]
-    for file in files:
-        try:
-            changes.append((file.stat().st_mtime, str(file)))
-        except OSError:
-            continue
-    return max(changes)
 
 
 # Programs -------------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from supervisor.identity.people import Person
 from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.oauth.port import Accounts
+from supervisor.plugins.running import PluginStatus
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.reader import LogReader
 from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
@@ -103,6 +104,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     logs: LogReader
     approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
+    plugins: Callable[[], list[PluginStatus]] = list
     described: Described = msgspec.field(default_factory=Described)
     figures: Callable[[], Awaitable[Mapping[int, ProcessFigures]]] = msgspec.field(
         default_factory=lambda: Figures(since_boot).get
@@ -229,6 +231,7 @@ async def _status(view: View) -> bytes:
             "configuration": msgspec.to_builtins(view.configurator.source.value),
             "configuration_problems": [str(problem) for problem in view.deployment.value.problems],
             "degraded": view.degraded(),
+            "plugins": view.plugins(),
             "store": view.store(),
             "audit": None if view.trail is None else view.trail.status(),
             "log_records_lost": view.log_records_lost(),

@@ -23,6 +23,7 @@ LIVE: Final = frozenset(
         *("identity", "profile", "profiles"),
         *("audit_days", "audit_calls", "server_log_bytes", "server_log_files"),
         *("expose", "confirm", "trust", "catalogue_max_age_s"),
+        *("plugins", "plugin_call_timeout_s", "plugin_discovery_timeout_s", "plugin_threads"),
         *("result_token_budget", "max_kept_result_bytes", "result_kept_s"),
     }
 )

@@ -22,6 +22,7 @@ from actors.life.states import ALIVE
 from actors.messages import NamesChanged, RulesChanged
 from actors.registry.actor import Registry
 from actors.registry.happening import Happening
+from actors.registry.reviews import ReviewAgain
 from supervisor.config import Configuration, Settings
 from supervisor.config.entries.edits import Change, names_in, supplement
 from supervisor.config.syntax.values import SeveralErrors, raise_new
@@ -32,10 +33,13 @@ from supervisor.host.watching import FileWatch
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.audit import Outcome as Recorded
 from supervisor.identity.requester import ORIGIN, RequestOrigin
+from supervisor.plugins.hooks import PluginTable
+from supervisor.plugins.running import RunningPlugin
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.reach import discover
 from supervisor.servers.reloading.difference import Difference, diff, in_force
+from supervisor.servers.reloading.plugins import DeployedPlugins
 from supervisor.servers.reloading.port import ConfigurationFile, Outcome, Reloaded
 from supervisor.store import Store
 
@@ -69,6 +73,7 @@ class Reload:
         prepare: Callable[[Deployment], Awaitable[None]],
         systemd: Systemd,
         audit: Audit = NO_AUDIT,
+        plugins: DeployedPlugins | None = None,
     ) -> None:
         self._read = read
         self.ephemeral: dict[str, dict[str, Any]] = {}
@@ -82,6 +87,7 @@ class Reload:
         self._prepare = prepare
         self._systemd = systemd
         self._audit = audit
+        self._plugins = plugins or DeployedPlugins(PluginTable())
         self._wanted_by: dict[str, RequestOrigin | None] = {}
         self._wanted = trio.Event()
         self._waiting: list[Reply[Reloaded]] = []
@@ -121,7 +127,8 @@ class Reload:
         Raises `ConfigError` as `reload` does.
         """
         old = self._deployment.value
-        _, changes, _ = await beside(lambda: self._compare(old, path, change))
+        read, _, _ = await beside(lambda: self._read_new(old, path, change))
+        changes = diff(old, self._plugins.refuse_as_before(read))
         outcome: Outcome = "planned" if changes.applicable or changes.restart else "unchanged"
         return Reloaded(outcome=outcome, message=changes.sentence(), changes=changes)
 
@@ -163,16 +170,18 @@ class Reload:
 
     async def _reload(self, nursery: trio.Nursery, by: Mapping[str, RequestOrigin | None]) -> Reloaded:
         old = self._deployment.value
-        new, changes, shadowed = await beside(lambda: self._compare(old))
+        read, plugins, shadowed = await beside(lambda: self._read_new(old))
+        read = await self._plugins.refuse(read, plugins)
+        changes, new = diff(old, read), in_force(old, read)
         for name in shadowed:
             self.ephemeral.pop(name, None)
         before = self.source.value
         idle = not changes.applicable and changes.restart == before.restart
         if idle:
-            self._set(new)  # other lines, other remarks
+            self._set(new, plugins)  # other lines, other remarks
         else:
             await self._prepare(new)
-            nursery.start_soon(discover, self._servers.directory, await self._apply(old, new, changes))
+            nursery.start_soon(discover, self._servers.directory, await self._apply(old, new, changes, plugins))
         self.source.set(ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart))
         message = changes.sentence()
         if not idle or before.refused:
@@ -181,14 +190,15 @@ class Reload:
             self._emit("configuration_loaded", {name: names for name, names in changes.kinds().items() if names})
         return Reloaded(outcome="unchanged" if idle else "applied", message=message, changes=changes)
 
-    def _set(self, new: Deployment) -> None:
+    def _set(self, new: Deployment, plugins: tuple[RunningPlugin, ...]) -> None:
         """Have a deployment be the newest one, with the values that are given now: any may have come meanwhile."""
         self._deployment.set(replace(new, given=self._deployment.value.given))
+        self._plugins.use(plugins, new)
 
-    def _compare(
+    def _read_new(
         self, old: Deployment, path: str = "", change: Change = lambda text: text
-    ) -> tuple[Deployment, Difference, frozenset[str]]:
-        """Return what a file means, what that changes, and which ephemeral servers it has in its own words.
+    ) -> tuple[Deployment, tuple[RunningPlugin, ...], frozenset[str]]:
+        """Return what a file means, its plugins, and which ephemeral servers it has in its own words.
 
         Raises `ConfigError` for a file of no use, and for one with a fault that is not in force already.
         """
@@ -203,8 +213,8 @@ class Reload:
         if not path:
             self._files = configuration.stamps.keys()  # also of what is refused: it may be one of these that is mended
         raise_new(configuration.problems, old.problems)
-        read = deploy(configuration, key=self._key, given=old.given)
-        return in_force(old, read), diff(old, read), shadowed
+        plugins = self._plugins.prepare(configuration)
+        return deploy(configuration, key=self._key, given=old.given), plugins, shadowed
 
     def with_ephemeral(self, text: str, path: str) -> tuple[str, frozenset[str]]:
         """Return the text with the ephemeral servers, and which of them it has itself. Raises `ConfigError`."""
@@ -233,10 +243,14 @@ class Reload:
 
     # Applying -------------------------------------------------------------------------------------------------------
 
-    async def _apply(self, old: Deployment, new: Deployment, changes: Difference) -> list[str]:
+    async def _apply(
+        self, old: Deployment, new: Deployment, changes: Difference, plugins: tuple[RunningPlugin, ...]
+    ) -> list[str]:
         """Do what a difference says; return the servers that are to be discovered."""
         off = await self._switched_off()
-        self._set(new)
+        self._set(new, plugins)
+        if "plugins" in changes.settings:
+            await self._registry.address.tell(ReviewAgain())
         if "log_level" in changes.settings:
             set_level(new.settings.log_level)
         await self._registry.address.tell(NamesChanged(names=new.names))

@@ -9,7 +9,7 @@ import msgspec
 import trio
 
 from actors.catalogue.offer import Tool
-from actors.errors import CallTimedOut, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
+from actors.errors import CallRefused, CallTimedOut, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import has_failed
@@ -67,7 +67,7 @@ async def count(
 
 
 def outcome_of(error: SupervisorError | RemoteError) -> CallOutcome:
-    if isinstance(error, REFUSED):
+    if isinstance(error, REFUSED) or (isinstance(error, CallRefused) and error.outcome == "not_sent"):
         return "rejected"
     if isinstance(error, CallTimedOut):
         return "timeout"

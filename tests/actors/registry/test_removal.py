@@ -80,15 +80,24 @@ async def test_nothing_grows_with_servers_that_come_and_go(rounds: int) -> None:
             await rig.registry.address.ask(AwaitShown(server=name))
             await rig.until(lambda seen, name=name: name not in seen.entries)
         registry = rig.registry
-        publication = registry._publication
+        publication = registry._indexing._publication
         kept: list[Sized] = [
             registry._entries,
-            registry._saved_at,
-            registry._dirty,
+            registry._saver._saved_at,
+            registry._indexing._dirty,
             registry._unsearched,
             registry._counting._uncounted,
             registry._variants._newest,
         ]
-        kept += [publication._told, publication._published, publication._waiting, registry._indexer._published]
-        kept += [registry._indexer._searched, registry._indexer._with_tools, registry.statuses.value]
+        kept += [
+            publication._told,
+            publication._published,
+            publication._waiting,
+            registry._indexing._indexer._published,
+        ]
+        kept += [
+            registry._indexing._indexer._searched,
+            registry._indexing._indexer._with_tools,
+            registry.statuses.value,
+        ]
         assert [len(each) for each in kept] == [0] * len(kept)

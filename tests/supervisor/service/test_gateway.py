@@ -46,8 +46,11 @@ from actors.server.operators.journal import Journal
 from actors.server.subscribers import Subscribers
 from supervisor.config import ServerConfig
 from supervisor.host.loop.workbench import Workbench
+from supervisor.identity.audit import NO_AUDIT
+from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.asking.hooks import CallHooks
 from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
@@ -364,12 +367,14 @@ async def test_a_clients_error_has_the_code_message_and_data_of_the_server(code:
             ERRORS["refuses"] = usual
 
 
-def forwarder(answer: Callable[[CallServer], Result]) -> Forwarder:
+def forwarder(answer: Callable[[CallServer], Result], plugins: PluginTable | None = None) -> Forwarder:
     """One before a server that gives this answer."""
     cell = deployment()
     elicitations = Elicitations(Feed(1), lambda: 0.0)
     trips = round_trips(FakeRouter(answer), cell, Parking(bytes(32)))
-    return Forwarder(trips, cell, Workbench(), HeldTasks(cell, bytes(32)), elicitations, LaunchNames(cell.value.mask))
+    bench, names = Workbench(), LaunchNames(cell.value.mask)
+    hooks = CallHooks(plugins or PluginTable(), cell, bench, NO_AUDIT)
+    return Forwarder(trips, cell, bench, HeldTasks(cell, bytes(32)), elicitations, names, hooks)
 
 
 @both

@@ -135,6 +135,10 @@ READ_IN: dict[str, set[str]] = {
     "expose": {"config/call_rules"},
     "confirm": {"config/call_rules"},
     "result_token_budget": {"config/call_rules"},
+    "plugins": {"servers/reloading/plugins", "config/provenance", "commands/diagnosis/gathering"},
+    "plugin_call_timeout_s": {"plugins/hooks"},
+    "plugin_discovery_timeout_s": {"plugins/hooks", "servers/reloading/plugins"},
+    "plugin_threads": {"servers/reloading/plugins"},
     "max_kept_result_bytes": {"service/results/keeper"},
     "result_kept_s": {"service/results/keeper"},
     "identity": {

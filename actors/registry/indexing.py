@@ -1,0 +1,68 @@
+"""What of the catalogue is not in the index yet, and who waits for it: two tasks of the registry work on that."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import trio
+from msgspec.structs import replace
+
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.kit import Conditions, Latest, Reply, persist
+from actors.registry.indexer import Indexed, Indexer
+from actors.registry.publication import Publication
+from actors.registry.vectors import Embedding
+
+
+class Indexing:
+    """Of the `entries` of the registry, by server; `index` and `embed` are tasks of it."""
+
+    def __init__(self, entries: Mapping[str, Entry], catalogue: Latest[Catalogue], conditions: Conditions) -> None:
+        self._entries = entries
+        self._catalogue = catalogue
+        self._conditions = conditions
+        self._indexer = Indexer(catalogue.value.entries)
+        self._publication = Publication(entries)
+        self._dirty: set[str] = set(entries)
+        self._work = trio.Event()
+        self._work.set()
+        self._unembedded = trio.Event()
+
+    def mark(self, server: str) -> None:
+        """Have what is new of a server indexed, and published with that."""
+        self._dirty.add(server)
+        self._publication.tell(server)
+        self._work.set()
+
+    def wait(self, server: str, reply: Reply[None]) -> None:
+        """Answer when all that was marked of a server until now is published."""
+        self._publication.wait(server, reply)
+
+    def on_published(self, message: Indexed) -> None:
+        self._publication.publish(message.versions)
+        for server in message.removed - self._entries.keys():
+            self._publication.forget(server)
+        self._unembedded.set()
+
+    async def index(self, tell: Callable[[Indexed], Awaitable[None]]) -> None:
+        while True:
+            await self._work.wait()
+            self._work = trio.Event()
+            piece = self._indexer.piece({name: self._entries.get(name) for name in self._dirty})
+            self._dirty -= piece.complete
+            versions = self._publication.versions(piece.complete)
+            indexed = await persist(self._conditions, "search index", self._indexer.take, piece)
+            await tell(replace(indexed, versions=versions))
+            if self._dirty:
+                self._work.set()
+
+    async def embed(self, embedding: Embedding) -> None:
+        if not await persist(self._conditions, "sentence model", embedding.open):
+            return
+        while True:
+            await self._unembedded.wait()
+            self._unembedded = trio.Event()
+            made = await persist(self._conditions, "vectors", embedding.step, self._catalogue.value.index)
+            if made is not None:
+                self._indexer.put(made)
+                self._work.set()  # what it publishes leads back here, until there is nothing left to do
