@@ -72,6 +72,7 @@ def _environment() -> jinja2.Environment:
         "moment": words.moment,
         "ms": words.milliseconds,
         "number": words.number,
+        "percent": words.percent,
         "size": words.size,
         "span": words.span,
         "state": words.state_of,

@@ -83,6 +83,10 @@ def share(part: float, whole: float) -> str:
     return f"{percent:.0f} %" if percent in (0, 100) or percent >= 10 else f"{percent:.1f} %"
 
 
+def percent(value: float | None) -> str:
+    return NONE if value is None else f"{value:.0f} %" if value >= 10 or not value else f"{value:.1f} %"
+
+
 def moment(value: float | None) -> str:
     """Return a moment as it is written in `datetime` of HTML, in UTC."""
     return "" if value is None else datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
