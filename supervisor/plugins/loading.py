@@ -9,13 +9,15 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from actors.errors import ConfigError
 from supervisor.plugins.contract import Plugin, PluginOptions
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 GROUP: Final = "mcpvisor.plugins"
 HOOKS: Final = {
@@ -47,17 +49,17 @@ class PluginPackage(msgspec.Struct, frozen=True):
 
 def names() -> list[str]:
     """Return the names of all plugins that are installed. Reads the file system."""
-    return sorted({point.name for point in entry_points(group=GROUP)})
+    return sorted({point.name for point in _points()})
 
 
 def versions() -> dict[str, str]:
     """Return the distribution and version of each plugin that is installed, by name; nothing is imported."""
-    return {point.name: f"{_distribution(point)} {_version(point)}" for point in entry_points(group=GROUP)}
+    return {point.name: f"{_distribution(point)} {_version(point)}" for point in _points()}
 
 
 def find(name: str) -> PluginPackage:
     """Import a plugin. Raises `ConfigError` if it is not installed, or is of no use."""
-    points = {_distribution(point): point for point in entry_points(group=GROUP, name=name)}
+    points = {_distribution(point): point for point in _points(name=name)}
     if not points:
         raise ConfigError("no plugin of this name is installed", hint=_hint(name))
     if len(points) > 1:
@@ -73,6 +75,12 @@ def find(name: str) -> PluginPackage:
         text = f"the plugin cannot be imported ({type(error).__name__}{lacks})"
         raise ConfigError(text, hint=f'try: python -c "import {point.module}"') from None
     return PluginPackage(_plugin_of(loaded, point), distribution, _version(point))
+
+
+def _points(name: str = "") -> EntryPoints:
+    from importlib.metadata import entry_points  # where no plugin is named, nobody has to wait for it
+
+    return entry_points(group=GROUP, name=name) if name else entry_points(group=GROUP)
 
 
 def _plugin_of(loaded: Any, point: EntryPoint) -> type[Plugin[Any]]:

@@ -144,7 +144,7 @@ READ_IN: dict[str, set[str]] = {
     "identity": {
         *("config/load", "config/provenance", "servers/deployment", "service/realms", "commands/explain"),
         *("values/checks", "values/rows", "values/explained"),
-        *("front/admission", "oauth/accounts", "oauth/bearer/verifier"),
+        *("front/admission", "front/ui/pages", "oauth/accounts", "oauth/bearer/verifier", "service/asking/hooks"),
     },
 }
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
@@ -156,6 +156,7 @@ ONCE = {
     ("daemon", "drain_within_s"),
     ("daemon", "address"),
     ("daemon", "buffered_bytes"),
+    ("front/ui/pages", "auth"),
     ("oauth/accounts", "auth"),
     ("oauth/late", "takes_provider_tokens"),
     ("servers/reloading/reload", "reload_poll_s"),
