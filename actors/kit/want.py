@@ -116,6 +116,8 @@ class Conditions:
         self._present: dict[str, tuple[float, str]] = {}
         self._began = trio.lowlevel.ParkingLot()
         self._told: dict[str, _Told] = {}
+        self.tell: Callable[[str, str], None] = lambda what, why: None
+        """Told of each begin that is logged."""
 
     def begin(self, what: str, why: str) -> None:
         """Note that something does not work, or still does not; the newest reason is shown."""
@@ -154,6 +156,7 @@ class Conditions:
         more = f" (and {told.unsaid} times since it was last said)" if told is not None and told.unsaid else ""
         self._told[what] = _Told(now)
         log.warning("%s: degraded, tried again until it works: %s%s", what, why, more)
+        self.tell(what, why)
 
 
 async def persist(conditions: Conditions, what: str, step: Callable[[Unpack[Ts]], Awaitable[T]], *args: *Ts) -> T:

@@ -1,9 +1,8 @@
 """The registry: facts of all servers in, one immutable catalogue out. It asks nobody.
 
 The costly parts, analysing texts for the index and counting tokens, run in worker threads of two child tasks; what they
-made comes back as messages, so the catalogue and its index are always published together, and no server waits to be
-found until another one's tokens are counted. Want of resources makes them wait, with what was published before still
-there; a bug with one server's texts costs that server its place in the search, or its counts.
+made comes back as messages, so the catalogue and its index are always published together. Want of resources makes them
+wait, with what was published before still there; a bug with one server's texts costs it its place, or its counts.
 """
 
 from __future__ import annotations
@@ -34,8 +33,9 @@ from actors.messages import (
     ServerRemoved,
     ServerStatus,
 )
+from actors.registry import happening
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
-from actors.registry.happening import Happening, change_data, discovery_data, state_data, waiting_data
+from actors.registry.happening import Happening
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexing import Indexing
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
@@ -44,9 +44,6 @@ from actors.registry.saving import OfferSaver
 from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
-
-_AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
-"""What entering a state says about whether a server can be used; starting and stopping say nothing."""
 
 Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
 Work = Indexed | Counted | Uncountable | OfferReviewed | LaunchesReviewed | ReviewAgain
@@ -117,7 +114,7 @@ class Registry(Actor[Message]):
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         if isinstance(message, ServerListed):
-            self._emit("discovery_completed", message.server, discovery_data(message))
+            self._emit("discovery_completed", message.server, happening.discovery_data(message))
         match message:
             case ServerChanged():
                 self._on_changed(message)
@@ -168,15 +165,21 @@ class Registry(Actor[Message]):
         before = self.statuses.value.get(status.server)
         self.statuses.set({**self.statuses.value, status.server: status})
         if before is None or message.previous is not status.state or before.disabled != status.disabled:
-            self._emit("server_state", status.server, state_data(message))
+            self._emit("server_state", status.server, happening.state_data(message))
             self._make_available(status)
 
     def _make_available(self, status: ServerStatus) -> None:
-        available = False if status.disabled else _AVAILABLE.get(status.state)
-        entry = self._entries.get(status.server)
+        available, entry = happening.is_available(status), self._entries.get(status.server)
         if entry is not None and available is not None and entry.available != available:
-            self._entries[status.server] = self._variants.share(status.server, replace(entry, available=available))
-            self._mark(status.server)
+            self._put(status.server, replace(entry, available=available), status.reason)
+
+    def _put(self, launch: str, entry: Entry, reason: str = "") -> None:
+        """Have a launch offer something else, or be available or not, for a `reason`."""
+        before = self._entries.get(launch)
+        self._entries[launch] = self._variants.share(launch, entry)
+        if before is not None and before.available != entry.available:
+            self._emit(*happening.availability(entry, launch, reason))
+        self._mark(launch)
 
     def _on_reviewed(self, message: OfferReviewed) -> None:
         server, before = message.server, self._entries.get(message.server)
@@ -205,18 +208,17 @@ class Registry(Actor[Message]):
             self._judge_again([server])
             self._saver.save_again(server, own)
             return
-        entry = self._make(server, kind, own, changes, available=available)
-        self._entries[server] = self._variants.share(server, entry.after(before) if is_own(server) else entry)
+        self._put(
+            server,
+            self._make(server, kind, own, changes, available=available).after(before if is_own(server) else None),
+        )
         self._saver.save(server, own)
-        self._mark(server)
 
     def _on_recalled(self, offers: Mapping[str, tuple[str, Offer]], changes: Mapping[str, ToolChanges]) -> None:
         for launch, (kind, own) in offers.items():
-            alike, said = self._variants.find(launch, own), changes.get(launch, NO_CHANGES)
-            usable = alike is not None and alike.available and (alike.transport, alike.changes) == (kind, said)
-            self._entries[launch] = (
-                alike if alike and usable else self._variants.share(launch, self._make(launch, kind, own, said))
-            )
+            said = changes.get(launch, NO_CHANGES)
+            alike = self._variants.usable(launch, kind, own, said)
+            self._entries[launch] = alike or self._variants.share(launch, self._make(launch, kind, own, said))
         self._mark(*offers)
 
     def _make(self, launch: str, kind: str, own: Offer, changes: ToolChanges, *, available: bool = True) -> Entry:
@@ -229,7 +231,7 @@ class Registry(Actor[Message]):
         before = self._entries.get(server)
         standing = self._pinning.judge(server, own)
         if standing.waiting != (before.standing.waiting if before is not None else {}):
-            self._emit("tools_waiting", server, waiting_data(standing))
+            self._emit("tools_waiting", server, happening.waiting_data(standing))
         return standing
 
     def _judge_again(self, launches: Iterable[str]) -> None:
@@ -271,7 +273,7 @@ class Registry(Actor[Message]):
         self.catalogue.set(replace(following, indexed=not self._unsearched))
         self._indexing.on_published(message)
         for server, change in changes.items():
-            for type_, data in change_data(change):
+            for type_, data in happening.change_data(change):
                 self._emit(type_, server, data)
         self._counting.want(entries)
 
@@ -287,6 +289,8 @@ class Registry(Actor[Message]):
         shown = self.catalogue.value.entries.get(message.server)
         if shown is not None and has_same_tools(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
+        for launch in alike if counted.offer != entry.offer else ():
+            self._emit("tools_counted", launch, {"tools": len(entry.tools), "exact": message.exact})
 
     def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
         revision = self.catalogue.value.revision

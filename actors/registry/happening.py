@@ -8,12 +8,16 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.diff import Change, OfferChange
+from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Standing
 from actors.life.states import State
-from actors.messages import ServerChanged, ServerListed
+from actors.messages import ServerChanged, ServerListed, ServerStatus
 
 MAX_WAITING = 500
 """So many tools that wait for approval are named in one event."""
+
+
+_AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,6 +36,8 @@ def state_data(message: ServerChanged) -> dict[str, Any]:
     data["incarnation"] = status.incarnation
     if status.pid is not None:
         data["pid"] = status.pid
+    if status.disabled:
+        data["disabled"] = True
     if message.reason or status.state in (State.FAILED, State.RESPAWNING):
         data["reason"] = message.reason or status.last_error or ""
     return data
@@ -41,6 +47,17 @@ def discovery_data(message: ServerListed) -> dict[str, Any]:
     """Return how a reading of the lists of a server ended, and the seconds that it took."""
     offer = message.offer
     return {"tools": len(offer.tools), "problems": list(offer.problems), "duration_s": message.seconds}
+
+
+def is_available(status: ServerStatus) -> bool | None:
+    """Say whether the tools of a server can be used; None: its state says nothing about that."""
+    return False if status.disabled else _AVAILABLE.get(status.state)
+
+
+def availability(entry: Entry, launch: str, reason: str) -> tuple[str, str, dict[str, Any]]:
+    """Return type, launch and data of the event that the tools of a launch can be used again, or not any more."""
+    data = {"tools": len(entry.tools), **({"reason": reason} if reason else {})}
+    return "server_back" if entry.available else "server_away", launch, data
 
 
 def change_data(change: OfferChange) -> Iterator[tuple[str, dict[str, Any]]]:

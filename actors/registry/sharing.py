@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from actors.catalogue.lists.tool_changes import ToolChanges
 from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Entry
 from actors.launch import is_own, server_of
@@ -25,6 +26,12 @@ class Variants:
     def find(self, launch: str, own: Offer) -> Entry | None:
         """Return the entry of a launch of the same server that offers the same; None if there is none."""
         return next((each for each in self._of(server_of(launch)) if each.own is own or unchanged(each.own, own)), None)
+
+    def usable(self, launch: str, kind: str, own: Offer, changes: ToolChanges) -> Entry | None:
+        """Return such an entry that is available, has this kind of transport, and is changed alike."""
+        alike = self.find(launch, own)
+        fits = alike is not None and alike.available and (alike.transport, alike.changes) == (kind, changes)
+        return alike if fits else None
 
     def share(self, launch: str, entry: Entry) -> Entry:
         """Return the entry of a launch, or an equal one that there is already, so that what is made of it is there

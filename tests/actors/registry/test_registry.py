@@ -199,7 +199,7 @@ async def test_after_a_restart_all_tools_are_found_before_thousands_of_resources
         assert sizes[0] == 3
         assert sizes[-1] == 3 * (len(many) + 1)
         assert len(sizes) > 2, "the rest comes in pieces, too"
-        assert rig.events == []
+        assert {event[0] for event in rig.events} <= {"tools_counted"}
 
 
 async def test_a_server_that_comes_while_much_is_read_is_found_before_that() -> None:
