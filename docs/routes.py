@@ -15,6 +15,7 @@ import msgspec
 from supervisor.cli import GROUPS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import add_welcome, create_app
+from supervisor.front.pages.event_streams import STREAMS
 from supervisor.front.pages.rights import needed_role
 from supervisor.front.pages.sockets import PATHS
 from supervisor.front.ui.pages import add_ui_routes
@@ -32,10 +33,14 @@ def route_list() -> str:
     """Return all routes but those of MCP by their subjects: each with what it does, and its parameters."""
     parts = [f"### {title}\n\n" + "\n".join(_pages(add)) for title, add in ROUTES.items()]
     live = [
-        _item([f"GET {path}"], text, parameters, needed_role(f"GET {path.translate(_ANGLES)}"))
+        _item([f"WebSocket {path}"], text, parameters, needed_role(f"WS {path.translate(_ANGLES)}"))
         for path, (text, parameters) in PATHS.items()
     ]
-    return "\n\n".join([*parts, "### WebSockets\n\n" + "\n".join(live)])
+    streams = [
+        _item([f"GET {path}"], text, parameters, needed_role(f"GET {path}"))
+        for path, (text, parameters) in STREAMS.items()
+    ]
+    return "\n\n".join([*parts, "### Event streams and WebSockets\n\n" + "\n".join([*streams, *live])])
 
 
 def dashboard_list() -> str:
@@ -50,7 +55,7 @@ def page_routes() -> set[str]:
     for add in (*ROUTES.values(), add_ui_routes):
         add(_NOTHING, app)
     pages = {f"{method} {path}" for rule in app.url_map.iter_rules() for method, path in _requests(rule)}
-    return pages | {f"WS {path}" for path in PATHS}
+    return pages | {f"WS {path}" for path in PATHS} | {f"GET {path}" for path in STREAMS}
 
 
 def _requests(rule: Any) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ bug, and leaves `run`. Want of resources is no crash: whoever meets it waits it 
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,7 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.kit import Conditions, Latest
+from actors.principal import Principal
 from actors.protocol.agreement.era import Identity
 from actors.registry.actor import Registry
 from actors.registry.vectors import Embedding
@@ -26,6 +28,9 @@ from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
 from supervisor import neural
 from supervisor.config import Configuration
+from supervisor.delivery.events import DaemonEvents
+from supervisor.delivery.known_servers import KnownServers
+from supervisor.delivery.sinks import Sinks
 from supervisor.front.opening import House, open_front
 from supervisor.front.wiring import Front, serve_front
 from supervisor.host.datadir import DataDir
@@ -50,6 +55,7 @@ from supervisor.store import Store, open_store
 from supervisor.store.memory import StoreMemory
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
+from supervisor.store.write_behind import CLOSE_S
 from supervisor.tokens.counting import TokenCounter
 from supervisor.usage.history import History
 from supervisor.usage.totals import Usage
@@ -90,6 +96,7 @@ class Daemon:
         self._connect = connect
         self._containment = default_containment(descriptors, self.conditions)
         self.ending = ending
+        self._ends_at = math.inf
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
@@ -128,8 +135,14 @@ class Daemon:
                 reviewed={name: await table.review(name, offer) for name, (_, offer) in known.items()},
             )
             table.feed = registry.feed
+            world = KnownServers(deployment, registry.catalogue, registry.statuses, self._people_of)
+            events = DaemonEvents(settings, world, Sinks(store, self._clock).make, self._clock, self._launch_of)
+            events.delivery.configure(settings)
+            usage.tell, trail.tell, self.conditions.tell = events.call, events.note, events.lack
             async with trio.open_nursery() as core:
-                core.start_soon(self._watch_end)
+                core.start_soon(self._watch_end, settings.shutdown_s, events.delivery.hurry)
+                core.start_soon(events.follow, registry.feed)
+                core.start_soon(events.delivery.run, lambda: deployment.value.settings, deployment)
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
                 core.start_soon(usage.run)
@@ -197,6 +210,7 @@ class Daemon:
                         usage=usage,
                         keeper=keeper,
                         plugins=table,
+                        events=events,
                     ),
                     self._sockets,
                 )
@@ -226,6 +240,8 @@ class Daemon:
                 usage.flush()
                 history.flush()
                 trail.close()
+                await events.catch_up(registry.feed)
+                await events.delivery.flush(self._left_s())
                 core.cancel_scope.cancel()
 
     async def _deploy(self, plugins: DeployedPlugins) -> Deployment:
@@ -241,6 +257,16 @@ class Daemon:
         if self._reload is not None:
             self._reload.begin("a signal")
 
+    def _people_of(self, launch: str) -> list[str]:
+        return self._launches.people_of(launch)
+
+    def _launch_of(self, server: str, principal: Principal) -> str:
+        return self._launches.names.of(server, principal)
+
+    def _left_s(self) -> float:
+        """Return how long events may still be sent: the store needs the rest of the time for the end."""
+        return max(0.0, self._ends_at - trio.current_time() - CLOSE_S)
+
     def _reach(self, server: DeployedServer) -> Transport:
         return transport_of(self._containment, self._accounts.authorizer(server), server)
 
@@ -251,10 +277,12 @@ class Daemon:
         woken = lambda account: self._launches.logged_in(account)  # noqa: E731 - they are made later
         return LateAccounts(deployment, store, self._data.key("oauth"), self._clock, uri, woken, self._trail)
 
-    async def _watch_end(self) -> None:
+    async def _watch_end(self, shutdown_s: float, hurry: Callable[[], None]) -> None:
         """Say that the end begins, also where a crash of the core cancels this task."""
         try:
             await self.closing.wait()
+            self._ends_at = trio.current_time() + shutdown_s
+            hurry()
         finally:
             self.systemd.begin_stop()
             self.ending()

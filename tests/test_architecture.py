@@ -47,6 +47,7 @@ LAYERS = (
     # What keeps it running and shows it.
     "supervisor.identity",
     "supervisor.plugins",
+    "supervisor.events",
     "supervisor.config",
     "supervisor.store",
     "supervisor.host",
@@ -57,6 +58,7 @@ LAYERS = (
     "supervisor.servers",
     "supervisor.values",
     "supervisor.oauth",
+    "supervisor.delivery",
     "supervisor.service",
     "supervisor.front",
     "supervisor.daemon",
@@ -149,6 +151,8 @@ PURE = (
     "supervisor.values.rows",
     "supervisor.front.ui.attention",
     "supervisor.front.ui.plots",
+    "supervisor.events.*",
+    "supervisor.delivery.queue",
     "supervisor.usage.histogram",
     "supervisor.usage.periods",
     "supervisor.usage.records",
@@ -225,6 +229,7 @@ SYSTEM = {
     "supervisor.host.hard_end": "ends the process whatever holds it up",
     "supervisor.host.logs": "writes to a file descriptor, past Python's buffers and their locks",
     "supervisor.servers.journals.files": "appends to files, with modes, and takes back what was half written",
+    "supervisor.delivery.file_sink": "modes and links of a file, and lines that a full disk cut off",
     "supervisor.demo.setting": "passes the environment on to the daemon it starts",
     "supervisor.demo.tour": "looks whether a process still lives",
     "supervisor.store.file": "file modes",
@@ -272,7 +277,7 @@ TRANSITIVE = {
         "actors.transport.http.client.client",
         "httpcore2",
     ): "httpx2 has no setting for how much its connections read at once",
-    ("supervisor.config.entries.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",
+    ("supervisor.config.syntax.limits", "idna"): "what httpx2 writes names by, so that both take the same ones",
     ("actors.transport.websocket.transport", "h11"): "trio-websocket raises its errors for headers that are no HTTP",
 }
 """Packages that only our dependencies depend on: each use may break without a release of ours."""

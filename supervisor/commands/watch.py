@@ -1,6 +1,7 @@
 """`watch`: what happens in the daemon, as it happens, over the WebSocket `/api/events`.
 
-Once connected it stays: when the daemon goes away it tries again, after 0.5 s at first and after 10 s at most.
+Once connected it stays: when the daemon goes away it tries again, after 0.5 s at first and after 10 s at most, and goes
+on where it has left off.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import click
 import trio
@@ -28,15 +30,17 @@ Event = dict[str, Any]
 @daemon_options
 def watch(*, as_json: bool, url: str) -> None:
     """Show changes of tools and states as they happen, until Ctrl-C."""
-    out = console()
+    out, last = console(), ""
 
     def show(event: Event) -> None:
+        nonlocal last
+        last = event.get("id", last)
         if as_json:
             click.echo(json_text(event))
         else:
             out.print(line(event))
 
-    run(lambda: follow(url, lambda: EVENTS, show))
+    run(lambda: follow(url, lambda: f"{EVENTS}?after={quote(last)}" if last else EVENTS, show))
 
 
 async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None]) -> None:
@@ -75,6 +79,16 @@ def _details(event: Event) -> list[Text]:
     match event.get("type"):
         case "hello":
             return [plain(f"connected, catalogue revision {event.get('revision', 0)}")]
+        case "reset":
+            return [plain("the daemon was started anew: what happened meanwhile is not known")]
+        case "server_away" | "server_back" as kind:
+            return [
+                plain(kind.replace("_", " ")),
+                plain(f"{data.get('tools', 0)} tools"),
+                plain(data.get("reason", "")),
+            ]
+        case "tools_counted":
+            return [plain(f"{data.get('tools', 0)} tools counted")]
         case "missed":
             return [plain(f"{event.get('count')} events were missed")]
         case "server_state":

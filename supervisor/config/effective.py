@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from actors.transport.mask import is_secret
 from actors.transport.redaction import Confidential
 from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.entries.limits import is_address, launch_faults
 from supervisor.config.syntax.jsonc import KeyPath, show_path
+from supervisor.config.syntax.limits import is_address, launch_faults
 from supervisor.config.syntax.tiers import TIERS, Given, Reference, Tier, TieredText, Value, fill_in
 from supervisor.config.value_rules import ValueRule
 

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from supervisor.config.entries.limits import is_address
 from supervisor.config.given import VALUES, Expand, GivenReader
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import is_comment, name_fault, nearest, suggest_name
+from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.values import Problem, Remark, read_members
 from supervisor.identity.issuers import ALGORITHMS, Introspection, Issuer
 from supervisor.identity.people import People, Team, User

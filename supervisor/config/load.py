@@ -29,6 +29,7 @@ from supervisor.config.entries.slugs import derived_slugs
 from supervisor.config.given import given_remarks, note_lines
 from supervisor.config.identity import identity_remarks
 from supervisor.config.profiles import profile_remarks
+from supervisor.config.sections.options import OptionsOf
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
 from supervisor.config.surroundings import Surroundings
@@ -37,7 +38,6 @@ from supervisor.config.syntax.environment import defaults, inherit
 from supervisor.config.syntax.file import Stamp, read_text, stamp
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
-from supervisor.config.syntax.options import OptionsOf
 from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
 from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_together
 from supervisor.plugins.loading import options_of

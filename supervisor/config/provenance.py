@@ -104,6 +104,7 @@ def explain_daemon(
     own = msgspec.structs.asdict(settings)
     own["plugins"] = tuple(settings.plugins)  # options may be as secret as they like
     own["identity"] = shown_identity(settings.identity)
+    own["event_sinks"] = [f"{sink.name} ({sink.type})" for sink in settings.event_sinks]
     values = [value for key in keys_of(Settings) for value in view.of(key, own[key])]
     return _set_first([data_dir if each.key == data_dir.key and each.value is None else each for each in values])
 

@@ -11,13 +11,14 @@ from typing import Any
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.identity import IDENTITY, ISSUERS, SECRET, read_identity
 from supervisor.config.profiles import read_profiles
+from supervisor.config.sections.event_sinks import EVENT_SINKS, read_event_sinks
+from supervisor.config.sections.options import PLUGINS, OptionsOf, read_plugins
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import authority, origin_of, split_address
 from supervisor.config.syntax.environment import read_env
 from supervisor.config.syntax.expand import expand, expand_home
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import is_comment, nearest
-from supervisor.config.syntax.options import PLUGINS, OptionsOf, read_plugins
 from supervisor.config.syntax.origins import Lookups, ValueLayer, overlay
 from supervisor.config.syntax.values import Findings, Remark, build, keys_of, raise_together, type_faults
 
@@ -70,6 +71,12 @@ def read_settings(
     )
     own[PLUGINS] = read_plugins(
         own.get(PLUGINS, {}), options_of, lambda text: expand(text, environ), partial(_of_settings, findings)
+    )
+    own[EVENT_SINKS] = read_event_sinks(
+        own.get(EVENT_SINKS, []),
+        lambda text: expand(text, environ),
+        lambda text: str(directory / expand_home(expand(text, environ), environ)),
+        partial(_of_settings, findings),
     )
     for below, message, hint in _faults(own):
         findings.problem(("supervisor", *below), message, hint)

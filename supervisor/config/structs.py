@@ -19,8 +19,9 @@ from actors.catalogue.metadata import Safety
 from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.trust import Trust
 from actors.transport.redaction import Confidential
+from supervisor.config.sections.event_sinks import MAX_SINKS, EventSink
+from supervisor.config.sections.options import PluginEntry
 from supervisor.config.syntax.address import split_address
-from supervisor.config.syntax.options import PluginEntry
 from supervisor.config.syntax.units import (
     MIB,
     Auth,
@@ -175,6 +176,14 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Time for one plugin to look at a server, or at all tools of it."""
     plugin_threads: Count = 8
     """Threads of each plugin whose hooks are no coroutines."""
+
+    # Events
+    event_sinks: Annotated[tuple[EventSink, ...], Meta(max_length=MAX_SINKS)] = ()
+    """Where events are sent, see `docs/reference/events.md`."""
+    max_kept_events: Count = 10_000
+    """The newest events, which are kept in memory for those who come again on `/api/events`."""
+    max_event_streams: Count = 32
+    """Open event streams at `/api/events`. One user may have as many as they leave free for others."""
 
     # Starts of servers
     cold_starts: Count = 4

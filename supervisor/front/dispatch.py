@@ -22,6 +22,7 @@ from supervisor.service.port import failure
 log = logging.getLogger(__name__)
 
 WEBSOCKET_PATH: Final = "/ws"
+EVENTS_PATH: Final = "/api/events"
 
 AtDoor = Callable[[str, HttpRequest], Awaitable[None]]
 """Serves a request at the door of a name."""
@@ -46,6 +47,7 @@ class Dispatch:
         mcp_websocket: AtDoor,
         pages: Handler,
         page_sockets: Handler,
+        event_streams: Handler,
     ) -> None:
         """Without an `admission` nobody has to show who they are."""
         self._guard = guard
@@ -54,6 +56,7 @@ class Dispatch:
         self._mcp_websocket = mcp_websocket
         self._pages = pages
         self._page_sockets = page_sockets
+        self._event_streams = event_streams
 
     async def __call__(self, request: HttpRequest) -> None:
         if request.path.startswith(PERSONAL_PATH):
@@ -105,5 +108,7 @@ class Dispatch:
                 await self._page_sockets(request)
         elif door is not None:
             await self._mcp_http(door, request)
+        elif request.path == EVENTS_PATH:
+            await self._event_streams(request)
         else:
             await self._pages(request)

@@ -12,6 +12,7 @@ from actors.kit import Conditions, Latest
 from actors.registry.actor import Registry
 from actors.router import Router
 from supervisor.config.syntax.address import base_url
+from supervisor.delivery.events import DaemonEvents
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.idleness import end_when_idle
@@ -68,6 +69,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     keeper: LogKeeper
     plugins: PluginTable
+    events: DaemonEvents
 
 
 async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
@@ -121,6 +123,8 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         statuses=registry.statuses,
         live=servers.statuses,
         feed=registry.feed,
+        events=house.events,
+        kept_events=store.load_events,
         closing=house.closing,
         deployment=deployment,
         store=store.status,

@@ -32,6 +32,8 @@ from supervisor.front.pages.audit import add_audit_routes, record_orders
 from supervisor.front.pages.configuration import add_configuration_routes
 from supervisor.front.pages.consents import add_consent_routes
 from supervisor.front.pages.debug import add_status_routes
+from supervisor.front.pages.event_streams import EventStreams
+from supervisor.front.pages.events import add_event_routes
 from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.me import add_own_routes
@@ -61,6 +63,7 @@ ROUTES: Final = {
     "What is yours": add_own_routes,
     "Tools": add_tool_routes,
     "Usage": add_usage_routes,
+    "Events": add_event_routes,
     "Trust": add_trust_routes,
     "Servers": add_server_routes,
     "Configuration": add_configuration_routes,
@@ -134,7 +137,9 @@ class Front:
         record_orders(app, view.audit)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
         admission = _admission(settings, sockets, view)
-        handler = Dispatch(_guard(settings, sockets), admission, http.serve, websocket.serve, pages, PageSockets(view))
+        streams = EventStreams(view, settings.sse_keepalive_s, settings.max_event_streams)
+        guard, live = _guard(settings, sockets), PageSockets(view)
+        handler = Dispatch(guard, admission, http.serve, websocket.serve, pages, live, streams)
         handler.cross_origin = CrossOrigin(settings.allowed_origins)
         if settings.trusted_proxies:
             handler.proxies = TrustedProxies(settings.trusted_proxies)

@@ -18,7 +18,7 @@ from actors.errors import ConfigError
 from actors.principal import LOCAL
 from supervisor.store.audit_table import AUDIT_SCHEMA
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 MAX_CORRUPT_COPIES = 9
 
 _SCHEMA = (
@@ -53,6 +53,10 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS consents (principal TEXT NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL,"
     " pinned BLOB NOT NULL, given_at REAL NOT NULL, PRIMARY KEY (principal, server, tool, pinned)) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS calls (number INTEGER PRIMARY KEY, payload BLOB NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS events (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
+    " time REAL NOT NULL, type TEXT NOT NULL, server TEXT NOT NULL, payload BLOB NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS events_times ON events (time)",
+    "CREATE INDEX IF NOT EXISTS events_types ON events (type, server)",
 )
 _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
     4: {

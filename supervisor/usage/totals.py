@@ -34,6 +34,8 @@ class Usage:
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._loaded = False
+        self.tell: Callable[[CallRecord], None] = lambda record: None
+        """Told of each call, also of those that are not counted."""
 
     async def load(self) -> None:
         if not self._store.ready.is_set():
@@ -47,6 +49,7 @@ class Usage:
     def add(self, record: CallRecord) -> None:
         """Count a call that has ended. One that was refused or given up says nothing about its tool."""
         self.history.add(record)
+        self.tell(record)
         if not record.server or record.outcome in ("rejected", "cancelled"):
             return
         good = record.outcome in ("ok", "tool_error")

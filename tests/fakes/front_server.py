@@ -152,6 +152,7 @@ def dispatch(
     mcp_http: AtDoor | None = None,
     mcp_websocket: AtDoor | None = None,
     page_sockets: Handler = nothing_here,
+    event_streams: Handler = nothing_here,
     host: str = "127.0.0.1",
     bodies: BodyLimits = BODIES,
     gate: Admission | None = None,
@@ -164,7 +165,8 @@ def dispatch(
     app = create_app()
     register(app)
     pages = Pages(app, bodies)
-    return Dispatch(Guard(host, []), gate, mcp_http or no_mcp, mcp_websocket or no_mcp, pages, page_sockets)
+    doors = mcp_http or no_mcp, mcp_websocket or no_mcp
+    return Dispatch(Guard(host, []), gate, *doors, pages, page_sockets, event_streams)
 
 
 @asynccontextmanager

@@ -23,6 +23,7 @@ from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, Obeys
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
+from tests.fakes.told_events import events_of
 from tests.fakes.tool_catalogue import CATALOGUE, USED
 
 
@@ -42,6 +43,7 @@ def view_of(**more: Any) -> View:
         "catalogue": Latest(CATALOGUE),
         "statuses": Latest(statuses),
         "feed": Feed(1),
+        "events": events_of(),
         "closing": trio.Event(),
         "control": Obeys(),
         "configurator": Configured(),

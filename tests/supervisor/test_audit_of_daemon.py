@@ -202,7 +202,7 @@ async def test_what_repeats_within_a_minute_shares_a_record(tmp_path: Path, data
     assert said == {
         ("credential.check", "", "", ""): 3,
         ("page.ask", "GET /api/status", "ben", "/api/status"): 4,
-        ("page.ask", "GET /api/events", "ben", "/api/events"): 1,
+        ("page.ask", "WS /api/events", "ben", "/api/events"): 1,
         ("tool.confirm", "clock:wind", "ben", "/mcp/all"): 2,
         ("tool.refuse", "clock:hidden", "ben", "/mcp"): 1,
         ("tool.refuse", "clock:hidden", "ben", "/mcp/all"): 1,

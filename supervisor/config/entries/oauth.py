@@ -11,8 +11,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from actors.transport.redaction import Confidential
-from supervisor.config.entries.limits import is_address
 from supervisor.config.syntax.keys import is_comment, nearest, translate
+from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.units import Grant, SigningAlgorithm, Whose
 from supervisor.config.syntax.values import keys_of
 

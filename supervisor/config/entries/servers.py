@@ -17,7 +17,6 @@ from typing import Any
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.itself import faults_of_itself
-from supervisor.config.entries.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks
 from supervisor.config.entries.roots import root_uri
@@ -27,6 +26,7 @@ from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
+from supervisor.config.syntax.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
 from supervisor.config.syntax.tiers import TieredText, fill_in
 from supervisor.config.syntax.units import KINDS, Kind

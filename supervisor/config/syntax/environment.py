@@ -73,7 +73,7 @@ WITHOUT_EFFECT: Final = {
     "MCP_PROCESS_SPAWN_GRACE_PERIOD_SECONDS": "the idle time of a server begins when its start ends",
     **dict.fromkeys(
         ("EVENT_BATCH_INTERVAL_MS", "EVENT_MAX_BATCH_SIZE", "EVENT_MAX_QUEUE_SIZE", "EVENT_FLUSH_TIMEOUT_MS"),
-        "the daemon sends events nowhere, programs read them at /api/events",
+        "each of the event_sinks has its own interval_s, batch_events and queue_events",
     ),
 }
 """Variables of other gateways that set nothing here, and why."""

@@ -25,6 +25,7 @@ from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.registry.happening import Happening
 from actors.transport.stdio.figures import Figures, ProcessFigures, since_boot
+from supervisor.delivery.events import DaemonEvents
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.rights import REQUESTER
@@ -74,6 +75,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     statuses: Latest[Mapping[str, ServerStatus]]
     live: Statuses = msgspec.field(default_factory=Statuses)
     feed: Feed[Happening]
+    events: DaemonEvents
+    kept_events: Callable[..., Awaitable[Sequence[tuple[int, bytes]]]] = lambda *wanted: _none()
     closing: trio.Event
     deployment: Latest[Deployment] = msgspec.field(default_factory=lambda: Latest(Deployment()))
     store: Callable[[], Any] = dict
@@ -134,7 +137,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return self.live.of(server, self.reports(), stderr=stderr)
 
 
-async def _none() -> Sequence[ReplacedDefinition]:
+async def _none() -> Sequence[Any]:
     await trio.lowlevel.checkpoint()
     return ()
 
@@ -235,6 +238,7 @@ async def _status(view: View) -> bytes:
             "store": view.store(),
             "audit": None if view.trail is None else view.trail.status(),
             "log_records_lost": view.log_records_lost(),
+            "events": view.events.status(),
             "questions": len(view.elicitations.of(view.principal)),
             "questions_at": view.elicitations.address(),
         }

@@ -86,7 +86,7 @@ PLACES: Final = {
     "/api/usage": "what was called, by tool, server, client or user; /api/calls has the newest calls",
     "/questions": "what servers ask of you, where your client cannot be asked",
     "/api/tokens": "what the tools would cost a model",
-    "/api/events": "what happens, as it happens (WebSocket)",
+    "/api/events": "what happens, as it happens (event stream, or WebSocket)",
     "/healthz": "whether the daemon lives",
     "/readyz": "whether every server was tried once",
 }

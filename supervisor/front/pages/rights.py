@@ -33,18 +33,18 @@ AUDITORS: Final = (
         "GET /api/tokens",
         "GET /api/trust",
     ),
-    *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events"),
+    *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events/kept", "WS /api/events"),
     "GET /api/audit",
     *("GET /ui/servers", "GET /ui/servers/<server>", "GET /ui/tools", "GET /ui/tool", "POST /ui/tool"),
     *("GET /ui/changes", "GET /ui/people"),
 )
 _VALUE: Final = "/api/values/<tier>/<owner>/<server>/<name>"
 MEMBERS: Final = (
-    *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls"),
     *("GET /ui", "GET /ui/calls", "GET /ui/usage", "POST /ui/values", "POST /ui/sign-out"),
     *("GET /questions", "GET /questions/<question>", "POST /questions/<question>"),
     *("GET /api/questions", "GET /api/questions/<question>", "POST /api/questions/<question>"),
     *("GET /api/consents", "DELETE /api/consents/<id_>"),
+    *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/events"),
     *("GET /api/me", "POST /api/tickets", "GET /api/values", f"PUT {_VALUE}", f"DELETE {_VALUE}"),
     *("POST /api/servers/<server>/login", "POST /api/servers/<server>/logout", "GET /api/logins/<login>"),
     *("POST /api/logins/<login>/answer", "GET /api/servers/<server>/logs", "GET /api/logs"),
@@ -55,7 +55,8 @@ NEEDED: Final[Mapping[str, Role | None]] = {
     **dict.fromkeys(MEMBERS, "member"),
     **dict.fromkeys(AUDITORS, "auditor"),
 }
-"""The least role for a route, as `METHOD /rule`; None: no credential is needed."""
+"""The least role for a route, as `METHOD /rule`, or `WS /rule` for a WebSocket that is otherwise; None: no credential
+is needed."""
 
 
 async def check_right(audit: Audit) -> None:
@@ -90,7 +91,7 @@ def may_ask(requester: Requester, method: str, rule: str) -> bool:
 
 def needed_role(route: str) -> Role | None:
     """Return the least role for a route, None where no credential is needed."""
-    return NEEDED.get(route, "admin")
+    return NEEDED.get(route if route in NEEDED else route.replace("WS ", "GET ", 1), "admin")
 
 
 def set_requester(request: HttpRequest) -> None:

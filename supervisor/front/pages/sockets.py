@@ -33,6 +33,7 @@ GOING_AWAY = 1001
 GATHER_S = 0.1
 """A follower gets what came in this time at once."""
 
+_MAX_DIGITS: Final = 16
 _ANGLES: Final = str.maketrans("{}", "<>")
 Tell = Callable[[WebSocket], Awaitable[None]]
 
@@ -51,8 +52,17 @@ class FollowAllQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     grep: Grep = ""
 
 
+class WatchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `id` of the last message that the follower has; empty is "from now on"."""
+
+    after: str = ""
+
+
 PATHS: Mapping[str, tuple[str, type[msgspec.Struct] | None]] = {
-    "/api/events": ("Tell every change as it happens, over a WebSocket.", None),
+    "/api/events": (
+        "Tell every change as it happens, in older words than the stream does.",
+        WatchQuery,
+    ),
     "/api/servers/{server}/logs": ("Tell each line of the log from `after` on, over a WebSocket.", FollowQuery),
     "/api/logs": ("Tell each line of all logs from the moment `after` on, over a WebSocket.", FollowAllQuery),
 }
@@ -71,7 +81,7 @@ class PageSockets:
         path, _, query = request.target.decode("ascii").partition("?")
         for place, serve in self._ways.items():
             match = re.fullmatch(place.replace("{server}", "([^/]+)"), path)
-            if match and admits(self._view.audit, request.requester, "GET", place.translate(_ANGLES)):
+            if match and admits(self._view.audit, request.requester, "WS", place.translate(_ANGLES)):
                 await serve(request, query, *map(unquote, match.groups()))
                 return
         await self._refuse(request)
@@ -91,21 +101,40 @@ class PageSockets:
         if closing.is_set():
             await socket.close(GOING_AWAY, "the daemon is shutting down")
 
-    async def _events(self, socket: WebSocket) -> None:
-        """Send every event from now on; a client that falls behind is told how many it missed."""
+    async def _events(self, after: str, socket: WebSocket) -> None:
+        """Send every event behind one, or from now on; a client that falls behind is told how many it missed."""
         view = self._view
-        number = view.feed.newest
-        await _say(socket, {"type": "hello", "time": view.clock(), "revision": view.visible_catalogue().revision})
+        known = self._number(after)
+        number = view.feed.newest if known is None else known
+        hello = {"type": "hello", "time": view.clock(), "revision": view.visible_catalogue().revision}
+        await _say(socket, {**hello, "id": self._id(number)})
+        if after and known is None:
+            await _say(socket, {"type": "reset"})
         while True:
             number, missed, events = await view.feed.after(number)
             if missed:
                 await _say(socket, {"type": "missed", "count": missed})
-            for event in events:
-                await _say(socket, event)
+            for at, event in enumerate(events, number - len(events) + 1):
+                await _say(socket, {**msgspec.to_builtins(event), "id": self._id(at)})
+
+    def _id(self, number: int) -> str:
+        """Return the id of a message: another one than that of an event in a stream."""
+        return f"{self._view.events.places.start}-f{number}"
+
+    def _number(self, id_: str) -> int | None:
+        """Return the number of a message; None if it is none of this life of the daemon."""
+        start, _, number = id_.partition("-f")
+        is_ours = start == self._view.events.places.start and number.isascii() and number.isdigit()
+        known = int(number) if is_ours and len(number) < _MAX_DIGITS else -1
+        return known if 0 <= known <= self._view.feed.newest else None
 
     async def _watch(self, request: HttpRequest, query: str) -> None:
-        del query
-        await self._tell(request, self._events)
+        try:
+            wanted = decode(parse_qsl(query, keep_blank_values=True), WatchQuery)
+        except SupervisorError as error:
+            await request.refuse(*error_body(error))
+            return
+        await self._tell(request, partial(self._events, wanted.after))
 
     async def _follow(self, request: HttpRequest, query: str, server: str) -> None:
         try:

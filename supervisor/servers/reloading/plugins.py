@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from supervisor.config import Configuration
-from supervisor.config.syntax.options import PLUGINS
+from supervisor.config.sections.options import PLUGINS
 from supervisor.plugins.contract import ServerFacts
 from supervisor.plugins.hooks import PluginTable
 from supervisor.plugins.running import RunningPlugin

@@ -63,6 +63,8 @@ class AuditTrail:
         self._lost = 0
         self._gap = 0
         self._expired_at = -math.inf
+        self.tell: Callable[[AuditRecord], None] = lambda record: None
+        """Told of each record."""
 
     @property
     def _is_on(self) -> bool:
@@ -142,6 +144,7 @@ class AuditTrail:
         return self._clock() - self._settings().audit_days * DAY_S
 
     def _append(self, record: AuditRecord) -> None:
+        self.tell(record)
         if self._gap and self._store.append_audit(AuditRecord(time=record.time, action="audit.lose", count=self._gap)):
             self._gap = 0
         if not self._store.append_audit(record):

@@ -202,6 +202,9 @@ def test_durations_are_short(seconds: float, words: str) -> None:
     [
         ({"type": "hello", "revision": 3}, "connected, catalogue revision 3"),
         ({"type": "missed", "count": 7}, "7 events were missed"),
+        ({"type": "reset"}, "the daemon was started anew: what happened meanwhile is not known"),
+        ({"type": "server_away", "server": "a", "data": {"tools": 2, "reason": "gone"}}, "a server away 2 tools gone"),
+        ({"type": "tools_counted", "server": "a", "data": {"tools": 2}}, "a 2 tools counted"),
         ({"type": "server_state", "server": "a", "data": {"previous": "ready", "state": "failed", "reason": "no"}},
          "a ready -> failed no"),
         ({"type": "discovery_completed", "server": "a", "data": {"tools": 2, "problems": ["bad"]}},

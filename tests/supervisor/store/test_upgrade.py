@@ -107,6 +107,7 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         await history.load()
         assert [each.calls for each in await history.periods("day", 0)] == ([3] if schema >= 10 else [])
         assert [record.client for _, record in history.calls()] == (["e2e"] * 3 if schema >= 10 else [])
+        assert [number for number, _ in await store.load_events(9, None, "", "")] == ([1] if schema >= 11 else [])
         assert (store.state, store.status().lost_writes) == ("ok", 0)
 
 

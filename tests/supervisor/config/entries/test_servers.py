@@ -11,10 +11,10 @@ import pytest
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, parse
-from supervisor.config.entries.limits import MAX_LAUNCH_BYTES, MAX_STRING_BYTES
 from supervisor.config.entries.roots import root_uri, roots_result
 from supervisor.config.entries.tools import ALLOWED, APPROVED, DENIED
 from supervisor.config.syntax.keys import FOREIGN, name_fault, nearest, suggest_name
+from supervisor.config.syntax.limits import MAX_LAUNCH_BYTES, MAX_STRING_BYTES
 from supervisor.config.syntax.units import KINDS
 from supervisor.config.syntax.values import MAX_PROBLEMS, expectation
 

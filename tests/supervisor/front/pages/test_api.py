@@ -38,6 +38,7 @@ from tests.fakes.control import Configured, Obeys
 from tests.fakes.front_server import Running, dispatch, read_all, running
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
+from tests.fakes.told_events import events_of
 from tests.fakes.tool_view import everybody_sees, nobody_serves
 
 NOW, STARTED = 1000.0, 900.0
@@ -67,6 +68,7 @@ def view(*statuses: ServerStatus, entries: tuple[Entry, ...] = (), indexed: bool
         "catalogue": Latest(Catalogue(revision=3, entries=by_server, index=Index.empty(), indexed=indexed)),
         "statuses": Latest({item.server: item for item in statuses}),
         "feed": Feed(3),
+        "events": events_of(),
         "closing": trio.Event(),
         "control": Obeys(),
         "configurator": Configured(),
@@ -280,10 +282,12 @@ async def test_events_are_told_as_they_happen() -> None:
         trio_websocket.open_websocket_url(f"ws://127.0.0.1:{server.port}/api/events") as ws,
     ):
         with trio.fail_after(30):
-            assert json.loads(await ws.get_message()) == {"type": "hello", "time": NOW, "revision": 3}
+            hello = {"type": "hello", "time": NOW, "revision": 3, "id": "1000000-f1"}
+            assert json.loads(await ws.get_message()) == hello
             shown.feed.append(happening(1))
             assert json.loads(await ws.get_message()) == {
                 "type": "server_state", "time": NOW, "server": "a", "revision": 1, "data": {"state": "READY"},
+                "id": "1000000-f2",
             }  # fmt: skip
             for number in range(10):
                 shown.feed.append(happening(number))

@@ -145,7 +145,9 @@ READ_IN: dict[str, set[str]] = {
         *("config/load", "config/provenance", "servers/deployment", "service/realms", "commands/explain"),
         *("values/checks", "values/rows", "values/explained"),
         *("front/admission", "front/ui/pages", "oauth/accounts", "oauth/bearer/verifier", "service/asking/hooks"),
+        "delivery/known_servers",
     },
+    "event_sinks": {"config/provenance", "delivery/delivery"},
 }
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
 level of the log at the start, `reload` afterwards; a search gets the settings of its moment as an argument."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.config.entries.limits import is_address, launch_faults
+from supervisor.config.syntax.limits import is_address, launch_faults
 
 _PIECES = ["http://", "https://", "a", "a.example", "xn--", "é", "\U0001f600", "..", "[", "]", "::1", "127.0.0.1"]
 _PIECES += [

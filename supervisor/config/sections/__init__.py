@@ -1,0 +1,1 @@
+"""Objects within `supervisor` that have a form of their own."""

@@ -1,0 +1,137 @@
+"""The events of a daemon: what happens becomes one, is kept for a while, and goes to the sinks."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any, Final
+
+import trio
+
+from actors.kit import Feed, Latest
+from actors.principal import Principal
+from actors.registry.happening import Happening
+from supervisor.config import Settings
+from supervisor.config.sections.event_sinks import EventSink
+from supervisor.delivery.delivery import Delivery
+from supervisor.delivery.log import EventLog
+from supervisor.delivery.sink import Sink
+from supervisor.events.other_kinds import AuthFailed, LimitExceeded, ToolExecuted
+from supervisor.events.places import Places
+from supervisor.events.translation import EventFacts, Translator
+from supervisor.identity.audit import AuditRecord
+from supervisor.identity.people import team_of, user_of
+from supervisor.usage.records import CallRecord
+
+log = logging.getLogger(__name__)
+
+MAX_NAME_CHARS: Final = 200
+CATCH_UP_S: Final = 0.5
+_FAILED: Final = {"credential.check": "credential", "page.ask": "role"}
+"""Actions of the audit that are failures to come in."""
+LaunchOf = Callable[[str, Principal], str]
+
+
+class DaemonEvents:
+    """Hears what happens, and tells it. `clock` gives unix seconds.
+
+    `launch_of` gives the launch that somebody means by a server; it may raise.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        world: EventFacts,
+        make: Callable[[EventSink], Sink],
+        clock: Callable[[], float],
+        launch_of: LaunchOf = lambda server, principal: server,
+    ) -> None:
+        self.log = EventLog(clock, settings.max_kept_events)
+        self.places = Places(str(int(clock() * 1000)), secrets.token_bytes(32))
+        self.delivery = Delivery(make, self.places.show, clock)
+        self.log.told = self.delivery.take
+        self.lost = 0
+        """So many were not heard of in time."""
+        self._translator = Translator(world)
+        self._launch_of = launch_of
+        self._heard = Latest(0)
+
+    # Who tells -------------------------------------------------------------------------------------------------------
+
+    async def follow(self, feed: Feed[Happening]) -> None:
+        """Tell of all that a feed has, for ever."""
+        while True:
+            number, missed, happenings = await feed.after(self._heard.value)
+            self.lost += missed
+            for happening in happenings:
+                self._tell(happening)
+            self._heard.set(number)
+
+    async def catch_up(self, feed: Feed[Happening]) -> None:
+        """Wait a moment until `follow` has told all there is. A checkpoint."""
+        with trio.move_on_after(CATCH_UP_S):
+            await trio.lowlevel.checkpoint()
+            while self._heard.value < feed.newest:
+                await self._heard.wait_newer(self._heard.version)
+
+    def _tell(self, happening: Happening) -> None:
+        try:
+            for data in self._translator.events(happening):
+                self.log.append(data, time=happening.time, revision=happening.revision)
+        except Exception:  # what servers say stands in it, and nobody else waits for this
+            self.lost += 1
+            log.exception("a bug while telling of %s", happening.type)
+
+    def call(self, record: CallRecord) -> None:
+        """Tell of a call that ended."""
+        self.log.append(_call_data(record), principal=record.principal)
+        if record.server:
+            try:
+                launch = self._launch_of(record.server, record.principal)
+            except Exception:  # noqa: BLE001 - it was never started for them, so nothing ran
+                return
+            self._translator.lives.call(launch, record.time)
+
+    def note(self, record: AuditRecord) -> None:
+        """Tell of a record of the audit, if it says that somebody could not come in."""
+        reason = _FAILED.get(record.action)
+        if reason is not None:
+            self.log.append(
+                AuthFailed(
+                    reason=reason,
+                    target=record.target or record.door or None,
+                    user_id=record.user or None,
+                    ip_address=record.address or None,
+                    count=record.count,
+                )
+            )
+
+    def lack(self, what: str, why: str) -> None:
+        """Tell that something works only in part."""
+        self.log.append(LimitExceeded(resource=what, reason=why[:MAX_NAME_CHARS]))
+
+    # Who asks --------------------------------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Return what the status page shows."""
+        return {"newest": self.log.newest.value, "lost": self.lost, "sinks": self.delivery.status()}
+
+
+def _call_data(record: CallRecord) -> ToolExecuted:
+    return ToolExecuted(
+        server_slug=record.server[:MAX_NAME_CHARS] or None,
+        tool_name=record.tool[:MAX_NAME_CHARS],
+        user_id=user_of(record.principal) or None,
+        team_id=team_of(record.principal) or None,
+        client_name=record.client or None,
+        success=record.outcome == "ok",
+        outcome=record.outcome,
+        error_type=record.error or None,
+        response_time_ms=round(record.took_ms, 3),
+        waited_ms=round(record.waited_ms, 3) or None,
+        request_bytes=record.bytes_in or None,
+        response_bytes=record.bytes_out or None,
+        tokens_shown=record.tokens_shown or None,
+        tokens_saved=record.tokens_saved or None,
+    )

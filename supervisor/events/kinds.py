@@ -1,0 +1,245 @@
+"""The kinds of events and their fields: one schema for streams, sinks and the documentation. Pure.
+
+Rules of this file:
+- A struct is a kind, a field is a member of `data`, and below it is what it means: a page of `docs/reference` is
+  generated from them. A field whose default is None is left out where it is not known.
+- Nothing here has room for arguments, results, texts that a server wrote to its log, or credentials.
+- `audience` says which members hear of it; auditors and admins hear of everything.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+
+Audience = Literal["entry", "server", "launch", "caller", "auditors"]
+"""Which members hear of an event: all who have the server, however it is started for them; who have that launch, both
+without details; those for whom alone it is started; whoever made the call; nobody."""
+
+
+class EventData(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The data of one event."""
+
+    audience: ClassVar[Audience] = "auditors"
+
+
+class OfServer(EventData, frozen=True, kw_only=True):
+    """Something about a server."""
+
+    audience: ClassVar[Audience] = "launch"
+    server_id: str
+    """The key of its entry in the configuration."""
+    server_slug: str
+    """The name that its tools are called by; mostly the same."""
+    installation_id: str
+    """How it is started: the slug where all share one; with `~` and a digest for those who have their own."""
+    team_id: str | None = None
+    """The team whose server it is, if it is that of one team."""
+    user_id: str | None = None
+    """The user whose launch it is, if it is that of one user."""
+    transport: str | None = None
+    """`stdio`, `http`, `sse` or `websocket`."""
+
+
+class ServerRegistered(OfServer, frozen=True, kw_only=True):
+    """A server was added to the configuration while the daemon runs."""
+
+    audience: ClassVar[Audience] = "entry"
+
+
+class ServerUnregistered(OfServer, frozen=True, kw_only=True):
+    """A server was removed from the configuration."""
+
+    audience: ClassVar[Audience] = "entry"
+
+
+class ServerUpdated(OfServer, frozen=True, kw_only=True):
+    """The entry of a server has changed."""
+
+    audience: ClassVar[Audience] = "entry"
+    replaced: bool | None = None
+    """Whether it got a new process or session for that."""
+
+
+class ServerStatusChanged(OfServer, frozen=True, kw_only=True):
+    """A server came into another state, see [the life of a server](lifecycle.md)."""
+
+    status: str
+    """The state, or `disabled`."""
+    previous_status: str
+    """The state before."""
+    status_message: str | None = None
+    """Why, where there is more to say than the state does."""
+    process_id: int | None = None
+    """The process, if it has one here."""
+
+
+class ServerStarted(OfServer, frozen=True, kw_only=True):
+    """A server is ready for the first time since it was added or the daemon began."""
+
+    tool_count: int | None = None
+    """How many tools it has, as far as is known."""
+    spawn_duration_ms: float | None = None
+    """From the start of its process or connection until it was ready."""
+    process_id: int | None = None
+    """Its process, if it has one here."""
+
+
+class ServerRestarted(OfServer, frozen=True, kw_only=True):
+    """A server is ready again after it had ended or was restarted."""
+
+    restart_reason: str
+    """What was said of the end before."""
+    attempt_number: int
+    """How many starts it took."""
+    old_process_id: int | None = None
+    """The process before."""
+    new_process_id: int | None = None
+    """The process now."""
+    spawn_duration_ms: float | None = None
+    """From the last start until it was ready."""
+
+
+class ServerRespawned(OfServer, frozen=True, kw_only=True):
+    """A server woke up, as somebody needed it."""
+
+    dormant_duration_seconds: float
+    """How long it slept."""
+    respawn_duration_ms: float | None = None
+    """From its start until it was ready."""
+    process_id: int | None = None
+    """Its process, if it has one here."""
+
+
+class ServerDormant(OfServer, frozen=True, kw_only=True):
+    """A server was put to sleep, as nobody used it or by an order."""
+
+    idle_duration_seconds: float | None = None
+    """How long nobody had called it."""
+    last_activity_at: str | None = None
+    """When its last call ended; if there was none since its start, when it was ready."""
+    process_id: int | None = None
+    """The process that ended."""
+
+
+class ServerCrashed(OfServer, frozen=True, kw_only=True):
+    """A process or a connection ended unasked."""
+
+    reason: str
+    """Why, in a line."""
+    crash_count: int
+    """How often it did since the daemon began."""
+    will_restart: bool
+    """Whether the daemon starts it again by itself."""
+    exit_code: int | None = None
+    """The code that the process ended with."""
+    signal: int | None = None
+    """The signal that ended it."""
+    uptime_seconds: float | None = None
+    """How long it had run."""
+    process_id: int | None = None
+    """The process that ended."""
+
+
+class ServerPermanentlyFailed(OfServer, frozen=True, kw_only=True):
+    """A server was given up: it cannot be started, or failed too often. An order, a change or a call may revive it."""
+
+    total_crashes: int
+    """How often it crashed since the daemon began."""
+    last_error: str
+    """What is wrong."""
+    failed_at: str
+    """When it was given up."""
+
+
+class ServerAway(OfServer, frozen=True, kw_only=True):
+    """The tools of a server cannot be used now, and are hidden from searches and lists."""
+
+    audience: ClassVar[Audience] = "server"
+    tool_count: int | None = None
+    """How many there are."""
+    reason: str | None = None
+    """Why."""
+
+
+class ServerBack(OfServer, frozen=True, kw_only=True):
+    """The tools of a server that was away can be used again."""
+
+    audience: ClassVar[Audience] = "server"
+    tool_count: int | None = None
+    """How many there are."""
+    away_duration_seconds: float | None = None
+    """How long they were hidden."""
+
+
+class DiscoveryCompleted(OfServer, frozen=True, kw_only=True):
+    """The lists of a server were read."""
+
+    tool_count: int
+    """How many tools it has."""
+    problems: tuple[str, ...] = ()
+    """What is odd about its lists."""
+    duration_ms: float | None = None
+    """How long that took."""
+    discovery_count: int
+    """How often its lists were read since the daemon began."""
+    failure_count: int
+    """How often that failed since then."""
+
+
+class DiscoveryFailed(OfServer, frozen=True, kw_only=True):
+    """The lists of a server could not be read."""
+
+    reason: str
+    """Why."""
+    duration_ms: float | None = None
+    """After which time."""
+    discovery_count: int
+    """How often its lists were read since the daemon began."""
+    failure_count: int
+    """How often that failed since then."""
+
+
+class DiscoveredTool(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One tool of `mcp.tools.discovered`."""
+
+    tool_name: str
+    """What it is called."""
+    description: str = ""
+    """The first 1,000 characters of what it says of itself."""
+    input_schema: msgspec.Raw | None = None
+    """The schema of its arguments; left out behind the first 256 KiB of them."""
+    token_count: int | None = None
+    """What its definition costs a model."""
+
+
+class ToolsDiscovered(OfServer, frozen=True, kw_only=True):
+    """All tools of a server, with what they cost a model: after its first discovery, and after each change of them."""
+
+    audience: ClassVar[Audience] = "auditors"
+    installation_name: str
+    """The key of its entry once more."""
+    tool_count: int
+    """How many tools there are."""
+    total_tokens: int
+    """What their definitions cost a model together."""
+    tokens_exact: bool
+    """Whether the tokens are counted, and not estimated."""
+    tools: tuple[DiscoveredTool, ...]
+    """The tools, 1,000 at the most."""
+    discovered_at: str
+    """When they were counted."""
+
+
+class ListUpdated(OfServer, frozen=True, kw_only=True):
+    """Names that came, went or mean something else. Members hear that it was so, without names."""
+
+    audience: ClassVar[Audience] = "server"
+    added: tuple[str, ...] = ()
+    """Names that came."""
+    removed: tuple[str, ...] = ()
+    """Names that went."""
+    changed: tuple[str, ...] = ()
+    """Names that have another definition."""

@@ -1,0 +1,85 @@
+"""Reads event streams of a daemon over a socket of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import trio
+
+
+class StreamReader:
+    """One stream: `status` and `headers` of its answer, then frames as (id, event, data). A quiet one is a failure."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._buffer = b""
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.retry = ""
+        self.last = ""
+        """The id of the frame that came last."""
+
+    async def start(self) -> None:
+        first, *lines = (await self._part(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        self.status = int(first.split()[1])
+        self.headers = {name.lower(): value.strip() for name, _, value in (each.partition(":") for each in lines)}
+
+    async def rest(self) -> bytes:
+        """Read until the other side ends it."""
+        with trio.fail_after(20):
+            while data := await self._stream.receive_some(65536):
+                self._buffer += data
+        return self._buffer
+
+    async def comment(self) -> None:
+        """Wait for a part that is only a comment."""
+        while not (await self._part(b"\n\n")).startswith(b":"):
+            pass
+
+    async def next(self) -> tuple[str, str, Any]:
+        while True:
+            fields: dict[str, str] = {}
+            for line in (await self._part(b"\n\n")).decode().split("\n"):
+                name, _, value = line.partition(": ")
+                self.retry = value if name == "retry" else self.retry
+                fields[name] = value
+            if "event" in fields:
+                self.last = fields["id"]
+                return fields["id"], fields["event"], json.loads(fields["data"])
+
+    async def until(self, event: str, **data: Any) -> dict[str, Any]:
+        """Return the data of the next event of a kind that has these."""
+        while True:
+            _, name, told = await self.next()
+            members: dict[str, Any] = told.get("data", told)
+            if name == event and all(members.get(key) == value for key, value in data.items()):
+                return members
+
+    async def _part(self, end: bytes) -> bytes:
+        with trio.fail_after(20):
+            while end not in self._buffer:
+                data = await self._stream.receive_some(65536)
+                if not data:
+                    raise EOFError(self._buffer)
+                self._buffer += data
+        part, _, self._buffer = self._buffer.partition(end)
+        return part
+
+
+@asynccontextmanager
+async def reading(
+    url: str, path: str = "/api/events", headers: Mapping[str, str] | None = None, accept: str = "text/event-stream"
+) -> AsyncIterator[StreamReader]:
+    """Ask for a stream; it may be refused. HTTP/1.0 has no chunks."""
+    parts = urlsplit(url)
+    lines = {"host": parts.netloc, "accept": accept, **(headers or {})}
+    head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+    async with await trio.open_tcp_stream(str(parts.hostname), int(parts.port or 0)) as stream:
+        await stream.send_all(f"GET {path} HTTP/1.0\r\n{head}\r\n".encode())
+        reader = StreamReader(stream)
+        await reader.start()
+        yield reader

@@ -1,0 +1,112 @@
+"""What the parts of a daemon note becomes events, and what is odd about it harms nobody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from actors.kit import Conditions, Feed
+from actors.principal import LOCAL, Principal
+from actors.registry.happening import Happening
+from supervisor.delivery.events import DaemonEvents
+from supervisor.events.other_kinds import TYPES
+from supervisor.identity.audit import AuditRecord
+from supervisor.identity.people import principal_of
+from supervisor.usage.records import CallRecord
+from tests.fakes.told_events import events_of
+
+
+def told(events: DaemonEvents) -> list[tuple[str, dict[str, Any]]]:
+    return [(TYPES[type(event.data)], msgspec.to_builtins(event.data)) for event in events.log.after(0, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("principal", "whose"),
+    [
+        (LOCAL, {}),
+        (principal_of("ana"), {"user_id": "ana"}),
+        (principal_of("ana", "x"), {"user_id": "ana", "team_id": "x"}),
+    ],
+)
+def test_a_call_is_told_with_who_made_it(principal: Principal, whose: dict[str, str]) -> None:
+    events = events_of()
+    record = CallRecord(
+        time=7.0, principal=principal, client="c", server="s", tool="t" * 1000, took_ms=1.23456, bytes_in=3
+    )
+    events.call(record)
+    ((name, data),) = told(events)
+    assert name == "mcp.tool.executed"
+    assert data == {
+        "server_slug": "s",
+        "tool_name": "t" * 200,
+        "client_name": "c",
+        "success": True,
+        "outcome": "ok",
+        "response_time_ms": 1.235,
+        "request_bytes": 3,
+        **whose,
+    }
+    (event,) = events.log.after(0, 1)
+    assert event.principal == principal
+
+
+def test_a_meta_tool_has_no_server_and_a_failure_its_type() -> None:
+    events = events_of()
+    events.call(CallRecord(tool="discover_mcp_tools", outcome="timeout", error="timeout"))
+    ((_, data),) = told(events)
+    assert "server_slug" not in data
+    assert (data["success"], data["outcome"], data["error_type"]) == (False, "timeout", "timeout")
+
+
+def test_a_call_of_what_was_never_started_is_told_all_the_same() -> None:
+    def launch_of(server: str, principal: Principal) -> str:
+        raise KeyError(server)
+
+    events = events_of()
+    events._launch_of = launch_of
+    events.call(CallRecord(server="s", tool="t", outcome="rejected"))
+    assert len(told(events)) == 1
+
+
+def test_who_could_not_come_in_is_told() -> None:
+    events = events_of()
+    events.note(AuditRecord(time=1.0, action="credential.check", address="10.0.0.1", door="/mcp", count=3))
+    events.note(AuditRecord(time=1.0, action="page.ask", user="ben", target="GET /api/status"))
+    events.note(AuditRecord(time=1.0, action="token.create", user="ana"))
+    assert told(events) == [
+        ("security.auth.failed", {"reason": "credential", "target": "/mcp", "ip_address": "10.0.0.1", "count": 3}),
+        ("security.auth.failed", {"reason": "role", "target": "GET /api/status", "user_id": "ben", "count": 1}),
+    ]
+
+
+def test_want_is_told_when_it_begins() -> None:
+    events, conditions = events_of(), Conditions(lambda: 1.0, lambda: 1.0)
+    conditions.tell = events.lack
+    for _ in range(3):
+        conditions.begin("store", "No space left on device")
+    assert told(events) == [("resource.limit.exceeded", {"resource": "store", "reason": "No space left on device"})]
+
+
+async def test_the_feed_is_told_in_its_order_and_a_bug_with_one_entry_is_counted(
+    caplog: pytest.LogCaptureFixture, autojump_clock: object
+) -> None:
+    events, feed = events_of(), Feed[Happening](5)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(events.follow, feed)
+        feed.append(Happening(type="discovery_completed", time=3.0, server="a", revision=4, data={"tools": 1}))
+        feed.append(Happening(type="server_state", time=4.0, server="a", data={"state": "nowhere"}))
+        feed.append(Happening(type="server_away", time=5.0, server="a", data={"tools": 1}))
+        await events.catch_up(feed)
+        assert [name for name, _ in told(events)] == ["mcp.discovery.completed", "mcp.server.away"]
+        first = events.log.after(0, 1)[0]
+        assert (first.time, first.revision) == (3.0, 4)
+        assert events.status() == {"newest": 2, "lost": 1, "sinks": []}
+        for number in range(9):
+            feed.append(Happening(type="server_back", time=float(number), server="a"))
+        await events.catch_up(feed)
+        assert (events.log.newest.value, events.lost) == (7, 5), "four were pushed out before anybody looked"
+        nursery.cancel_scope.cancel()
+    assert "a bug while telling of server_state" in caplog.text

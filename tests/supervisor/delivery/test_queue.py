@@ -1,0 +1,99 @@
+"""Whatever a sink answers: order is kept, nothing is lost but what the bound says, and the counts add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervisor.delivery.log import EventLog
+from supervisor.delivery.queue import MAX_BATCH_BYTES, EventQueue, SendingPace
+from supervisor.events.event import DaemonEvent
+from supervisor.events.other_kinds import LimitExceeded
+
+OUTCOMES = ("taken", "refused", "throttled", "kept")
+
+
+def event(number: int, size: int = 1000) -> DaemonEvent:
+    return DaemonEvent(number=number, time=0.0, data=LimitExceeded(resource="x", reason="y"), size=size)
+
+
+STEPS = st.lists(st.one_of(st.integers(1, 30), st.sampled_from(OUTCOMES)), max_size=60)
+
+
+@given(STEPS, st.integers(1, 40), st.integers(1, 12))
+def test_counts_add_up_and_order_is_kept(steps: list[Any], bound: int, batch: int) -> None:
+    bound += batch
+    queue, number = EventQueue(bound), 0
+    arrived: list[int] = []
+    refused: list[int] = []
+    for step in steps:
+        if isinstance(step, int):
+            for _ in range(step):
+                number += 1
+                queue.put(event(number))
+        else:
+            sending = [each.number for each in queue.batch(batch)]
+            assert [each.number for each in queue.batch(batch)] == sending, "until it is settled"
+            assert len(sending) <= batch
+            queue.settle(step)
+            arrived += sending if step == "taken" else []
+            refused += sending if step == "refused" else []
+        assert len(queue) <= bound
+        assert queue.emitted == queue.sent + queue.refused + queue.dropped + len(queue)
+    while sending := [each.number for each in queue.batch(batch)]:
+        queue.settle("taken")
+        arrived += sending
+    assert arrived == sorted(set(arrived))
+    assert (queue.sent, queue.refused) == (len(arrived), len(refused))
+    assert queue.dropped == number - len(arrived) - len(refused)
+    assert number == 0 or number in arrived + refused, "the newest is never dropped"
+
+
+def test_large_events_are_bounded_by_their_bytes() -> None:
+    queue = EventQueue(100, max_bytes=2500)
+    for number in range(1, 6):
+        queue.put(event(number))
+    assert (len(queue), queue.dropped) == (2, 3)
+    wide = EventQueue(100)
+    for number in range(3):
+        wide.put(event(number, MAX_BATCH_BYTES))
+    assert [each.number for each in wide.batch(100)] == [0], "it goes alone"
+    wide.bound(2)
+    assert (len(wide), wide.dropped) == (2, 1)
+
+
+def test_a_sink_that_is_asked_too_often_is_asked_less() -> None:
+    pace, pauses = SendingPace(3.0), []
+    for _ in range(6):
+        pauses.append(pace.pause_s)
+        pace.note("throttled")
+    assert pauses == [3, 6, 12, 24, 48, 48]
+    pace.note("kept")
+    assert pace.pause_s == 48
+    pace.note("taken")
+    assert pace.pause_s == 3
+
+
+@given(st.integers(1, 20), st.integers(0, 60), st.integers(0, 70), st.integers(1, 30))
+def test_a_log_has_the_newest_of_which_none_is_missing(keep: int, count: int, place: int, limit: int) -> None:
+    log, told = EventLog(lambda: 5.0, keep), list[int]()
+    log.told = lambda event: told.append(event.number)
+    for _ in range(count):
+        log.append(LimitExceeded(resource="x", reason="y"))
+    assert told == [*range(1, count + 1)]
+    assert log.has_after(place) == (max(0, count - keep) <= place <= count)
+    if log.has_after(place):
+        numbers = [event.number for event in log.after(place, limit)]
+        assert numbers == [*range(place + 1, count + 1)][:limit]
+
+
+@pytest.mark.parametrize("size", [10, 3000])
+def test_a_log_is_bounded_by_bytes_and_keeps_the_newest(size: int) -> None:
+    log = EventLog(lambda: 5.0, 100, max_bytes=4000)
+    for _ in range(10):
+        log.append(LimitExceeded(resource="x" * size, reason="y"))
+    assert not log.has_after(0)
+    assert log.has_after(9)

@@ -1,0 +1,153 @@
+"""What is told of a server's life follows from its states, whatever they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.life.states import State
+from actors.registry.happening import Happening
+from actors.transport.base import Exit
+from supervisor.events import lives as module
+from supervisor.events.event import timestamp
+from supervisor.events.kinds import (
+    DiscoveryCompleted,
+    DiscoveryFailed,
+    EventData,
+    ServerBack,
+    ServerCrashed,
+    ServerDormant,
+    ServerPermanentlyFailed,
+    ServerRespawned,
+    ServerRestarted,
+    ServerStarted,
+    ServerStatusChanged,
+)
+from supervisor.events.lives import Lives
+from supervisor.events.other_kinds import TYPES
+from tests.fakes.told_events import SmallWorld
+
+UP = (State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY)
+
+
+class Telling:
+    """A server whose states come one after the other, a second each."""
+
+    def __init__(self) -> None:
+        self.lives = Lives(SmallWorld().base_of)
+        self.state = State.DORMANT
+        self.time = 100.0
+        self.told: list[EventData] = []
+
+    def become(self, *states: State, pid: int | None = None, reason: str = "") -> list[EventData]:
+        """Return what is told of these, but the changes of the state themselves."""
+        fresh: list[EventData] = []
+        for state in states:
+            self.time += 1.0
+            data: dict[str, Any] = {"state": state.value, "previous": self.state.value}
+            data |= {"pid": pid} if pid else {}
+            data |= {"reason": reason} if reason else {}
+            happening = Happening(type="server_state", time=self.time, server="a", data=data)
+            first, *more = self.lives.change(happening, "a")
+            assert isinstance(first, ServerStatusChanged)
+            assert (first.status, first.previous_status) == (state.value, self.state.value)
+            fresh += more
+            self.state = state
+        self.told += fresh
+        return fresh
+
+    def list(self, tools: int = 3) -> DiscoveryCompleted:
+        happening = Happening(
+            type="discovery_completed", time=self.time, server="a", data={"tools": tools, "duration_s": 0.25}
+        )
+        (told,) = self.lives.discover(happening, "a")
+        assert isinstance(told, DiscoveryCompleted)
+        return told
+
+
+def test_a_first_start() -> None:
+    server = Telling()
+    assert server.become(*UP[:3], pid=7) == []
+    assert (server.list().tool_count, server.list().discovery_count) == (3, 2)
+    assert server.list().duration_ms == 250.0
+    (started,) = server.become(State.READY, pid=7)
+    assert isinstance(started, ServerStarted)
+    assert (started.spawn_duration_ms, started.process_id, started.tool_count) == (3000.0, 7, 3)
+    assert (started.server_id, started.server_slug, started.installation_id) == ("the a", "a", "a")
+
+
+def test_sleep_and_wake() -> None:
+    server = Telling()
+    server.become(*UP, pid=7)
+    server.lives.call("a", server.time + 0.5)
+    (dormant,) = server.become(State.DRAINING, State.DORMANT)
+    assert isinstance(dormant, ServerDormant)
+    assert (dormant.idle_duration_seconds, dormant.process_id) == (1.5, 7)
+    assert dormant.last_activity_at == timestamp(104.5)
+    (respawned,) = server.become(*UP, pid=8)
+    assert isinstance(respawned, ServerRespawned)
+    assert (respawned.dormant_duration_seconds, respawned.respawn_duration_ms) == (1.0, 3000.0)
+
+
+@pytest.mark.parametrize(
+    ("exit_", "code", "signal"),
+    [(Exit(code=3), 3, None), (Exit(signal=9), None, 9), (Exit(cause="it left"), None, None)],
+)
+def test_a_crash_and_its_restart(exit_: Exit, code: int | None, signal: int | None) -> None:
+    server = Telling()
+    server.become(*UP, pid=7)
+    (crashed,) = server.become(State.RESPAWNING, reason=exit_.reason)
+    assert isinstance(crashed, ServerCrashed)
+    assert (crashed.exit_code, crashed.signal, crashed.uptime_seconds) == (code, signal, 1.0)
+    assert (crashed.crash_count, crashed.will_restart, crashed.process_id) == (1, True, 7)
+    (restarted,) = server.become(*UP, pid=8)
+    assert isinstance(restarted, ServerRestarted)
+    assert (restarted.old_process_id, restarted.new_process_id, restarted.attempt_number) == (7, 8, 1)
+    assert restarted.restart_reason == exit_.reason
+
+
+def test_a_server_that_is_given_up() -> None:
+    server = Telling()
+    server.become(*UP[:3], pid=7)
+    failed, crashed = server.become(State.RESPAWNING, reason="no list")
+    assert isinstance(failed, DiscoveryFailed)
+    assert (failed.duration_ms, failed.failure_count, failed.reason) == (1000.0, 1, "no list")
+    assert isinstance(crashed, ServerCrashed)
+    (given_up,) = server.become(State.SPAWNING, State.FAILED, reason="too often")
+    assert isinstance(given_up, ServerPermanentlyFailed)
+    assert (given_up.total_crashes, given_up.last_error) == (1, "too often")
+
+
+def test_away_and_back() -> None:
+    lives = Lives(SmallWorld().base_of)
+    (away,) = lives.leave(Happening(type="server_away", time=5.0, data={"tools": 2, "reason": "x" * 1000}), "a")
+    (back,) = lives.come_back(Happening(type="server_back", time=7.5, data={"tools": 2}), "a")
+    assert isinstance(back, ServerBack)
+    assert (back.tool_count, back.away_duration_seconds) == (2, 2.5)
+    assert len(away.reason or "") == 500  # type: ignore[attr-defined]
+
+
+@given(st.lists(st.sampled_from([*State]), max_size=30))
+def test_whatever_states_come_counts_and_times_make_sense(states: list[State]) -> None:
+    server = Telling()
+    server.become(*states, reason="why")
+    crashes = [each for each in server.told if isinstance(each, ServerCrashed)]
+    assert [each.crash_count for each in crashes] == [*range(1, len(crashes) + 1)]
+    ready = [each for each in server.told if isinstance(each, ServerStarted | ServerRestarted | ServerRespawned)]
+    assert len(ready) <= states.count(State.READY)
+    assert all(TYPES[type(each)] for each in server.told)
+
+
+def test_so_many_lives_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_LIVES", 3)
+    lives = Lives(SmallWorld().base_of)
+    for name in "abcd":
+        lives.call(name, 1.0)
+    assert lives.of("d").called_at == 1.0
+    assert lives.of("a").called_at is None
+    lives.call("d~1", 2.0)
+    lives.forget("d")
+    assert (lives.of("d").called_at, lives.of("d~1").called_at) == (None, None)

@@ -1,0 +1,131 @@
+"""Every happening becomes events with the fields of their kinds, and nothing of what a server says makes them large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from actors.catalogue.offer import Offer, Tool
+from actors.registry.happening import Happening
+from supervisor.events.event import DaemonEvent, encode, size_of
+from supervisor.events.kinds import EventData, ToolsDiscovered
+from supervisor.events.other_kinds import KINDS, TYPES
+from supervisor.events.translation import MAX_NAMES, MAX_TOOLS, Translator
+from tests.fakes.told_events import SmallWorld
+
+SCHEMA = msgspec.Raw(b'{"type":\n"object"}')
+
+
+def offer(count: int = 2, schema: msgspec.Raw = SCHEMA, description: str = "Does it.") -> Offer:
+    tools = tuple(Tool(name=f"t{number}", description=description, input_schema=schema) for number in range(count))
+    return Offer(tools=tools, token_counts={tool.name: 10 for tool in tools}, tokens_exact=True)
+
+
+def told(type_: str, offers: Offer | None = None, server: str | None = "a", **data: Any) -> list[EventData]:
+    world = SmallWorld(a=offers) if offers is not None else SmallWorld()
+    return [*Translator(world).events(Happening(type=type_, time=5.0, server=server, data=data))]
+
+
+def written(data: EventData) -> dict[str, Any]:
+    event = DaemonEvent(number=3, time=5.0, data=data, revision=2)
+    text = encode(event, "1-3")
+    assert b"\n" not in text
+    envelope: dict[str, Any] = msgspec.json.decode(text)
+    assert (envelope["id"], envelope["revision"], envelope["type"]) == ("1-3", 2, TYPES[type(data)])
+    assert envelope["timestamp"] == "1970-01-01T00:00:05.000Z"
+    inner: dict[str, Any] = envelope["data"]
+    return inner
+
+
+def test_discovered_tools_have_their_tokens() -> None:
+    (data,) = told("tools_counted", offer())
+    assert written(data) == {
+        "server_id": "the a",
+        "server_slug": "a",
+        "installation_id": "a",
+        "transport": "stdio",
+        "installation_name": "the a",
+        "tool_count": 2,
+        "total_tokens": 20,
+        "tokens_exact": True,
+        "discovered_at": "1970-01-01T00:00:05.000Z",
+        "tools": [
+            {"tool_name": name, "description": "Does it.", "input_schema": {"type": "object"}, "token_count": 10}
+            for name in ("t0", "t1")
+        ],
+    }
+    assert told("tools_counted") == [], "it is gone by now"
+
+
+def test_an_event_of_many_large_tools_stays_small() -> None:
+    large = msgspec.Raw(b'{"a":"%s"}' % (b"x" * 100_000))
+    (data,) = told("tools_counted", offer(3000, large, "y" * 100_000))
+    assert isinstance(data, ToolsDiscovered)
+    assert (data.tool_count, len(data.tools)) == (3000, MAX_TOOLS)
+    assert [bool(tool.input_schema) for tool in data.tools[:4]] == [True, True, False, False]
+    assert size_of(data) < 1_500_000
+    (changed,) = told("tools_changed", added=[f"t{number}" for number in range(5000)])
+    assert len(written(changed)["added_tools"]) == MAX_NAMES
+
+
+def test_changes_of_lists_have_names() -> None:
+    (tools,) = told("tools_changed", offer(), added=["n"], removed=["o"], renamed={"o": "n"})
+    assert (
+        written(tools).items()
+        >= {
+            "added_tools": ["n"],
+            "removed_tools": ["o"],
+            "renamed_tools": {"o": "n"},
+            "total_tools": 2,
+        }.items()
+    )
+    for kind in ("resources", "prompts"):
+        (data,) = told(f"{kind}_changed", changed=["x"])
+        assert TYPES[type(data)] == f"mcp.{kind}.updated"
+        assert written(data)["changed"] == ["x"]
+    (waiting,) = told("tools_waiting", waiting=1, held=True, tools={"t": "new"})
+    assert written(waiting).items() >= {"waiting": 1, "held": True, "tools": {"t": "new"}}.items()
+
+
+def test_a_configuration_tells_of_each_server() -> None:
+    loaded, *servers = told(
+        "configuration_loaded", None, None, added=["n"], removed=["o"], replaced=["r"], adjusted=["j"], settings=["env"]
+    )
+    assert written(loaded) == {
+        "config_hash": "abc",
+        "server_count": 3,
+        "teams_count": 1,
+        "change_detected": True,
+        "added": ["n"],
+        "removed": ["o"],
+        "changed": ["r", "j"],
+        "settings": ["env"],
+    }
+    assert [(TYPES[type(each)], written(each)["server_slug"], written(each).get("replaced")) for each in servers] == [
+        ("mcp.server.registered", "n", None),
+        ("mcp.server.updated", "r", True),
+        ("mcp.server.updated", "j", False),
+        ("mcp.server.unregistered", "o", None),
+    ]
+    (refused,) = told("configuration_refused", None, None, problems=["x" * 1000, "y"])
+    assert written(refused) == {"error_type": "config", "error_message": "x" * 500 + "\ny"}
+
+
+@pytest.mark.parametrize(("type_", "more"), [("asked", {}), ("ended", {"action": "accept"})])
+def test_questions_are_told_without_what_they_are_about(type_: str, more: dict[str, str]) -> None:
+    (data,) = told(f"elicitation_{type_}", None, "a~1", about="file:///secret", kind="form", asked="page", **more)
+    assert written(data) == {"server_slug": "a", "kind": "form", "asked": "page", **more}
+
+
+def test_plugins_that_fail_are_told() -> None:
+    (off,) = told("plugin_disabled", None, None, plugin="p", hook="before_call", guards=True, reason="x" * 1000)
+    assert written(off) == {"plugin": "p", "hook": "before_call", "guards": True, "reason": "x" * 500}
+    (on,) = told("plugin_recovered", None, None, plugin="p", hook="before_call")
+    assert written(on) == {"plugin": "p", "hook": "before_call"}
+
+
+def test_what_has_no_kind_is_not_told() -> None:
+    assert told("something_else") == []
+    assert len(TYPES) == len(KINDS), "a struct is one kind"

@@ -1,0 +1,353 @@
+"""What a daemon tells of what happens: to readers of its streams, each what is theirs, and to its sinks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from supervisor.client_sockets import open_socket
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.event_reader import StreamReader, reading
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+
+SERVERS: dict[str, Any] = {
+    "clock": {"command": "x"},
+    "vault": {"command": "x", "users": ["ana"]},
+    "forge": {"command": "x", "env": {"FORGE_KEY": "${user:FORGE_KEY}"}},
+}
+IDENTITY: dict[str, Any] = {
+    "users": {
+        "ana": {"values": {"forge": {"FORGE_KEY": "ana-secret-000000"}}},
+        "ben": {"values": {"forge": {"FORGE_KEY": "ben-secret-000000"}}},
+        "cem": {"role": "auditor"},
+    }
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    return MemoryTransport(FakeServer(tools=[tool("echo"), tool("tell")]).serve)
+
+
+def url_of(client: httpx2.AsyncClient) -> str:
+    return str(client.base_url)
+
+
+async def call(client: httpx2.AsyncClient, path: str = "clock:echo", **headers: str) -> None:
+    params = {"name": "execute_mcp_tool", "arguments": {"tool_path": path, "arguments": {"text": "canary"}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    assert (await client.post("/mcp", json=body, headers=headers)).status_code == 200
+
+
+@asynccontextmanager
+async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    async with running(
+        configuration(directory, {"clock": {"command": "x"}}, **settings), data, connect=connect
+    ) as each:
+        yield each
+
+
+@asynccontextmanager
+async def doorway(directory: Path, data: DataDir) -> AsyncIterator[Doorway]:
+    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY)
+    async with running(config, data, connect=connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await until_ready(at)
+        for user in IDENTITY["users"]:
+            await at.admit(user, role="auditor")
+        yield at
+
+
+@asynccontextmanager
+async def reading_as(at: Doorway, who: str, path: str = "/api/events") -> AsyncIterator[StreamReader]:
+    headers = {"authorization": f"Bearer {at.keys[who]}"}
+    async with reading(str(at.client.base_url), path, headers) as reader:
+        assert reader.status == 200
+        yield reader
+
+
+async def test_a_stream_begins_with_who_speaks_and_tells_what_happens(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client, reading(url_of(client)) as reader:
+        id_, name, hello = await reader.next()
+        assert (name, reader.retry) == ("hello", "2000")
+        assert reader.headers["content-type"] == "text/event-stream"
+        assert hello["start"] == id_.partition("-")[0]
+        assert hello.keys() == {"version", "start", "timestamp", "revision"}
+        await call(client)
+        seen: list[dict[str, Any]] = []
+        while not seen or seen[-1]["data"].get("server_slug") != "clock" or seen[-1]["type"] != "mcp.tool.executed":
+            id_, name, event = await reader.next()
+            assert (event["id"], event["type"]) == (id_, name)
+            seen.append(event)
+        executed = seen[-1]["data"]
+        assert (executed["tool_name"], executed["outcome"], executed["success"]) == ("echo", "ok", True)
+        assert "canary" not in json.dumps(seen)
+        numbers = [int(event["id"].partition("-")[2]) for event in seen]
+        assert numbers == [*range(numbers[0], numbers[0] + len(seen))]
+
+
+async def test_the_life_of_a_server_is_told(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client, reading(url_of(client), "/api/events?after=x-1") as reader:
+        assert [(await reader.next())[1] for _ in range(2)] == ["hello", "reset"]
+        await until_ready_client(client)
+        await client.post("/api/servers/clock/sleep")
+        dormant = await reader.until("mcp.server.dormant")
+        assert (dormant["server_id"], dormant["transport"], dormant["installation_id"]) == ("clock", "stdio", "clock")
+        await client.post("/api/servers/clock/wake")
+        assert (await reader.until("mcp.server.respawned"))["dormant_duration_seconds"] >= 0
+        await client.post("/api/servers/clock/restart")
+        assert (await reader.until("mcp.server.restarted"))["attempt_number"] == 1
+
+
+async def until_ready_client(client: httpx2.AsyncClient) -> None:
+    while not (await client.get("/readyz")).json()["ready"]:  # noqa: ASYNC110 - servers start
+        await trio.sleep(0.02)
+
+
+async def test_a_reader_that_comes_again_after_100_events_gets_each_once(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client:
+        await until_ready_client(client)
+        seen: list[str] = []
+        async with reading(url_of(client)) as reader:
+            await reader.next()
+            for _ in range(3):
+                await call(client)
+            while len(seen) < 3:
+                id_, name, _ = await reader.next()
+                seen += [id_] if name == "mcp.tool.executed" else []
+            last = reader.last
+        for _ in range(100):
+            await call(client)
+        for headers, path in (({"last-event-id": last}, "/api/events"), ({}, f"/api/events?after={last}")):
+            async with reading(url_of(client), path, headers) as reader:
+                assert (await reader.next())[1:][0] == "hello"
+                again: list[str] = []
+                while len(again) < 100:
+                    id_, name, event = await reader.next()
+                    assert name != "reset"
+                    again += [id_] if event["data"].get("server_slug") == "clock" else []
+            assert len({*again}) == 100
+            assert not {*again} & {*seen}
+
+
+async def test_what_is_too_old_or_of_another_daemon_is_a_reset(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, max_kept_events=20) as client:
+        await until_ready_client(client)
+        async with reading(url_of(client)) as reader:
+            old = (await reader.next())[0]
+        for _ in range(30):
+            await call(client)
+        start = old.partition("-")[0]
+        for after in (old, f"{start}-99999", "1-1", "x", f"{start}-"):
+            async with reading(url_of(client), headers={"last-event-id": after}) as reader:
+                names = [(await reader.next())[1] for _ in range(2)]
+                assert names == ["hello", "reset"]
+                await call(client)
+                assert (await reader.until("mcp.tool.executed"))["tool_name"] == "echo"
+
+
+async def test_there_are_so_many_streams_and_then_503(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client, AsyncExitStack() as stack:
+        for _ in range(32):
+            reader = await stack.enter_async_context(reading(url_of(client)))
+            assert reader.status == 200
+        async with reading(url_of(client)) as reader:
+            assert reader.status == 503
+            assert int(reader.headers["retry-after"]) > 0
+            assert json.loads(await reader.rest())["error"]["code"] == 503
+
+
+async def test_a_stream_ends_with_the_daemon_and_gives_its_place_back(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, max_event_streams=1) as client:
+        for _ in range(3):
+            async with reading(url_of(client)) as reader:
+                assert (await reader.next())[1] == "hello"
+        stack = AsyncExitStack()
+        last = await stack.enter_async_context(reading(url_of(client)))
+    async with stack:
+        await last.rest()
+
+
+@pytest.mark.parametrize(("accept", "status"), [("application/json", 406), ("*/*", 406), ("TEXT/event-stream", 200)])
+async def test_it_is_a_stream_for_who_asks_for_one(tmp_path: Path, data: DataDir, accept: str, status: int) -> None:
+    async with daemon(tmp_path, data) as client, reading(url_of(client), accept=accept) as reader:
+        assert reader.status == status
+        # nothing but GET, and no other parameter
+        assert (await client.post("/api/events")).status_code == 405
+        wrong = await client.get("/api/events?since=1", headers={"accept": "text/event-stream"})
+        assert wrong.status_code == 400
+
+
+async def test_a_websocket_goes_on_where_it_was(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client:
+        await until_ready_client(client)
+        async with open_socket(url_of(client), "/api/events") as socket:
+            last = (await socket.receive())["id"]
+        for order in ("sleep", "wake"):
+            await client.post(f"/api/servers/clock/{order}")
+        states: list[str] = []
+        async with open_socket(url_of(client), f"/api/events?after={last}") as socket:
+            assert (await socket.receive())["type"] == "hello"
+            while states[-1:] != ["ready"]:
+                event = await socket.receive()
+                states += [event["data"]["state"]] if event["type"] == "server_state" else []
+                assert event["id"] > last or len(event["id"]) > len(last)
+        assert states[:2] == ["draining", "dormant"]
+        for after in ("1-f1", "x", last.replace("-f", "-"), last.replace("-f", "-f9999")):
+            async with open_socket(url_of(client), f"/api/events?after={after}") as socket:
+                assert [(await socket.receive())["type"] for _ in range(2)] == ["hello", "reset"]
+
+
+# People -----------------------------------------------------------------------------------------------------------
+
+
+async def settle(at: Doorway, reader: StreamReader, who: str) -> list[dict[str, Any]]:
+    """Return all that a stream has told by the time that a call of a reader's own is told."""
+    await at.call(who, "execute_mcp_tool", tool_path="clock:tell", arguments={})
+    seen: list[dict[str, Any]] = []
+    while not seen or seen[-1]["data"].get("tool_name") != "tell":
+        _, name, event = await reader.next()
+        seen += [event] if name != "hello" else []
+    return seen
+
+
+async def test_a_member_hears_of_what_is_theirs_alone(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at, reading_as(at, "ana") as ana, reading_as(at, "ben") as ben:
+        for who, path in (("ana", "vault:echo"), ("ana", "forge:echo"), ("ben", "forge:echo"), ("ana", "clock:echo")):
+            await at.call(who, "execute_mcp_tool", tool_path=path, arguments={})
+        for order in ("sleep", "wake", "restart"):
+            for server in ("clock", "vault"):
+                assert (await at.ask("operator", "POST", f"/api/servers/{server}/{order}")).status_code == 200
+        of_ana, of_ben = await settle(at, ana, "ana"), await settle(at, ben, "ben")
+        for seen, user, servers in ((of_ana, "ana", {"vault", "forge", "clock"}), (of_ben, "ben", {"forge", "clock"})):
+            told = [event["data"] for event in seen]
+            assert {each.get("user_id", user) for each in told} == {user}
+            assert {each["server_slug"] for each in told if "server_slug" in each} <= servers
+            assert all("revision" not in event for event in seen)
+            calls = [each for each in told if "outcome" in each]
+            assert {each["server_slug"] for each in calls if "server_slug" in each} == servers
+            about = [event for event in seen if event["type"].startswith("mcp.server.")]
+            assert {event["data"]["server_slug"] for event in about} == {"forge"}, "only that is theirs alone"
+            assert all(event["data"]["installation_id"] == "forge" for event in about)
+        words = json.dumps(of_ben)
+        assert not [word for word in ("vault", "ana", "~", "secret") if word in words]
+
+
+async def test_ids_of_a_member_tell_nothing_of_what_others_do(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at, reading_as(at, "ben") as ben:
+        first = await settle(at, ben, "ben")
+        last = ben.last
+        for _ in range(10):
+            await at.call("ana", "execute_mcp_tool", tool_path="clock:echo", arguments={})
+        second = await settle(at, ben, "ben")
+        assert [event["type"] for event in second if event["data"]["server_slug"] != "forge"] == ["mcp.tool.executed"]
+        numbers = [int(event["id"].partition("-")[2]) for event in (*first[-2:], *second)]
+        assert all(abs(one - other) > 1000 for one, other in pairwise(numbers))
+        async with reading_as(at, "ben", f"/api/events?after={last}") as again:
+            assert (await again.next())[1] == "hello"
+            replayed = [(await again.next())[0] for _ in second]
+            assert replayed == [event["id"] for event in second]
+        async with reading_as(at, "ana", f"/api/events?after={last}") as other:
+            assert [(await other.next())[1] for _ in range(2)] == ["hello", "reset"]
+
+
+async def test_an_auditor_hears_everything_and_a_stranger_nothing(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at, reading_as(at, "cem") as cem:
+        await at.call("ana", "execute_mcp_tool", tool_path="vault:echo", arguments={})
+        executed = await cem.until("mcp.tool.executed", server_slug="vault")
+        assert executed["user_id"] == "ana"
+        await at.call("ben", "execute_mcp_tool", tool_path="forge:echo", arguments={})
+        status = await cem.until("mcp.server.status_changed", server_slug="forge", user_id="ben")
+        assert status["installation_id"].startswith("forge~")
+        for shown in ({}, {"authorization": "Bearer mcpv_none"}):
+            async with reading(str(at.client.base_url), headers=shown) as reader:
+                assert reader.status == 401
+        async with reading(
+            str(at.client.base_url), "/api/events?x=1", {"authorization": f"Bearer {at.keys['cem']}"}
+        ) as r:
+            assert r.status == 400
+
+
+async def test_a_stream_ends_when_its_token_is_revoked(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        id_ = await at.admit("ben")
+        async with reading_as(at, "ben") as reader:
+            assert (await reader.next())[1] == "hello"
+            await at.ask("operator", "DELETE", f"/api/access-tokens/{id_}")
+            await reader.rest()
+
+
+# Sinks ------------------------------------------------------------------------------------------------------------
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+async def test_sinks_get_what_happens_until_the_end(tmp_path: Path, data: DataDir) -> None:
+    sinks = [{"name": "lines", "type": "file", "path": "events.jsonl"}, {"name": "kept", "type": "store"}]
+    async with daemon(tmp_path, data, event_sinks=sinks) as client:
+        await until_ready_client(client)
+        await call(client)
+        told = (await client.get("/api/status")).json()["events"]
+        assert [(each["name"], each["type"]) for each in told["sinks"]] == [("lines", "file"), ("kept", "store")]
+        assert str(tmp_path) not in json.dumps(told)
+    events = lines_of(tmp_path / "events.jsonl")
+    ids = [int(event["id"].partition("-")[2]) for event in events]
+    assert ids == [*range(1, len(ids) + 1)]
+    kinds = [event["type"] for event in events]
+    assert {"mcp.server.started", "mcp.tools.discovered", "mcp.tool.executed", "mcp.discovery.completed"} <= {*kinds}
+    assert (events[-1]["data"]["status"], events[-1]["data"]["server_slug"]) == ("stopped", "clock")
+    assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600
+    async with daemon(tmp_path, data, event_sinks=sinks) as client:
+        kept = (await client.get("/api/events/kept", params={"limit": 500})).json()
+        assert [event["id"] for event in reversed(kept["events"])] == [event["id"] for event in events]
+        page = (await client.get("/api/events/kept", params={"type": "mcp.tool.*", "limit": 1})).json()
+        assert page["events"][0]["type"] == "mcp.tool.executed"
+
+
+async def test_a_reload_changes_sinks_and_none_of_their_events_is_lost(tmp_path: Path, data: DataDir) -> None:
+    def write(*sinks: dict[str, Any]) -> None:
+        configuration(tmp_path, {"clock": {"command": "x"}}, event_sinks=sinks)
+
+    first = {
+        "name": "lines",
+        "type": "file",
+        "path": "one.jsonl",
+        "events": ["mcp.tool.executed", "config.*"],
+        "interval_s": 60,
+    }
+    async with daemon(tmp_path, data, event_sinks=[first]) as client:
+        await until_ready_client(client)
+        await call(client)
+        write(
+            {**first, "path": "two.jsonl", "interval_s": 0.01}, {"name": "more", "type": "file", "path": "more.jsonl"}
+        )
+        assert (await client.post("/api/reload")).json()["outcome"] == "applied"
+        await call(client)
+        with trio.fail_after(10):
+            while len(lines_of(tmp_path / "two.jsonl")) < 3:  # noqa: ASYNC110 - a thread writes it
+                await trio.sleep(0.02)
+        assert not (tmp_path / "one.jsonl").exists()
+        kinds = [event["type"] for event in lines_of(tmp_path / "two.jsonl")]
+        assert sorted(kinds) == ["config.refreshed", "mcp.tool.executed", "mcp.tool.executed"]
+        write()
+        assert (await client.post("/api/reload")).json()["outcome"] == "applied"
+        assert (await client.get("/api/status")).json()["events"]["sinks"] == []
