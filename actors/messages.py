@@ -14,6 +14,7 @@ from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
 from actors.kit.mailbox import Address, Ask, Reply
 from actors.life.states import State, Wanted
+from actors.observer import CallTrace
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.visits import Visitor
@@ -25,13 +26,14 @@ class Result(msgspec.Struct, frozen=True):
     """What a server answered: a JSON object as it wrote it, and the era it is written in.
 
     `run` is the incarnation that did, by a name that no other one of any server has; empty if nobody asked for it.
-    `waited_s`: how long the call waited to be sent, for the server to wake, or for its turn.
+    `waited_s`: how long the call waited to be sent, for its turn, or for the server, where that was not up (`woke`).
     """
 
     body: msgspec.Raw
     era: Era
     run: str = ""
     waited_s: float = 0.0
+    woke: bool = False
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -83,7 +85,8 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     `deadline_s` counts from the arrival of the message. What the server says and asks meanwhile goes to `exchange`, as
     far as `interest` goes. `resumes`: its `retry` has a state, so this goes on with a request that only whoever gave
     the state knows. `run`: the request is about what only that incarnation knows; no other one gets it, and none is
-    started for it. `by_requests`: its client is asked by requests alone, as those of the legacy era are.
+    started for it. `by_requests`: its client is asked by requests alone, as those of the legacy era are. `trace` is
+    told when it is sent.
     """
 
     server: str
@@ -91,6 +94,7 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     resumes: bool = False
     by_requests: bool = False
     run: str = ""
+    trace: CallTrace | None = None
     deadline_s: float = 60.0
     principal: Principal = LOCAL
 
@@ -285,16 +289,3 @@ class EraLearned(msgspec.Struct, frozen=True, kw_only=True):
 
     server: str
     era: Era
-
-
-class Memory(Protocol):
-    """What outlives the daemon. Saving never waits and never fails."""
-
-    def save_offer(self, server: str, offer: Offer) -> None:
-        """Keep what a server offers."""
-
-    def forget(self, server: str) -> None:
-        """Drop what is kept of a server."""
-
-    def save_era(self, server: str, fact: EraLearned) -> None:
-        """Keep which era a server speaks."""

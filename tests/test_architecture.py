@@ -34,6 +34,7 @@ LAYERS = (
     "actors.errors",
     "actors.principal",
     "actors.launch",
+    "actors.observer",
     "actors.kit",
     "actors.life",
     "actors.protocol",

@@ -25,7 +25,6 @@ from actors.messages import (
     AwaitShown,
     EraLearned,
     LaunchesRecalled,
-    Memory,
     NamesChanged,
     RulesChanged,
     ServerChanged,
@@ -38,6 +37,7 @@ from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Unco
 from actors.registry.happening import Happening
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexing import Indexing
+from actors.registry.memory import Memory
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from actors.registry.reviews import NO_REVIEWER, LaunchesReviewed, OfferReviewed, ReviewAgain, Reviewer, Reviews
 from actors.registry.saving import OfferSaver

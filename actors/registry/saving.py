@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from actors.catalogue.offer import Offer
-from actors.messages import Memory
+from actors.registry.memory import Memory
 
 SAVE_AGAIN_S: Final = 3600.0
 """By how much the time of the last reading may be wrong in the store."""

@@ -225,8 +225,7 @@ class ServerActor(Actor[ServerMessage]):
     def _on_call(self, message: CallServer, reply: Reply[Result]) -> None:
         if reply.settled:  # the client went away before anybody looked
             return
-        now = trio.current_time()
-        life = self._course.life
+        now, life = trio.current_time(), self._course.life
         if self._legacy.possible and self._legacy.take(message, reply, life):
             return
         serving = life.state is State.READY
@@ -249,6 +248,7 @@ class ServerActor(Actor[ServerMessage]):
         if serving:
             self._traffic.pump(now)
         else:
+            call.woke = True
             self._server.wake(urgent=True)
         self._timers.start_by(Timer.DEADLINES, call.deadline)
 

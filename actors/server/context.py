@@ -17,6 +17,7 @@ from actors.life.events import Event
 from actors.life.lifecycle import step
 from actors.life.policy import RestartLog
 from actors.life.states import Life, Timer
+from actors.observer import NO_OBSERVER, Observer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.mirrors import MirrorsOf
@@ -56,7 +57,8 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     """What all servers of a daemon share. `starts` bounds how many start at once, `identity` is who we say we are.
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `desk` is where large pages of lists are read.
-    `subscribers` are who is told of changes of resources. `keeper` knows which tools may be called.
+    `subscribers` are who is told of changes of resources. `keeper` knows which tools may be called. `observer` is
+    told of starts, ends and readings.
     """
 
     starts: Starts
@@ -65,6 +67,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     subscribers: Subscribers
     desk: trio.CapacityLimiter | None = None
     keeper: PinKeeper = TRUSTING
+    observer: Observer = NO_OBSERVER
 
     def beside(self) -> Shared:
         """Return what an actor gets that works beside the one of its server: clients miss nothing when it ends."""

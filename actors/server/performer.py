@@ -54,7 +54,7 @@ class Performer:
             course=Course(self._perform, orders),
             calls=calls,
             orders=orders,
-            record=Record(server.name, reporter, server.journal, server.hide, server.era, known),
+            record=Record(server.name, reporter, server.journal, server.hide, server.era, known, shared.observer),
             recovery=Recovery(name, server.restarts, timers, calls, orders, handover),
             handover=handover,
             mirrors_of=lists.mirrors_of,
@@ -117,7 +117,7 @@ class Performer:
 
     def on_exit(self, end: ProcessExit) -> None:
         self._dialogue.drop()
-        self.discovery.counted.fail()
+        self.discovery.counted.fail(trio.current_time())
         self.processes.on_exit(end)
         self.change_stream.on_exit()
 

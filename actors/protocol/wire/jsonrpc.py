@@ -53,12 +53,16 @@ class ErrorObject(msgspec.Struct, frozen=True):
 
 
 class RemoteError(Exception):
-    """The peer answered with a JSON-RPC error; it is relayed, not ours. `server` is its name, where that is known."""
+    """The peer answered with a JSON-RPC error; it is relayed, not ours. `server` is its name, where that is known.
 
-    def __init__(self, error: ErrorObject, server: str = "") -> None:
+    `waited_s`: how long the request waited to be sent, as far as that is known.
+    """
+
+    def __init__(self, error: ErrorObject, server: str = "", waited_s: float = 0.0) -> None:
         super().__init__(f"{error.code}: {error.message}")
         self.error = error
         self.server = server
+        self.waited_s = waited_s
 
 
 _envelope = msgspec.json.Decoder(JsonRpcMessage)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.codes import HEADER_MISMATCH
 from actors.kit import Mark, Reply
@@ -26,7 +27,7 @@ class Call(msgspec.Struct, eq=False):
     `asks`: a question was about it, or may have been; `asked_at` is when the first of those came that are open.
     `told`: its client knows that it waits for its turn.
     `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent, before
-    which it waited for `waited_s`.
+    which it waited for `waited_s`. `woke`: the server was not up when it came.
     `unreached`: how often it found nobody who could have carried it out. `refused`: its headers were not those that the
     server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
     """
@@ -45,9 +46,15 @@ class Call(msgspec.Struct, eq=False):
     sent_at: float | None = None
     waited_s: float = 0.0
     mark: Mark | None = None
+    woke: bool = False
     unreached: int = 0
     refused: RemoteError | None = None
     mirrors: tuple[Mirror, ...] | None = None
+
+    def message_in_trace(self) -> CallServer:
+        """Return what is sent of it now, with the context of its trace, which is told so."""
+        trace, message = self.message.trace, self.message
+        return message if trace is None else replace(message, meta=trace.send(message.meta))
 
     @property
     def left(self) -> bool:

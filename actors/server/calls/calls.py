@@ -127,7 +127,7 @@ class Calls:
                 self._in_flight.pop(call.number)
                 self.fail(call, error)
             else:
-                link.talk.call(call.number, call.message)
+                link.talk.call(call.number, call.message if call.message.trace is None else call.message_in_trace())
 
     def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
@@ -160,13 +160,13 @@ class Calls:
             case Answered(result=result):
                 self.turns.on_result(call)
                 run = link.run if call.message.as_task else ""
-                call.reply.answer(Result(result, link.talk.era, run, call.waited_s))
+                call.reply.answer(Result(result, link.talk.era, run, call.waited_s, call.woke))
             case Refused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
                 self._in_flight[call.number] = call
                 return True
             case Refused(error=error):
-                self.fail(call, RemoteError(error))
+                self.fail(call, RemoteError(error, waited_s=call.waited_s))
             case Malformed():
                 self.fail(call, malformed_error(self._server, fact, self._hide))
             case CallLost(failure=failure) if call.may_wait(failure):

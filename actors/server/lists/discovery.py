@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import trio
 
@@ -47,7 +48,7 @@ class Discovery:
         self._lists = lists
         self._processes = processes
         self.looking: int | None = None
-        self.counted = ReadingCount()
+        self.counted = ReadingCount(partial(context.shared.observer.on_reading, context.server.name))
         self._walk = 0
         self._draft = Draft(LIST_LIMITS, None)
         self._reading: set[trio.CancelScope] = set()
@@ -121,7 +122,7 @@ class Discovery:
 
     def on_late(self) -> None:
         """The walk takes too long. What is known stays, what was read counts, and the server can still answer calls."""
-        self.counted.fail()
+        self.counted.fail(trio.current_time())
         self._context.orders.fail_reading(LATE)
         link = self._processes.link
         if link is None:

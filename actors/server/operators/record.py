@@ -11,8 +11,9 @@ from actors.catalogue.diff import find_renames
 from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartType
-from actors.life.states import Life, State
+from actors.life.states import ALIVE, Life, State
 from actors.messages import Departure, EraLearned, Refreshed, ServerChanged, ServerListed, ServerStatus
+from actors.observer import NO_OBSERVER, ExitReason, Observer
 from actors.protocol.agreement.versions import Era
 from actors.server.calls.calls import Calls
 from actors.server.operators.journal import Journal
@@ -26,6 +27,7 @@ TOLD_WAIT_S = 1.0
 """A shorter wait for a place among the starts is not told."""
 INSTALLING_TOLD_S = 60.0
 """How often is told that an install goes on."""
+STARTING = ALIVE - {State.READY, State.DRAINING}
 
 
 def listed_change(before: Offer | None, after: Offer) -> Refreshed:
@@ -60,6 +62,7 @@ class Record:
         hide: Callable[[str], str],
         era: Era | None,
         seen: Offer | None,
+        observer: Observer = NO_OBSERVER,
     ) -> None:
         self.era = era
         self.noise = 0
@@ -69,6 +72,7 @@ class Record:
         self._reporter = reporter
         self._journal = journal
         self._hide = hide
+        self._observer = observer
         self._seen = seen
         self._last_error: str | None = None
         self._of_before = False
@@ -109,6 +113,7 @@ class Record:
     def change(self, status: ServerStatus, previous: State, reason: str, began: float) -> None:
         """Tell that the server is in another state. Its process has been starting since `began`."""
         self._note_state(status, previous, reason, began)
+        self._observe(status.state, previous)
         self._reporter.report(ServerChanged(status=status, previous=previous, reason=reason))
 
     def update(self, status: ServerStatus) -> None:
@@ -160,6 +165,13 @@ class Record:
             case _:
                 return
 
+    def _observe(self, state: State, previous: State) -> None:
+        if state is State.SPAWNING and previous is State.RESPAWNING:
+            self._observer.on_restart(self._server)
+        elif state in (State.READY, State.FAILED, State.RESPAWNING) and previous in STARTING:
+            seconds = trio.current_time() - self._woken_at
+            self._observer.on_start(self._server, seconds, good=state is State.READY)
+
     def _note_start(self, status: ServerStatus, began: float) -> None:
         self._began = self._installing_told_at = began
         waited_s = began - self._woken_at
@@ -200,6 +212,7 @@ class Record:
         installer = link.silent_installer if link is not None else None
         process = link is None or link.pid is not None
         self._note_end(life, exit_, calls.in_flight, failed=failed, process=process, installer=installer)
+        self._observer.on_exit(self._server, exit_reason(life, exit_))
         if failed:
             self.last_error = (life.reason or exit_.reason) + ending(exit_, installer)
         if link is not None:
@@ -243,6 +256,15 @@ class Record:
             more = f" (and {len(offer.problems) - 1} more)" if len(offer.problems) > 1 else ""
             self._journal.note(f"problem in its lists: {offer.problems[0]}{more}", "warning")
         self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=offer, seconds=seconds))
+
+
+def exit_reason(life: Life, exit_: Exit) -> ExitReason:
+    """Return why a process ended that had this life."""
+    if life.reason or life.fallback:
+        return "silent"
+    if exit_.asked or life.state is State.DRAINING:
+        return "idle" if life.wanted == "dormant" else "ordered"
+    return "exit" if exit_.signal is None else "signal"
 
 
 def _count(sign: str, names: tuple[str, ...]) -> str:
