@@ -24,7 +24,8 @@ from benchmarks.stall import Ticker
 from benchmarks.table import Aim, Row, percentile
 from supervisor.host.loop.pauses import SWITCH_INTERVAL_S
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
-from supervisor.service.calls.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE
+from supervisor.service.calls.searches import AT_ONCE as SEARCHES_AT_ONCE
+from supervisor.service.calls.searches import MAX_WAITING
 
 AT_ONCE = 16
 EMBEDDED = 60
@@ -77,7 +78,7 @@ def _took_ms(index: Index, query: str) -> float:
 async def _beside_the_loop(index: Index, embedder: Embedder, queries: Sequence[str]) -> list[Row]:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     ticker = Ticker()
-    bench = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
+    bench = Workbench(MAX_WAITING, SEARCHES_AT_ONCE)
     waited: list[float] = []
     texts = [text_of(document) for segment in index.segments for document in segment.documents][:EMBEDDED]
 

@@ -94,7 +94,7 @@ ROWS: Final = (
     Row(
         "status, logs, tools, audit",
         (
-            *("GET /api/status", "GET /api/status/debug", "GET /api/configuration", "GET /api/audit"),
+            *("GET /metrics", "GET /api/status", "GET /api/status/debug", "GET /api/configuration", "GET /api/audit"),
             "GET /api/events/kept",
             *("GET /api/servers/{server}", *LOGS),
             *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust", "WS /api/events"),

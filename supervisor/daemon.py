@@ -38,6 +38,7 @@ from supervisor.host.loop.pauses import keep_catalogue
 from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
+from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.plugins.hooks import PluginTable
@@ -57,6 +58,7 @@ from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
 from supervisor.store.write_behind import CLOSE_S
 from supervisor.tokens.counting import TokenCounter
+from supervisor.tracing.late import close_tracer, open_tracer
 from supervisor.usage.history import History
 from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
@@ -111,7 +113,9 @@ class Daemon:
             deployed, settings = deployment.value, deployment.value.settings
             self._trail = trail = AuditTrail(store, lambda: deployment.value.settings, self._clock)
             history = History(store, self._clock, settings.max_kept_calls)
-            usage = Usage(store, history, trail.note_call)
+            meters = Meters(self._clock, lambda: deployment.value.settings.metrics_tools)
+            tracer = await beside(partial(open_tracer, settings))
+            usage = Usage(store, history, trail.note_call, meters.on_call)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
             approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
@@ -145,11 +149,9 @@ class Daemon:
                 core.start_soon(events.delivery.run, lambda: deployment.value.settings, deployment)
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
-                core.start_soon(usage.run)
-                core.start_soon(history.run)
-                core.start_soon(trail.run)
+                for run in (usage.run, history.run, trail.run, self.systemd.give_signs_of_life):
+                    core.start_soon(run)
                 core.start_soon(approvals.read_later, registry.address)
-                core.start_soon(self.systemd.give_signs_of_life)
                 servers = Servers(
                     registry.address,
                     self._connect or self._reach,
@@ -160,13 +162,12 @@ class Daemon:
                     conditions=self.conditions,
                     recall=registry.offer,
                     keeper=approvals.pinning,
+                    observer=meters if tracer is None else tracer.observe(meters),
                 )
                 self._accounts = self._late_accounts(deployment, store)
-                prepare = partial(self._accounts.open, core)
-                await prepare(deployed)
-                keeper = LogKeeper(
-                    LogFiles(self._data.logs), servers.journals, deployment, self.conditions, self._clock
-                )
+                await (prepare := partial(self._accounts.open, core))(deployed)
+                files = LogFiles(self._data.logs)
+                keeper = LogKeeper(files, servers.journals, deployment, self.conditions, self._clock)
                 core.start_soon(keeper.run)
                 self._launches = launches = Launches(deployment, servers, registry, memory)
                 memory.own_digest = launches.digest_of
@@ -211,6 +212,8 @@ class Daemon:
                         keeper=keeper,
                         plugins=table,
                         events=events,
+                        meters=meters,
+                        tracer=tracer,
                     ),
                     self._sockets,
                 )
@@ -237,11 +240,10 @@ class Daemon:
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 await keeper.close()
-                usage.flush()
-                history.flush()
-                trail.close()
-                await events.catch_up(registry.feed)
-                await events.delivery.flush(self._left_s())
+                for end in (usage.flush, history.flush, trail.close):
+                    end()
+                await events.end(registry.feed, self._left_s)
+                await close_tracer(tracer)
                 core.cancel_scope.cancel()
 
     async def _deploy(self, plugins: DeployedPlugins) -> Deployment:

@@ -54,6 +54,8 @@ LAYERS = (
     "supervisor.host",
     "supervisor.usage",
     "supervisor.metatools",
+    "supervisor.metrics",
+    "supervisor.tracing",
     "supervisor.tokens",
     "supervisor.neural",
     "supervisor.servers",
@@ -154,6 +156,12 @@ PURE = (
     "supervisor.front.ui.plots",
     "supervisor.events.*",
     "supervisor.delivery.queue",
+    "supervisor.metrics.exposition",
+    "supervisor.metrics.families",
+    "supervisor.metrics.tables",
+    "supervisor.metrics.words",
+    "supervisor.tracing.context",
+    "supervisor.tracing.names",
     "supervisor.usage.histogram",
     "supervisor.usage.periods",
     "supervisor.usage.records",
@@ -262,7 +270,11 @@ THIRD_PARTY = frozenset(
 MODULES = {"PyStemmer": "Stemmer"}
 """What distributions that are called otherwise are imported as."""
 OPTIONAL = {
-    ("supervisor.neural.package", "threadpoolctl"): "comes with the extra `neural`; without it there is no model"
+    ("supervisor.tracing.export", "opentelemetry"): "comes with the extra `otel`; without it there are no traces",
+    ("supervisor.tracing.sampling", "opentelemetry"): "the same",
+    ("supervisor.tracing.sdk", "opentelemetry"): "the same",
+    ("supervisor.tracing.spans", "opentelemetry"): "the same",
+    ("supervisor.neural.package", "threadpoolctl"): "comes with the extra `neural`; without it there is no model",
 }
 TRANSITIVE = {
     (
@@ -298,6 +310,8 @@ UNUSED = {
     "supervisor.front.edge.parser.RequestParser.on_body": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_message_complete": "called by httptools",
     "supervisor.host.logs.Writer.emit": "called by `logging`",
+    "supervisor.tracing.sampling.PerSecond.should_sample": "called by the SDK of OpenTelemetry",
+    "supervisor.tracing.sampling.PerSecond.get_description": "called by the SDK of OpenTelemetry",
 }
 """Public names that nothing but tests refers to, and what for they are there all the same."""
 

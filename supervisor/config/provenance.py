@@ -29,6 +29,9 @@ _OF_LOCAL = frozenset({"command", "args", "cwd", "env"})
 _OF_REMOTE = frozenset({"url", "headers", "oauth"})
 _GROUPS = frozenset({"env", "headers", "oauth", "profiles", "tools"})
 """Keys that hold values by names, each of which has an origin of its own."""
+_SECRET_GROUPS = frozenset({"trace_headers"})
+"""The same, where every value is for a service outside and may be a secret of any form."""
+_ADDRESSES = frozenset({"url", "trace_endpoint"})
 _OF_DAEMON = frozenset({"expose", "confirm", "result_token_budget"})
 """Keys that are settings of the daemon, too, which holds where a server has none."""
 _BY_NAME = Origin(source="derived", place="the name")
@@ -130,6 +133,10 @@ class _View:
         self._environ = environ
 
     def of(self, key: str, value: Any) -> Iterator[EffectiveValue]:
+        if key in _SECRET_GROUPS:
+            for name in value:
+                yield EffectiveValue(key=show_path((key, name)), value=HIDDEN, origin=self._origin((key,)))
+            return
         if key in _GROUPS:
             for name, each in value.items():
                 origin = self._origin((key, name))
@@ -147,7 +154,7 @@ class _View:
             origin = msgspec.structs.replace(origin, variables=tuple(used))
         elif isinstance(value, str):
             value = self._text(value, origin)
-            if key == "url":
+            if key in _ADDRESSES:
                 value = _PART_OF_ADDRESS.sub(lambda part: HIDDEN if looks_secret(part[0]) else part[0], value)
         elif isinstance(value, dict):
             value = self._plain(value)

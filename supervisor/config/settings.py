@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.identity import IDENTITY, ISSUERS, SECRET, read_identity
@@ -29,6 +31,9 @@ _NAMES: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
 """Settings whose entries have a form: what reads it, what it is, an example."""
 _PATHS = ("data_dir", "tls_certificate", "tls_key")
 """Settings that are paths, from the directory of the file."""
+HEADERS = "trace_headers"
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
 _GONE = {
     "allow_remote": 'there is no such key any more: set "auth", so that clients say who they are, and beside it '
     '"tls_certificate", "trusted_proxies" or "insecure_http"'
@@ -97,6 +102,7 @@ def read_settings(
         with findings.at(("supervisor", IDENTITY, ISSUERS, at, *SECRET)):
             if group in issuer:
                 issuer[group][key] = expand(issuer[group][key], environ)
+    own[HEADERS] = _read_headers(own.get(HEADERS, {}), environ, findings)
     env = read_env(own, environ, findings)
     own["env"] = env.values
     findings.origins.update({("", (key,)): origin for key, origin in origins.items()})
@@ -106,6 +112,19 @@ def read_settings(
             findings.origins["", (group, name)] = findings.origin(("supervisor", group, name))
     settings: Settings = build(Settings, own)
     return settings
+
+
+def _read_headers(written: Mapping[str, str], environ: Mapping[str, str], findings: Findings) -> dict[str, str]:
+    """Return the headers of traces, expanded. Raises `ConfigError` for the first that cannot be sent."""
+    headers: dict[str, str] = {}
+    for name, text in written.items():
+        if is_comment(name):
+            continue
+        with findings.at(("supervisor", HEADERS, name)):
+            headers[name] = expand(text, environ)
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(headers[name]):
+            raise findings.error(("supervisor", HEADERS, name), "is no header", "a name, and a value on one line")
+    return headers
 
 
 def _faults(own: Mapping[str, Any]) -> Iterator[Remark]:
@@ -122,6 +141,9 @@ def _faults(own: Mapping[str, Any]) -> Iterator[Remark]:
                 "is neither an address nor a network",
                 'for example "10.0.0.5" or "10.0.0.0/8"',
             )
+    endpoint = own.get("trace_endpoint", "")
+    if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+        yield ("trace_endpoint",), "is not an address", 'for example "http://localhost:4318/v1/traces"'
     if own.get("tls_key") and not own.get("tls_certificate"):
         yield ("tls_key",), "is the key of a certificate", 'give "tls_certificate", too'
     if own.get("auth") in ("oauth", "both") and not own[IDENTITY][ISSUERS]:

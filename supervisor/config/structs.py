@@ -176,6 +176,25 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Time for one plugin to look at a server, or at all tools of it."""
     plugin_threads: Count = 8
     """Threads of each plugin whose hooks are no coroutines."""
+    # Metrics and traces
+    metrics_tools: bool = False
+    """Count calls by tool in `/metrics`, too: of the first 500 tools that are called, and of all others together."""
+    tracing: bool = False
+    """Send traces by OpenTelemetry, as OTLP over HTTP. It takes the extra `otel`; see `docs/guides/observing.md`."""
+    trace_endpoint: str = ""
+    """The address that takes them, as `http://localhost:4318/v1/traces`. Empty: what `OTEL_EXPORTER_OTLP_ENDPOINT` of
+    the environment says, or this machine."""
+    trace_headers: dict[str, str] = field(default_factory=dict)
+    """Headers of those requests, for a token say; write `${VARIABLE}` for what is secret. Empty: those in
+    `OTEL_EXPORTER_OTLP_HEADERS`."""
+    trace_ratio: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    """The share of the requests that are traced, of those that come without a trace."""
+    trace_remote_per_s: Annotated[float, Meta(ge=0, le=1_000_000)] = 100.0
+    """Most requests a second that are traced because their client says so in `_meta`."""
+    trace_baggage: bool = False
+    """Pass the `baggage` of a client's trace on to servers."""
+    trace_queue: Count = 2048
+    """Most spans that wait to be sent; more are dropped, and counted."""
 
     # Events
     event_sinks: Annotated[tuple[EventSink, ...], Meta(max_length=MAX_SINKS)] = ()

@@ -75,6 +75,11 @@ class DaemonEvents:
             while self._heard.value < feed.newest:
                 await self._heard.wait_newer(self._heard.version)
 
+    async def end(self, feed: Feed[Happening], left_s: Callable[[], float]) -> None:
+        """Tell what there is still to tell, and send it for the rest of the time."""
+        await self.catch_up(feed)
+        await self.delivery.flush(left_s())
+
     def _tell(self, happening: Happening) -> None:
         try:
             for data in self._translator.events(happening):

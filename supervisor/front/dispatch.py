@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import lru_cache, partial
+from time import perf_counter
 from typing import Final
 
 from supervisor.front.admission import Admission, Unverified
@@ -16,6 +17,8 @@ from supervisor.front.proxies import TrustedProxies
 from supervisor.front.resource import METADATA
 from supervisor.identity.grants import EXECUTE
 from supervisor.identity.requester import ORIGIN, RequestOrigin
+from supervisor.metrics.families import OTHER
+from supervisor.metrics.meters import Meters
 from supervisor.service.doors.addresses import PERSONAL_PATH, door_of
 from supervisor.service.port import failure
 
@@ -27,14 +30,18 @@ EVENTS_PATH: Final = "/api/events"
 AtDoor = Callable[[str, HttpRequest], Awaitable[None]]
 """Serves a request at the door of a name."""
 
+SIGN_IN, TOO_MANY = 303, 429
+REASONS: Final = {"host_refused": "host", "origin_refused": "origin"}
 _LATER: Final = ((b"retry-after", b"1"),)
 _ONLY_PROXIES: Final = b'{"error":{"code":421,"message":"only the proxies in \\"trusted_proxies\\" may connect here"}}'
 
 
 class Dispatch:
-    """The handler of all connections. What is `cross_origin`, and which `proxies` are believed, may be set before."""
+    """The handler of all connections. What is `cross_origin`, which `proxies` are believed and which `meters` count may
+    be set before."""
 
     cross_origin = CrossOrigin(())
+    meters = Meters()
     proxies: TrustedProxies | None = None
     only_proxies = False
     """Whether nobody else may connect: they encrypt, and what others send could be read on the way."""
@@ -59,16 +66,26 @@ class Dispatch:
         self._event_streams = event_streams
 
     async def __call__(self, request: HttpRequest) -> None:
+        began = perf_counter()
+        try:
+            await self._dispatch(request)
+        finally:
+            if (status := request.status) != 0:
+                self.meters.on_http(request.method, route_of(request.path), status, perf_counter() - began)
+
+    async def _dispatch(self, request: HttpRequest) -> None:
         if request.path.startswith(PERSONAL_PATH):
             request.hide_query()
         if self.proxies is not None:
             request.forwarded_for = self.proxies.sender(request.address, request.fields)
             if self.only_proxies and not self.proxies.may_connect(request.address):
+                self.meters.on_refusal("host")
                 await request.refuse(421, _ONLY_PROXIES)
                 return
         refusal = self._guard.check(request.fields, request.target)
         if refusal is not None and not (refusal.reason == "origin_refused" and request.path.startswith(METADATA)):
             log.debug("refused with %d: %s", refusal.status, refusal.reason)
+            self.meters.on_refusal(REASONS.get(refusal.reason, "malformed"))
             await request.refuse(refusal.status, refusal.body())
             return
         request.common = self.cross_origin.lines(request.fields) if b"origin" in request.fields.lines else ()
@@ -87,13 +104,16 @@ class Dispatch:
         if isinstance(admitted, Unverified):
             admitted = await admission.ask(admitted, request)
         if isinstance(admitted, NotAllowed):
+            if admitted.status != SIGN_IN:
+                self.meters.on_refusal("rate" if admitted.status == TOO_MANY else "auth")
             await request.refuse(admitted.status, admitted.body, admitted.lines)
             return
         request.come_from(admitted)
         if not admitted.allows(EXECUTE):
             request.lacking = partial(admission.insufficient, request)
         if (full := admission.ongoing.refusal(request)) is not None:
-            await request.refuse(429, failure(b"null", full).body, _LATER)
+            self.meters.on_refusal("rate")
+            await request.refuse(TOO_MANY, failure(b"null", full).body, _LATER)
             return
         with admission.ongoing.stay(request):
             await self._serve(request)
@@ -112,3 +132,14 @@ class Dispatch:
             await self._event_streams(request)
         else:
             await self._pages(request)
+
+
+@lru_cache(maxsize=256)
+def route_of(path: str) -> str:
+    """Return the address of a door as metrics call it: without names."""
+    door = door_of(path)
+    if door is None:
+        return OTHER
+    if path.startswith(PERSONAL_PATH):
+        return "/i/{server}/mcp"
+    return "/mcp/servers/{server}" if "/" in door else f"/mcp/{door}" if door else "/mcp"

@@ -22,6 +22,8 @@ from supervisor.host.datadir import DataDir
 from supervisor.host.logs import count_lost_records
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
+from supervisor.metrics.following import follow
+from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.port import Accounts
 from supervisor.plugins.hooks import PluginTable
@@ -42,6 +44,7 @@ from supervisor.service.port import Service
 from supervisor.store import Store
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
+from supervisor.tracing.port import Tracer
 from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
 
@@ -70,6 +73,8 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     keeper: LogKeeper
     plugins: PluginTable
     events: DaemonEvents
+    meters: Meters
+    tracer: Tracer | None
 
 
 async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
@@ -96,6 +101,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         launches=house.launches.names,
         consents=consents,
         plugins=house.plugins,
+        meters=house.meters,
     )
     gateway = Gateway(parts, house.version)
     core.start_soon(gateway.run)
@@ -147,8 +153,12 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         elicitations=elicitations,
         consents=consents,
         plugins=house.plugins.statuses,
+        meters=house.meters,
+        tracer=house.tracer,
     )
     core.start_soon(doors.run)
+    core.start_soon(view.lag.run)
+    core.start_soon(follow, registry.feed, house.meters)
     core.start_soon(end_when_idle, counters, settings.idle_exit_s, house.closing)
     state = EdgeState(counters, Budget(settings.buffered_bytes), house.conditions)
     return await Front.open(settings, sockets, doors, view, house.data, store, state)

@@ -37,6 +37,7 @@ from supervisor.front.pages.events import add_event_routes
 from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.me import add_own_routes
+from supervisor.front.pages.metrics import add_metrics_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
@@ -64,6 +65,7 @@ ROUTES: Final = {
     "Tools": add_tool_routes,
     "Usage": add_usage_routes,
     "Events": add_event_routes,
+    "Metrics": add_metrics_routes,
     "Trust": add_trust_routes,
     "Servers": add_server_routes,
     "Configuration": add_configuration_routes,
@@ -113,7 +115,8 @@ class Front:
         state: EdgeState,
     ) -> Front:
         """Read the ended sessions and build the application. `state` has the counters that `view` shows."""
-        drain, clock = RequestDrain(doors.find("").service, view.closing, data.mark), view.clock
+        clock, told = view.clock, (view.meters, view.tracer)
+        drain = RequestDrain(doors.find("").service, view.closing, data.mark, *told)
         ended = await store.load_ended_sessions(clock()) if store.ready.is_set() else None
         http = McpHttp(
             drain,
@@ -141,6 +144,8 @@ class Front:
         guard, live = _guard(settings, sockets), PageSockets(view)
         handler = Dispatch(guard, admission, http.serve, websocket.serve, pages, live, streams)
         handler.cross_origin = CrossOrigin(settings.allowed_origins)
+        handler.meters = view.meters
+        view.meters.count_sessions = lambda: len(http.sessions)
         if settings.trusted_proxies:
             handler.proxies = TrustedProxies(settings.trusted_proxies)
             handler.only_proxies = needs_proxy(settings)

@@ -20,6 +20,7 @@ from actors.launch import launches_of, server_of
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
 from actors.messages import Departure, ReadServer, RestartServer, ServerChanged, ServerRemoved, StopServer
+from actors.observer import NO_OBSERVER, Observer
 from actors.principal import LOCAL
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
@@ -61,6 +62,7 @@ class Servers:
         conditions: Conditions | None = None,
         recall: Callable[[str], Offer | None] = lambda server: None,
         keeper: PinKeeper = TRUSTING,
+        observer: Observer = NO_OBSERVER,
     ) -> None:
         """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of remotes."""
         self.directory: Directory[ServerMessage] = Directory()
@@ -70,9 +72,8 @@ class Servers:
         self._clock = clock
         self.subscribers = Subscribers(lambda wake: wakes().soon(wake))
         desk = trio.CapacityLimiter(1)
-        self._shared = Shared(
-            starts=starts, clock=clock, identity=identity, desk=desk, subscribers=self.subscribers, keeper=keeper
-        )
+        shared = Shared(starts=starts, clock=clock, identity=identity, desk=desk, subscribers=self.subscribers)
+        self._shared = replace(shared, keeper=keeper, observer=observer)
         self._reaching = replace(self._shared, starts=reached or starts)
         self._conditions = conditions
         self._recall = recall

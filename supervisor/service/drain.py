@@ -8,21 +8,38 @@ answer of their own kind, before anything is closed.
 from __future__ import annotations
 
 from copy import copy
+from time import perf_counter
+from typing import Final
 
 import trio
 
 from actors.errors import ShuttingDown
+from supervisor.metrics.meters import Meters
+from supervisor.metrics.words import CANCELLED, TOOL_ERROR
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.port import Answer, Service, answer, failure
+from supervisor.tracing.port import RequestTrace, TracedRequest, Tracer
+
+_CANCELLED: Final = Answer(b"", good=False, error=CANCELLED)
+"""In the place of the answer that nobody waits for."""
 
 
 class RequestDrain:
     """The requests in flight at a service, and behind all other doors. `closing` begins the drain, `end` ends it.
 
-    `mark` is that of the daemon, for its answers to handshakes.
+    `mark` is that of the daemon, for its answers to handshakes. `meters` count the requests, `tracer` traces them.
     """
 
-    def __init__(self, service: Service, closing: trio.Event, mark: str = "") -> None:
+    def __init__(
+        self,
+        service: Service,
+        closing: trio.Event,
+        mark: str = "",
+        meters: Meters | None = None,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self._meters = meters or Meters()
+        self._tracer = tracer
         self.service = service
         self._mark = mark
         self.closing = closing
@@ -52,12 +69,28 @@ class RequestDrain:
         if self.closing.is_set():
             return failure(exchange.id, ShuttingDown())
         self._in_flight.add(scope)
+        if self._tracer is not None:
+            exchange.trace = begin_trace(self._tracer, exchange)
+        began, told = perf_counter(), _CANCELLED
         try:
-            return await answer(self.service, exchange, self._mark)
+            told = await answer(self.service, exchange, self._mark)
+            return told
         finally:
             self._in_flight.discard(scope)
             if not self._in_flight:
                 self._performed.unpark_all()
+            self._tell(exchange, told, perf_counter() - began)
+
+    def _tell(self, exchange: Exchange, told: Answer, seconds: float) -> None:
+        trace, error = exchange.trace, told.error or (TOOL_ERROR if exchange.failed else "")
+        tool, trace_id = exchange.called, ""
+        if not tool and exchange.tool is not None:
+            tool = exchange.tool.name
+        if trace is not None:
+            trace_id = trace.trace_id
+            trace.end(tool, error, told.code)
+        method, version = exchange.method, exchange.client.version
+        self._meters.on_request(method, version, tool, seconds, error, trace_id)
 
     def last_answer(self, scope: trio.CancelScope, exchange: Exchange) -> Answer | None:
         """Return the answer to a request that was cancelled by `end`; None if it was by somebody else."""
@@ -67,3 +100,19 @@ class RequestDrain:
             return failure(exchange.id, ShuttingDown("the daemon ended before this was passed on to a server"))
         text = "the daemon ended before this call did; whether it was carried out is not known"
         return failure(exchange.id, ShuttingDown(text, outcome="unknown", idempotent=exchange.idempotent))
+
+
+def begin_trace(tracer: Tracer, exchange: Exchange) -> RequestTrace:
+    """Return the trace that a request is in."""
+    client = exchange.client
+    return tracer.begin(
+        TracedRequest(
+            method=exchange.method,
+            id=exchange.id,
+            params=bytes(exchange.params),
+            version=client.version,
+            session=client.session or "",
+            protocol=exchange.protocol,
+            lines=exchange.lines,
+        )
+    )

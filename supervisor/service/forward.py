@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import msgspec
 import trio
 
-from actors.errors import CallRefused, InvalidArguments, MalformedRequest, ProtocolViolation
+from actors.errors import CallRefused, InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError
 from actors.kit import Latest
 from actors.messages import CallServer, Result
+from actors.observer import CallTrace
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.lenient_json import plain
+from supervisor.metrics.meters import Meters
+from supervisor.metrics.words import error_label
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.hooks import NO_TASKS, CallHooks
 from supervisor.service.asking.round_trips import RoundTrips
-from supervisor.service.asking.rounds import CapabilityRequired
+from supervisor.service.asking.rounds import AskedByResult, CapabilityRequired, InputNeeded
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import as_tool_result, fit, passes, translate_error, travelling_meta
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result, may_not_fit
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks, TaskVoice
+from supervisor.tracing.port import RequestTrace
 
 MAX_META_BYTES = 65_536
 MAX_ERROR_BYTES = 1_048_576
 """Of the text and of the data of a server's error; data over that is left out."""
 CHECKED_COST = 64
 """So many bytes of members cost as much, to be looked at, as one that a model wrote."""
+NOT_OVER = (AskedByResult, CapabilityRequired, InputNeeded)
+"""What is raised for an answer of a server that is no error."""
 FITTED_COST, REWRITTEN_COST = 64, 8
 """So many bytes of a result cost as much as one that a model wrote; the second where its client cannot take it so."""
 
@@ -51,6 +58,8 @@ class Forwarder:
         launches: LaunchNames,
         hooks: CallHooks,
     ) -> None:
+        self.meters = Meters()
+        """Count what servers are asked; may be others from the start."""
         self._hooks = hooks
         self._launches = launches
         self._bench = bench
@@ -81,8 +90,7 @@ class Forwarder:
         refused: RemoteError | None = None
         exchange.forwarded = True
         try:
-            result: Result = await self._round_trips.result(exchange, message, by_result=request.by_result)
-            exchange.waited_s = result.waited_s
+            result: Result = await self._result(exchange, message, by_result=request.by_result)
         except CapabilityRequired as lacking:
             if request.written is not None:  # whoever speaks to this server acts on it
                 raise
@@ -113,8 +121,38 @@ class Forwarder:
             return await self._hooks.after(call, body)
         raise await self._hooks.after_error(call, refused)
 
+    async def _result(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
+        """Return what a server answers, and tell how that went."""
+        began = perf_counter()
+        try:
+            result = await self._round_trips.result(exchange, message, by_result=by_result)
+        except BaseException as error:
+            self._tell(exchange, message, perf_counter() - began, error)
+            raise
+        exchange.waited_s = waited_s = result.waited_s
+        self._tell(exchange, message, max(0.0, perf_counter() - began - waited_s), None)
+        if waited_s:
+            self.meters.on_wait(waited_s, woke=result.woke)
+        return result
+
+    def _tell(self, exchange: Exchange, message: CallServer, seconds: float, error: BaseException | None) -> None:
+        """Tell of a request that is over, if its server may have heard of it."""
+        if isinstance(error, NOT_OVER):  # the server has answered, and asks something
+            error = None
+        trace, label = exchange.trace, "" if error is None else error_label(error)
+        code = 0
+        if isinstance(error, RemoteError):
+            code, seconds = error.error.code, max(0.0, seconds - error.waited_s)
+        if message.trace is not None:
+            message.trace.end(label, code)
+        if not (isinstance(error, SupervisorError) and error.outcome == "not_sent"):
+            transport = "tcp" if self._deployment.value.is_remote(message.server) else "pipe"
+            trace_id = trace.trace_id if trace is not None else ""
+            self.meters.on_answer(message.server, message.method, transport, seconds, label, trace_id)
+
     def _message(self, exchange: Exchange, request: ServerRequest) -> CallServer:
         client, rules, task = exchange.client, self._deployment.value.rules_of(request.server), request.task
+        trace = exchange.trace
         everyone = rules.asks_everyone
         exchange.asked_by = request.server if request.labelled else ""
         exchange.elicitations = CallElicitations(
@@ -132,9 +170,14 @@ class Forwarder:
             as_task=request.as_task,
             by_requests=client.era == "legacy" and not (request.by_result and everyone),
             run=task.run if task is not None else "",
+            trace=self._begin_trace(trace, request) if trace is not None else None,
             deadline_s=max(0.0, by - trio.current_time()),
             principal=client.principal,
         )
+
+    def _begin_trace(self, trace: RequestTrace, request: ServerRequest) -> CallTrace:
+        remote = self._deployment.value.is_remote(request.server)
+        return trace.begin_call(request.server, request.method, request.name, remote=remote)
 
     async def _error_result(self, client: Client, request: ServerRequest, refused: RemoteError) -> Result:
         """Return an error of a server as the result that its client takes it for. Raises it where that is an error."""

@@ -31,6 +31,7 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions
 from supervisor.metatools.answers import native_lists
+from supervisor.metrics.meters import Meters
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
@@ -43,7 +44,8 @@ from supervisor.service.asking.hooks import CallHooks
 from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.calls.counting import Used, record_of
-from supervisor.service.calls.meta_calls import MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE, MetaCalls
+from supervisor.service.calls.meta_calls import MetaCalls
+from supervisor.service.calls.searches import Searches
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
@@ -70,7 +72,7 @@ class ServiceParts:
 
     `used` is told of each call that ended; `subscribers` are those whom the servers' actors tell of changed resources;
     `key` seals the names of parked calls and tasks; `parking.run` has to run somewhere. `launches` say which launch a
-    server's name means.
+    server's name means. `meters` count what is done.
     """
 
     def __init__(
@@ -88,7 +90,9 @@ class ServiceParts:
         audit: Audit = NO_AUDIT,
         consents: Consents | None = None,
         plugins: PluginTable | None = None,
+        meters: Meters | None = None,
     ) -> None:
+        meters = meters or Meters()
         self.router = router
         self.launches = launches or LaunchNames(lambda launch: deployment.value.mask(launch))
         self.catalogue = catalogue
@@ -98,7 +102,7 @@ class ServiceParts:
         self.bench = Workbench()
         self.statuses = statuses
         self.changes: Signal = catalogue
-        self.searches = Workbench(MAX_SEARCHES_WAITING, SEARCHES_AT_ONCE)
+        self.searches = Searches(self.bench, deployment, meters)
         self.safety = safety = SafetyRules(deployment, catalogue)
         self.realm: Realm | None = None
         self.visible = Visible(catalogue, statuses, safety.confirms)
@@ -112,6 +116,7 @@ class ServiceParts:
         round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, confirmations)
         hooks = CallHooks(plugins or PluginTable(), deployment, self.bench, audit)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
+        self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
 
     def of_profile(self, name: str) -> ServiceParts:

@@ -24,6 +24,7 @@ from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import Person
 from supervisor.identity.requester import MESSAGE_ID
+from supervisor.metrics.words import code_label
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import InputNeeded
 from supervisor.service.request import unknown_method
@@ -89,11 +90,16 @@ class Doors(Protocol):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A whole JSON-RPC answer and the HTTP status a modern client gets with it. `good`: it is a result, no error."""
+    """A whole JSON-RPC answer and the HTTP status a modern client gets with it. `good`: it is a result, no error.
+
+    `error` is what kind of one it is, for metrics, `code` that of the answer.
+    """
 
     body: bytes
     status: int = 200
     good: bool = True
+    error: str = ""
+    code: int = 0
 
 
 async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer:
@@ -121,7 +127,8 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
         remote = error.error
         data = remote.data if bytes(remote.data) else None
         status = _status(method, remote.code)
-        return Answer(jsonrpc.failure(id_, remote.code, remote.message, data), status, good=False)
+        body = jsonrpc.failure(id_, remote.code, remote.message, data)
+        return Answer(body, status, False, code_label(remote.code), remote.code)
     except Exception as error:  # the border: a bug must neither reach the client as text nor end the connection
         if is_want(error):
             lacking = reason_of(error)
@@ -131,7 +138,8 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
             return failure(id_, Starved(text, outcome=outcome, idempotent=exchange.idempotent))
         log.exception("a bug while performing %s", method)
         text = "internal error; the daemon's log says more"
-        return Answer(jsonrpc.failure(id_, codes.INTERNAL_ERROR, text), good=False)
+        code = codes.INTERNAL_ERROR
+        return Answer(jsonrpc.failure(id_, code, text), good=False, error=code_label(code), code=code)
     finally:
         MESSAGE_ID.reset(outer)
         if exchange.asking:
@@ -154,4 +162,5 @@ def _status(method: str, code: int) -> int:
 
 
 def failure(id_: bytes, error: SupervisorError) -> Answer:
-    return Answer(jsonrpc.failure(id_, error.code, error.message, error.data()), error.http_status, good=False)
+    body = jsonrpc.failure(id_, error.code, error.message, error.data())
+    return Answer(body, error.http_status, False, error.kind, error.code)

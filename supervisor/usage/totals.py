@@ -18,6 +18,8 @@ FLUSH_S = 5.0
 
 ToolKey = tuple[str, str]
 """Of a tool: its server, and its name."""
+Ended = Callable[[CallRecord], None]
+"""Told of each call."""
 Noted = Callable[[str, str, bool, float], None]
 """Told of each call: server, tool, whether it was good, and its milliseconds."""
 
@@ -26,11 +28,16 @@ class Usage:
     """Totals since the store was made, in milliseconds; what was not handed to it yet is kept apart."""
 
     def __init__(
-        self, store: Store, history: History, noted: Noted = lambda server, tool, good, milliseconds: None
+        self,
+        store: Store,
+        history: History,
+        noted: Noted = lambda server, tool, good, milliseconds: None,
+        ended: Ended = lambda record: None,
     ) -> None:
         self.history = history
         self._store = store
         self._noted = noted
+        self._ended = ended
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._loaded = False
@@ -50,6 +57,7 @@ class Usage:
         """Count a call that has ended. One that was refused or given up says nothing about its tool."""
         self.history.add(record)
         self.tell(record)
+        self._ended(record)
         if not record.server or record.outcome in ("rejected", "cancelled"):
             return
         good = record.outcome in ("ok", "tool_error")

@@ -87,3 +87,9 @@ def test_the_program_prints_a_column_or_the_frames(
     monkeypatch.setattr(sys, "argv", ["frames", "--list", "discover"])
     main()
     assert capsys.readouterr().out == "a.py:f\nb.py:g\n"
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_is_not_traced_enters_nothing_of_traces(name: str, tmp_path: Path) -> None:
+    for way in ways(tmp_path, CALLS[name], 3):
+        assert not [frame for frame in way.frames if frame.startswith("supervisor/tracing/")]

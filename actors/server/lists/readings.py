@@ -16,7 +16,7 @@ class Tell(Protocol):
 
 
 class ReadingCount:
-    """`readings` are those so far, `tell` is called with how many seconds each took. Moments are seconds of one clock."""
+    """`readings` are those so far; `tell` is called with how long each took. Moments are seconds of one clock."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell

@@ -27,7 +27,7 @@ from actors.errors import CallTooLarge
 from actors.principal import Principal
 from supervisor.front.edge.budget import FREE_BYTES, Share, no_room
 from supervisor.front.edge.parser import IncomingRequest
-from supervisor.front.edge.wire import Wire
+from supervisor.front.edge.wire import ConnectionCounters, Wire
 from supervisor.identity.requester import THE_OPERATOR, Requester
 from supervisor.identity.secrets import endpoint
 
@@ -89,6 +89,8 @@ class HttpRequest:
         self._closes = not incoming.keep_alive or incoming.upgrade or incoming.version == "1.0"
         self.is_answered = False
         """Whether the whole answer is on its way."""
+        self.status = 0
+        """That of a whole answer; 0 before, and of what is answered in parts or by somebody else."""
         self.method = incoming.method
         self.target = incoming.target
         self.query = b""
@@ -122,6 +124,11 @@ class HttpRequest:
     def come_from(self, requester: Requester) -> None:
         """Take who sends it, as the gate has found out."""
         self.requester, self.principal = requester, requester.principal
+
+    @property
+    def counters(self) -> ConnectionCounters:
+        """What is counted of all connections."""
+        return self._connection.context.counters
 
     @property
     def address(self) -> str:
@@ -205,7 +212,7 @@ class HttpRequest:
 
     async def answer(self, status: int, body: bytes = b"", lines: Lines = ()) -> None:
         """Send a whole answer, whose body is JSON or empty."""
-        self._started = self.is_answered = True
+        self.status, self._started, self.is_answered = status, True, True
         kind = _JSON if body else b""
         head = self._head(status, lines, b"%scontent-length: %d\r\n" % (kind, len(body)))
         if body and self.method != "HEAD":

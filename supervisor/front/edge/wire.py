@@ -17,6 +17,8 @@ class ConnectionCounters(msgspec.Struct, kw_only=True):
     """What happened on the connections of one `serve`; read by whoever reports it."""
 
     open: int = 0
+    sockets: int = 0
+    """WebSockets that speak MCP."""
     accepted: int = 0
     refused: int = 0
     """Over the limit of connections."""

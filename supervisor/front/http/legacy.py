@@ -151,7 +151,9 @@ class LegacyFront:
         if late is not None and session is not None:
             late.tracked = partial(self._streams.track, session, request.id)
         try:
-            body = (await self._answer(_exchange(request, client, session, late), request.key, session)).body
+            exchange = _exchange(request, client, session, late)
+            exchange.lines = http.fields.lines
+            body = (await self._answer(exchange, request.key, session)).body
         finally:
             if late is not None:
                 self._keep_alive.remove(late)

@@ -57,6 +57,7 @@ class ModernFront:
         late = self._keep_alive.add(request) if accepts.stream_named else None
         client = message.client(request.principal)
         exchange = Exchange(client, message.id, message.method, message.params, voice=late, retry=message.retry)
+        exchange.lines = request.fields.lines
         answer: Answer | None = None
         try:
             with trio.CancelScope() as scope, request.leaving.ends(scope):

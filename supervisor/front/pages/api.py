@@ -26,16 +26,19 @@ from actors.principal import Principal
 from actors.registry.happening import Happening
 from actors.transport.stdio.figures import Figures, ProcessFigures, since_boot
 from supervisor.delivery.events import DaemonEvents
+from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, figures_row, holders_row, row_of, token_savings
 from supervisor.front.pages.shared_page import SharedPage
+from supervisor.host.loop.lag import LoopLag
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
 from supervisor.identity.people import Person
 from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
+from supervisor.metrics.meters import Meters
 from supervisor.oauth.port import Accounts
 from supervisor.plugins.running import PluginStatus
 from supervisor.servers.deployment import Deployment
@@ -51,6 +54,7 @@ from supervisor.service.port import Service
 from supervisor.store import ReplacedDefinition
 from supervisor.store.people.approvals import Approvals
 from supervisor.store.people.trail import AuditTrail
+from supervisor.tracing.port import Tracer
 from supervisor.usage.history import History
 from supervisor.values.table import ValueTable
 
@@ -82,7 +86,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     store: Callable[[], Any] = dict
     degraded: Callable[[], list[Degraded]] = list
     usage: Callable[[Principal], Any] = lambda principal: {}
-    counters: Callable[[], Any] = dict
+    counters: Callable[[], ConnectionCounters] = ConnectionCounters
     log_records_lost: Callable[[], int] = int
     totals: Callable[[Principal], Usage] = lambda principal: {}
     history: History
@@ -108,6 +112,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     approvals: Approvals | None = None
     definitions: Callable[[str, str], Awaitable[Sequence[ReplacedDefinition]]] = lambda server, tool: _none()
     plugins: Callable[[], list[PluginStatus]] = list
+    meters: Meters = msgspec.field(default_factory=Meters)
+    tracer: Tracer | None = None
+    lag: LoopLag = msgspec.field(default_factory=LoopLag)
     described: Described = msgspec.field(default_factory=Described)
     figures: Callable[[], Awaitable[Mapping[int, ProcessFigures]]] = msgspec.field(
         default_factory=lambda: Figures(since_boot).get

@@ -84,6 +84,7 @@ PLACES: Final = {
     "/api/status": "how each server is doing",
     "/api/tools": "what is known of every tool",
     "/api/usage": "what was called, by tool, server, client or user; /api/calls has the newest calls",
+    "/metrics": "metrics for Prometheus",
     "/questions": "what servers ask of you, where your client cannot be asked",
     "/api/tokens": "what the tools would cost a model",
     "/api/events": "what happens, as it happens (event stream, or WebSocket)",

@@ -32,6 +32,7 @@ AUDITORS: Final = (
         "GET /api/tools/history",
         "GET /api/tokens",
         "GET /api/trust",
+        "GET /metrics",
     ),
     *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events/kept", "WS /api/events"),
     "GET /api/audit",

@@ -80,7 +80,12 @@ class McpWebSocket:
         socket = await handshake.accept(chosen)
         read_only_at = name if request.lacking is not None else None
         settings = replace(self._settings, principal=request.principal, read_only_at=read_only_at)
-        await McpSocket(self._drain.behind(door.service), settings, socket).run()
+        counters = request.counters
+        counters.sockets += 1
+        try:
+            await McpSocket(self._drain.behind(door.service), settings, socket).run()
+        finally:
+            counters.sockets -= 1
 
 
 class McpSocket:

@@ -207,6 +207,7 @@ class SocketSession:
             voice=self._outgoing,
             session=self._state if client.era == "legacy" else self._of_modern,
             retry=request.retry if isinstance(request, ModernRequest) else None,
+            protocol="websocket",
         )
         unanswered = _Unanswered(request, exchange, trio.CancelScope(), share)
         self._unanswered.add(unanswered)

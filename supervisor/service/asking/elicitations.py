@@ -72,6 +72,9 @@ class Elicitations:
         self._open: dict[str, Elicitation] = {}
         self._shared: dict[Principal, Quota] = {}
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     def of(self, principal: Principal) -> list[Elicitation]:
         return [each for each in self._open.values() if each.principal == principal]
 

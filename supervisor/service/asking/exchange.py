@@ -9,7 +9,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Final, Literal, Protocol
 
 import msgspec
@@ -40,6 +40,7 @@ from supervisor.service.asking.labels import label
 from supervisor.service.asking.question_table import MAX_OPEN, QuestionTable
 from supervisor.service.client import Client
 from supervisor.service.updates import Updates
+from supervisor.tracing.port import RequestTrace
 
 MAX_TOKEN_BYTES: Final = 512
 _READING: Final = frozenset({*METHODS.values(), "resources/read", "prompts/get", "completion/complete"})
@@ -84,7 +85,9 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     wants to hear. `asked_by` is the server that questions are told to be of, empty where the client knows.
     `elicitations`: who is told that something is asked, and where somebody else may answer. `allowance`: how much the
     server may ask; None before it is asked anything itself. `tool` is the one that is called, None before it is known.
-    `forwarded`: a server may have been asked; `waited_s`: how long that waited, see `Result`.
+    `forwarded`: a server may have been asked; `waited_s`: how long that waited, see `Result`. `called` is the tool that
+    a client named, of ours or of a server, `failed`: its result says that it has. `trace` is None without traces;
+    `protocol` and `lines`, those of the head where there is one, are told there.
     """
 
     client: Client
@@ -97,6 +100,11 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     wish: Interest = NOTHING
     asked_by: str = ""
     tool: Tool | None = None
+    called: str = ""
+    failed: bool = False
+    trace: RequestTrace | None = None
+    protocol: str = "http"
+    lines: Mapping[bytes, bytes] | None = None
     forwarded: bool = False
     waited_s: float = 0.0
     elicitations: CallElicitations | None = None
@@ -160,6 +168,8 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         reply: Reply[msgspec.Raw] = Reply()
         elicitations = self.elicitations
+        if self.trace is not None:
+            self.trace.ask(question.method, reply)
         try:
             if elicitations is not None and self.reaches_people(question) and not self._takes(question):
                 self.admit(question, reply)

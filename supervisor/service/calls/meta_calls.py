@@ -23,19 +23,17 @@ from actors.messages import ServerStatus
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.search.language.text import squash
-from supervisor.host.loop.workbench import SMALL_BYTES, Workbench, beside
+from supervisor.host.loop.workbench import SMALL_BYTES, beside
 from supervisor.metatools import definitions
-from supervisor.metatools.answers import native_lists, questions, unmet
+from supervisor.metatools.answers import native_lists, questions
 from supervisor.metatools.answers.lists import resources_page
 from supervisor.metatools.answers.page import Context
 from supervisor.metatools.arguments import execution, tools
 from supervisor.metatools.discovery import (
     DiscoverySettings,
-    Searched,
     build_answer,
     cut,
     find_servers,
-    search,
     weight,
 )
 from supervisor.metatools.lenient_json import EMPTY
@@ -45,6 +43,7 @@ from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import AskedByResult
 from supervisor.service.calls import failures
 from supervisor.service.calls.counting import BYTES_PER_TOKEN, kind_of, record_of
+from supervisor.service.calls.searches import Searches
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.introduction import Introduction
@@ -55,10 +54,6 @@ from supervisor.usage.records import CallOutcome
 
 ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
-SEARCH_COST = 8
-"""A character of a query costs as much as so many bytes that a model wrote."""
-SEARCHES_AT_ONCE, MAX_SEARCHES_WAITING = 2, 256
-"""Of searches by meaning: most of one is arithmetic in C, on one processor."""
 PAGE_COST = 8
 """So many bytes of definitions cost as much as a byte that a model wrote."""
 _OWN = {squash(name): name for name in definitions.SCHEMAS}
@@ -75,17 +70,14 @@ _call = msgspec.json.Decoder(_Call)
 
 
 class MetaCalls:
-    """Performs `tools/call`. `searches` are where queries are compared by meaning.
-
-    `own` fits a result that we made to the era of a client.
-    """
+    """Performs `tools/call`. `own` fits a result that we made to the era of a client."""
 
     def __init__(
         self,
         visible: Visible,
         tools: ToolCalls,
         reading: Reading,
-        searches: Workbench,
+        searches: Searches,
         introduction: Introduction,
         deployment: Latest[Deployment],
         own: Callable[[Client, bytes], bytes],
@@ -111,6 +103,7 @@ class MetaCalls:
                 self._note(exchange, call, "rejected", kind_of(error))
             if failures.is_for_client(error):
                 raise
+            exchange.failed = True
             said = failures.result(error, self._deployment.value.unset(error.server or ""))
         return self._own(exchange.client, said)
 
@@ -123,13 +116,14 @@ class MetaCalls:
     async def _perform(self, exchange: Exchange, call: _Call) -> bytes:
         client, given, cost = exchange.client, call.arguments, len(call.arguments)
         name = call.name if call.name in definitions.SCHEMAS else self._meant(client, call.name)
+        exchange.called = name
         match name:
             case definitions.EXECUTE:
                 execute = execution.execute
                 wanted = execute(given) if cost <= SMALL_BYTES else await self._bench.run(cost, execute, given)
                 return await self._execute(exchange, wanted, call.meta)
             case definitions.DISCOVER:
-                return self._own(client, await self._show(exchange, name, given, self._discover(client, given)))
+                return self._own(client, await self._show(exchange, name, given, self._discover(exchange, given)))
             case definitions.LIST_RESOURCES:
                 return self._own(client, await self._show(exchange, name, given, self._list_for_model(client, given)))
             case definitions.READ_RESOURCE:
@@ -168,8 +162,8 @@ class MetaCalls:
             return own
         return name
 
-    async def _discover(self, client: Client, arguments: msgspec.Raw) -> bytes:
-        configured = self._deployment.value.settings
+    async def _discover(self, exchange: Exchange, arguments: msgspec.Raw) -> bytes:
+        client, configured = exchange.client, self._deployment.value.settings
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
         most, confirms = settings.discover_limit_max, self._visible.confirms
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
@@ -177,7 +171,7 @@ class MetaCalls:
         seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)
         if (confirmed := wanted.requires_confirmation) is not None:
             seen = await beside(partial(only, seen, lambda server, tool: confirms(server, tool) is confirmed))
-        done = await self._search(seen, wanted)
+        done = await self._searches.search(seen, wanted, exchange.trace)
         statuses = self._visible.statuses(client.principal)
         servers = self._introduction.servers
         answer = await self._bench.run(
@@ -185,14 +179,6 @@ class MetaCalls:
             partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms),
         )
         return _content(answer)
-
-    async def _search(self, seen: Catalogue, wanted: tools.Discover) -> Searched:
-        """Search; never on the loop where a query is embedded first, or has several needs: each is searched for."""
-        cost, described = SEARCH_COST * len(wanted.query), self._deployment.value.described
-        cost += SMALL_BYTES + 1 if unmet.needs(wanted.query) else 0
-        if seen.index.embedder is None:
-            return await self._bench.run(cost, search, seen, wanted, time.perf_counter, described)
-        return await self._searches.run(cost + SMALL_BYTES + 1, search, seen, wanted, time.perf_counter, described)
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
         asked = await self._bench.run(len(arguments), tools.list_resources, arguments)

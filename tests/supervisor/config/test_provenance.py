@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
+from actors.errors import ConfigError
 from supervisor.config import Configuration, Settings, parse
 from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
@@ -149,10 +150,39 @@ def test_the_daemon_is_explained_likewise() -> None:
     assert shown["env.API_KEY"] == ("***", "mcp.json:5")
     assert shown["data_dir"] == ("/state/mcpvisor", "follows from the environment")
     assert shown["drain_s"] == (5.0, "default")
-    assert keys_of(Settings).keys() - {"env", "profiles"} <= values.keys()
+    assert keys_of(Settings).keys() - {"env", "profiles", "trace_headers"} <= values.keys()
     own = configuration({"supervisor": {"data_dir": "~/d"}})
     (data_dir,) = (each for each in explain_daemon(own, DATA, ENVIRON) if each.key == "data_dir")
     assert (data_dir.value, data_dir.words("f", of_daemon=True)) == ("/home/me/d", "f:3, with ${HOME}")
+
+
+def test_nothing_of_where_traces_go_is_shown_that_may_be_secret() -> None:
+    supervisor = {
+        "trace_endpoint": "https://traces.example/v1/" + "sk-" + "a" * 30,
+        "trace_headers": {"x-team": "plain", "authorization": "Bearer ${TOKEN}"},
+    }
+    read = parse(json.dumps({"supervisor": supervisor}), FILE, {"TOKEN": "hunter2"})
+    assert read.settings.trace_headers == {"x-team": "plain", "authorization": "Bearer hunter2"}
+    values = {each.key: each.value for each in explain_daemon(read, DATA, {"TOKEN": "hunter2"})}
+    assert (values["trace_headers.x-team"], values["trace_headers.authorization"]) == ("***", "***")
+    assert "aaaa" not in values["trace_endpoint"]
+    assert "hunter2" not in repr(read.settings)
+
+
+@pytest.mark.parametrize(
+    ("supervisor", "where"),
+    [
+        ({"trace_endpoint": "localhost:4318"}, "supervisor.trace_endpoint"),
+        ({"trace_headers": {"a b": "x"}}, "supervisor.trace_headers.a b"),
+        ({"trace_headers": {"a": "x\r\ny: z"}}, "supervisor.trace_headers.a"),
+        ({"trace_headers": {"a": "${NOPE}"}}, "supervisor.trace_headers.a"),
+        ({"trace_ratio": 1.5}, "supervisor.trace_ratio"),
+    ],
+)
+def test_what_cannot_be_a_way_for_traces_is_refused(supervisor: dict[str, Any], where: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(json.dumps({"supervisor": supervisor}), FILE, {})
+    assert where.split(".")[1] in str(caught.value)
 
 
 def test_an_address_of_the_command_line_follows_from_it() -> None:

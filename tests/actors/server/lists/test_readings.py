@@ -10,7 +10,8 @@ from actors.server.lists.readings import ReadingCount
 
 @given(st.lists(st.sampled_from(["begin", "end", "fail"])))
 def test_each_that_was_begun_ends_or_fails_once(steps: list[str]) -> None:
-    counted, begun, ended, failed, open_ = ReadingCount(), 0, 0, 0, False
+    told: list[bool] = []
+    counted, begun, ended, failed, open_ = ReadingCount(lambda seconds, *, good: told.append(good)), 0, 0, 0, False
     for now, step in enumerate(steps):
         if step == "begin":
             failed += open_
@@ -21,16 +22,19 @@ def test_each_that_was_begun_ends_or_fails_once(steps: list[str]) -> None:
             counted.end(now)
         else:
             failed, open_ = failed + open_, False
-            counted.fail()
+            counted.fail(now)
         assert (counted.readings.count, counted.readings.failures) == (ended, failed)
         assert begun == ended + failed + open_
+        assert (told.count(True), told.count(False)) == (ended, failed)
 
 
 def test_the_last_one_that_came_to_its_end_is_told() -> None:
-    counted = ReadingCount()
+    told: list[tuple[float, bool]] = []
+    counted = ReadingCount(lambda seconds, *, good: told.append((seconds, good)))
     assert (counted.readings.last_at, counted.readings.last_s) == (None, None)
     counted.begin(1.0)
     counted.end(3.5)
     counted.begin(10.0)
-    counted.fail()
+    counted.fail(14.0)
+    assert told == [(2.5, True), (4.0, False)]
     assert (counted.readings.last_at, counted.readings.last_s) == (3.5, 2.5)

@@ -128,6 +128,7 @@ READ_IN: dict[str, set[str]] = {
     "audit_calls": {"store/people/trail"},
     "server_log_bytes": {"servers/journals/keeper"},
     "server_log_files": {"servers/journals/keeper"},
+    "metrics_tools": {"daemon", "front/pages/metrics"},
     "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
     "reload_drain_s": {"servers/launches/running", "servers/reloading/reload"},

@@ -1,0 +1,141 @@
+"""The families of metrics that `/metrics` has: names, labels, what they mean. The reference page is made of them. Pure.
+
+Names follow the rules of Prometheus: base units, the unit behind the name, `_total` for what only grows. Those without
+our prefix are metrics of OpenTelemetry's conventions for MCP and HTTP, with underscores in their names.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Kind = Literal["counter", "gauge", "histogram"]
+OTHER: Final = "_other"
+"""The value of a label for everything that has no room for its own."""
+PREFIX: Final = "mcpvisor_"
+
+
+class Family(msgspec.Struct, frozen=True):
+    """One metric. `name` is as it is written, `buckets` are upper bounds in seconds."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    help: str
+    buckets: tuple[float, ...] = ()
+
+
+OPERATION_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+"""Those that the conventions for MCP ask for."""
+SEARCH_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+REQUEST_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)
+SERVER: Final = "mcp_server"
+
+
+def _own(name: str, kind: Kind, labels: tuple[str, ...], text: str, buckets: tuple[float, ...] = ()) -> Family:
+    return Family(PREFIX + name, kind, labels, text, buckets)
+
+
+# The daemon
+BUILD_INFO: Final = _own("build_info", "gauge", ("version", "python"), "Always 1, with the versions as labels.")
+LOOP_LAG: Final = _own("event_loop_lag_seconds", "gauge", (), "By how much the loop was late at the newest look.")
+LOG_RECORDS_DROPPED: Final = _own("log_records_dropped_total", "counter", (), "Records that the log had no room for.")
+SPANS_DROPPED: Final = _own("spans_dropped_total", "counter", (), "Spans that did not reach their collector.")
+SCRAPE_DURATION: Final = _own(
+    "scrape_gather_seconds", "gauge", (), "How long it took to gather the figures of this page, before it was written."
+)
+CPU: Final = Family(
+    "process_cpu_seconds_total", "counter", (), "Processor time of the daemon itself, in user and system mode."
+)
+MEMORY: Final = Family("process_resident_memory_bytes", "gauge", (), "Memory of the daemon itself.")
+OPEN_FDS: Final = Family("process_open_fds", "gauge", (), "Open file descriptors of the daemon.")
+MAX_FDS: Final = Family("process_max_fds", "gauge", (), "The most file descriptors that it may have open.")
+START_TIME: Final = Family("process_start_time_seconds", "gauge", (), "When the daemon was started, in unix time.")
+# Servers
+SERVERS: Final = _own("servers", "gauge", ("state",), "Servers, and launches of people, by state.")
+USABLE: Final = _own("server_usable", "gauge", (SERVER,), "1 if it takes calls: it is ready, or a call wakes it.")
+RESTARTS: Final = _own("server_restarts_total", "counter", (SERVER,), "Starts after a failure.")
+EXITS: Final = _own("server_exits_total", "counter", (SERVER, "reason"), "Ends of processes and connections, by why.")
+STARTS: Final = _own(
+    "server_start_duration_seconds",
+    "histogram",
+    ("result",),
+    "Starts of servers, until they were ready or had failed.",
+    OPERATION_BUCKETS,
+)
+SERVER_MEMORY: Final = _own(
+    "server_resident_memory_bytes", "gauge", (SERVER,), "Memory of the processes of a local server that runs."
+)
+# Calls
+IN_FLIGHT: Final = _own("calls_in_flight", "gauge", (SERVER,), "Calls at a server that it has not answered.")
+WAITING: Final = _own("calls_waiting", "gauge", (SERVER,), "Calls that wait for a server, or for their turn there.")
+CALLS: Final = _own("calls_total", "counter", (SERVER, "outcome"), "Calls of tools, by how they ended.")
+WAITS: Final = _own(
+    "call_wait_seconds",
+    "histogram",
+    ("cause",),
+    "How long requests waited to be sent: for their turn, or for a server that was not up.",
+    OPERATION_BUCKETS,
+)
+TOOL_CALLS: Final = _own(
+    "tool_calls_total",
+    "counter",
+    (SERVER, "tool", "outcome"),
+    'Calls of each tool, only with the setting "metrics_tools".',
+)
+CLIENT_OPERATIONS: Final = Family(
+    "mcp_client_operation_duration_seconds",
+    "histogram",
+    (SERVER, "mcp_method_name", "error_type", "network_transport"),
+    "Requests to servers, from when they were sent to the answer.",
+    OPERATION_BUCKETS,
+)
+SERVER_OPERATIONS: Final = Family(
+    "mcp_server_operation_duration_seconds",
+    "histogram",
+    ("mcp_method_name", "error_type", "network_transport", "mcp_protocol_version", "gen_ai_tool_name"),
+    "Requests of clients, from their arrival to the answer.",
+    OPERATION_BUCKETS,
+)
+# The catalogue and the search
+ENTRIES: Final = _own("catalogue_entries", "gauge", ("kind",), "What is known of all servers, by kind.")
+TOKENS: Final = _own("catalogue_tokens", "gauge", ("surface",), "Tokens of definitions: of all tools, and of ours.")
+CHANGES: Final = _own("catalogue_changes_total", "counter", ("change",), "Tools that came, went, or were changed.")
+DISCOVERIES: Final = _own("discoveries_total", "counter", ("result",), "Readings of the lists of servers.")
+DISCOVERY_TIMES: Final = _own(
+    "discovery_duration_seconds",
+    "histogram",
+    ("result",),
+    "How long readings of the lists took.",
+    OPERATION_BUCKETS,
+)
+SEARCHES: Final = _own("searches_total", "counter", ("result",), "Searches for tools, by whether something fitted.")
+SEARCH_TIMES: Final = _own(
+    "search_duration_seconds", "histogram", ("result",), "How long searches took.", SEARCH_BUCKETS
+)
+# Clients
+SESSIONS: Final = _own("client_sessions", "gauge", ("transport",), "Sessions of clients over HTTP, and WebSockets.")
+CONNECTIONS: Final = _own("client_connections", "gauge", (), "Open connections of clients.")
+REFUSED: Final = _own("requests_refused_total", "counter", ("reason",), "Requests that were refused at the edge.")
+QUESTIONS: Final = _own("questions_open", "gauge", (), "Questions of servers that wait for a person on a page.")
+ANSWERS: Final = _own("questions_total", "counter", ("kind", "action"), "Questions of servers, by how they ended.")
+HTTP: Final = Family(
+    "http_server_request_duration_seconds",
+    "histogram",
+    ("http_request_method", "http_route", "http_response_status_code"),
+    "Requests by HTTP that have an answer of their own; streams and WebSockets are not among them.",
+    REQUEST_BUCKETS,
+)
+
+FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
+    "The daemon": (
+        *(BUILD_INFO, LOOP_LAG, LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
+        *(CPU, MEMORY, OPEN_FDS, MAX_FDS, START_TIME),
+    ),
+    "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, SERVER_MEMORY),
+    "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),
+    "Catalogue and search": (*(ENTRIES, TOKENS, CHANGES, DISCOVERIES, DISCOVERY_TIMES, SEARCHES, SEARCH_TIMES),),
+    "Clients": (SESSIONS, CONNECTIONS, REFUSED, QUESTIONS, ANSWERS, HTTP),
+}
+"""All of them, by subject."""

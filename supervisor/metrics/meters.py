@@ -1,0 +1,176 @@
+"""What is counted for the metrics, from the start of the daemon on, by those who are there when it happens.
+
+Whatever is known anyhow (states, catalogue, sessions) is not counted here: it is read when somebody asks for the page.
+Launches of people count for their server, and nothing here names a person.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from typing import Final, get_args
+
+from actors.launch import server_of
+from actors.observer import ExitReason
+from supervisor.metrics import families
+from supervisor.metrics.exposition import FamilyValues
+from supervisor.metrics.families import OTHER, SERVER
+from supervisor.metrics.tables import Counts, Durations, Exemplar, forget
+from supervisor.metrics.words import method_label, tool_label, version_label
+from supervisor.usage.records import OUTCOMES, CallRecord
+
+MAX_SERVERS: Final = 500
+"""So many servers have series of their own."""
+MAX_TOOLS: Final = 500
+MAX_ROUTES: Final = 200
+TOO_LARGE: Final = 413
+RESULTS: Final = (("ok",), ("error",))
+FITTING: Final = (("hits",), ("none",))
+CAUSES: Final = (("queue",), ("wake",))
+REFUSALS: Final = ("host", "origin", "auth", "rate", "size", "malformed")
+
+
+class Meters:
+    """All that is counted. Implements `actors.observer.Observer`. Nothing here waits or raises.
+
+    `clock` gives unix seconds. `counts_tools`: whether calls are counted by tool, too.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time, counts_tools: Callable[[], bool] = bool) -> None:
+        self._clock = clock
+        self._counts_tools = counts_tools
+        self.count_sessions: Callable[[], int] = int
+        """Says how many sessions there are over HTTP; set by whoever knows."""
+        self._servers: dict[str, None] = {}
+        self._tools: set[tuple[str, str]] = set()
+        self._calls = Counts(families.CALLS)
+        self._tool_calls = Counts(families.TOOL_CALLS)
+        self._waits = Durations(families.WAITS, CAUSES)
+        self._to_servers = Durations(families.CLIENT_OPERATIONS)
+        self._of_clients = Durations(families.SERVER_OPERATIONS, most=400)
+        self._restarts = Counts(families.RESTARTS)
+        self._exits = Counts(families.EXITS)
+        self._starts = Durations(families.STARTS, RESULTS)
+        self._readings = Counts(families.DISCOVERIES, RESULTS)
+        self._reading_times = Durations(families.DISCOVERY_TIMES, RESULTS)
+        self._searches = Counts(families.SEARCHES, FITTING)
+        self._search_times = Durations(families.SEARCH_TIMES, FITTING)
+        self._changes = Counts(families.CHANGES, [("added",), ("removed",), ("changed",)])
+        self._answers = Counts(families.ANSWERS, most=100)
+        self._http = Durations(families.HTTP, most=MAX_ROUTES)
+        self._refused = Counts(families.REFUSED, [(reason,) for reason in REFUSALS])
+
+    # Servers ----------------------------------------------------------------------------------------------------------
+
+    def keep(self, servers: Iterable[str]) -> None:
+        """Take which servers there are now: those have series, at 0 until something happens; others have none."""
+        now = dict.fromkeys(servers)
+        removed = [name for name in self._servers if name not in now]
+        for name in removed:
+            del self._servers[name]
+        forget(self._tables, SERVER, removed)
+        self._tools = {each for each in self._tools if each[0] not in removed}
+        names = [self.label_of(name) for name in now]
+        self._calls.know(product(names, OUTCOMES))
+        self._restarts.know((name,) for name in names)
+        self._exits.know(product(names, get_args(ExitReason)))
+
+    def label_of(self, launch: str) -> str:
+        """Return the server of a launch, or where there are too many, that it is another one."""
+        if launch in self._servers:
+            return launch
+        server = server_of(launch)
+        if server not in self._servers:
+            if len(self._servers) >= MAX_SERVERS:
+                return OTHER
+            self._servers[server] = None
+        return server
+
+    def on_start(self, server: str, seconds: float, *, good: bool) -> None:
+        del server
+        self._starts.add(RESULTS[not good], seconds)
+
+    def on_restart(self, server: str) -> None:
+        self._restarts.add(self.label_of(server))
+
+    def on_exit(self, server: str, reason: ExitReason) -> None:
+        self._exits.add(self.label_of(server), reason)
+
+    def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
+        del server
+        self._readings.add(*RESULTS[not good])
+        self._reading_times.add(RESULTS[not good], seconds)
+
+    def on_changes(self, added: int, removed: int, changed: int) -> None:
+        """The tools of a server are others than before."""
+        for change, count in (("added", added), ("removed", removed), ("changed", changed)):
+            self._changes.add(change, by=count)
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def on_call(self, record: CallRecord) -> None:
+        """Count a call of a tool of a server that has ended."""
+        if not record.server:
+            return
+        server = self.label_of(record.server)
+        self._calls.add(server, record.outcome)
+        if self._counts_tools():
+            self._tool_calls.add(server, self._tool_of(server, record.tool), record.outcome)
+
+    def _tool_of(self, server: str, tool: str) -> str:
+        if (server, tool) not in self._tools:
+            if len(self._tools) >= MAX_TOOLS:
+                return OTHER
+            self._tools.add((server, tool))
+        return tool
+
+    def on_answer(
+        self, server: str, method: str, transport: str, seconds: float, error: str, trace_id: str = ""
+    ) -> None:
+        """Count a request that a server was sent; `seconds` without its wait before. `error` is a value of a label."""
+        labels = self.label_of(server), method_label(method), error, transport
+        self._to_servers.add(labels, seconds)
+        if trace_id:
+            self._to_servers.note(labels, Exemplar(trace_id, seconds, self._clock()))
+
+    def on_wait(self, seconds: float, *, woke: bool) -> None:
+        self._waits.add(CAUSES[woke], seconds)
+
+    def on_request(self, method: str, version: str, tool: str, seconds: float, error: str, trace_id: str = "") -> None:
+        """Count a request of a client that was answered; `error` is a value of a label."""
+        labels = method_label(method), error, "tcp", version_label(version), tool_label(tool)
+        self._of_clients.add(labels, seconds)
+        if trace_id:
+            self._of_clients.note(labels, Exemplar(trace_id, seconds, self._clock()))
+
+    def on_search(self, seconds: float, *, hits: bool) -> None:
+        self._searches.add(*FITTING[not hits])
+        self._search_times.add(FITTING[not hits], seconds)
+
+    # The edge ---------------------------------------------------------------------------------------------------------
+
+    def on_question(self, kind: str, action: str) -> None:
+        self._answers.add(kind, action)
+
+    def on_refusal(self, reason: str) -> None:
+        self._refused.add(reason)
+
+    def on_http(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._http.add((method, route, str(status)), seconds)
+        if status == TOO_LARGE:
+            self._refused.add("size")
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def _tables(self) -> tuple[Counts | Durations, ...]:
+        return tuple(each for each in vars(self).values() if isinstance(each, Counts | Durations))
+
+    def figures(self) -> Iterator[FamilyValues]:
+        """Yield what was counted so far, as it is now."""
+        for table in self._tables:
+            if isinstance(table, Counts):
+                yield FamilyValues(table.family, dict(table.values))
+            else:
+                yield FamilyValues(table.family, {labels: each.copy() for labels, each in table.values.items()})

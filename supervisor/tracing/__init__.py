@@ -1,0 +1,1 @@
+"""Traces by OpenTelemetry, where its SDK is installed and the configuration wants them."""

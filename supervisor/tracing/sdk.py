@@ -1,0 +1,109 @@
+"""The tracer of the daemon, by the SDK of OpenTelemetry. Imported only where traces are wanted: it is an extra.
+
+What the settings do not say the SDK reads in the environment: `OTEL_EXPORTER_OTLP_*`, `OTEL_RESOURCE_ATTRIBUTES`,
+`OTEL_SERVICE_NAME`, `OTEL_BSP_SCHEDULE_DELAY`.
+"""
+
+from __future__ import annotations
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState
+
+from actors.launch import server_of
+from actors.observer import Observer
+from supervisor.config import Settings
+from supervisor.host.version import VERSION
+from supervisor.tracing import names
+from supervisor.tracing.context import TraceContext, read_head, read_params
+from supervisor.tracing.export import BoundedSpans, quiet_sdk
+from supervisor.tracing.port import TracedRequest
+from supervisor.tracing.sampling import make_sampler
+from supervisor.tracing.spans import Attributes, SdkRequestTrace, SpanFactory
+
+
+class SdkTracer:
+    """Implements `Tracer`. `exporter` sends spans; its thread is that of the SDK."""
+
+    def __init__(self, settings: Settings, exporter: SpanExporter, pause_s: float | None = None) -> None:
+        quiet_sdk()
+        self._spans = BoundedSpans(exporter, settings.trace_queue, pause_s)
+        self._provider = TracerProvider(
+            sampler=make_sampler(settings.trace_ratio, settings.trace_remote_per_s),
+            resource=_resource(),
+            shutdown_on_exit=False,  # that would wait for as long as the collector likes
+        )
+        self._provider.add_span_processor(self._spans)
+        tracer = self._provider.get_tracer(names.SCOPE, VERSION)
+        self._factory = SpanFactory(tracer, baggage=settings.trace_baggage)
+
+    def count_dropped(self) -> int:
+        return self._spans.count_dropped()
+
+    def begin(self, request: TracedRequest) -> SdkRequestTrace:
+        said = read_params(request.params)
+        beside = read_head(request.lines) if request.lines is not None else None
+        attributes: Attributes = {
+            names.METHOD: request.method[: names.MAX_TEXT],
+            names.REQUEST_ID: request.id.decode(errors="replace").strip('"')[: names.MAX_TEXT],
+            names.VERSION: request.version,
+            names.TRANSPORT: "tcp",
+            names.PROTOCOL: request.protocol,
+        }
+        if request.session:
+            attributes[names.SESSION] = request.session
+        links = [Link(_span_context(beside))] if beside is not None else None
+        name = names.span_name(request.method, "")
+        span = self._factory.start(name, _parent(said), SpanKind.SERVER, attributes, links=links)
+        return SdkRequestTrace(self._factory, span, request.method, said.baggage if said is not None else "")
+
+    def observe(self, observer: Observer) -> Observer:
+        return _Spanned(observer, self._factory)
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+
+class _Spanned:
+    """Implements `Observer`: tells another one, and makes spans of what took its time."""
+
+    def __init__(self, inner: Observer, factory: SpanFactory) -> None:
+        self._factory = factory
+        self._inner = inner
+        self.on_exit = inner.on_exit
+        self.on_restart = inner.on_restart
+
+    def on_start(self, server: str, seconds: float, *, good: bool) -> None:
+        self._factory.add(names.START_SPAN, {names.SERVER: server_of(server)}, seconds, good=good)
+        self._inner.on_start(server, seconds, good=good)
+
+    def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
+        self._factory.add(names.READING_SPAN, {names.SERVER: server_of(server)}, seconds, good=good)
+        self._inner.on_reading(server, seconds, good=good)
+
+
+def _resource() -> Resource:
+    resource = Resource.create({"service.version": VERSION})
+    named = str(resource.attributes.get("service.name", "unknown_service"))
+    return resource.merge(Resource({"service.name": names.SCOPE})) if named.startswith("unknown_service") else resource
+
+
+def _span_context(context: TraceContext) -> SpanContext:
+    flags = TraceFlags(TraceFlags.SAMPLED if context.sampled else TraceFlags.DEFAULT)
+    state = TraceState.from_header([context.state]) if context.state else None
+    return SpanContext(int(context.trace_id, 16), int(context.span_id, 16), True, flags, state)
+
+
+def _parent(context: TraceContext | None) -> Context:
+    if context is None:
+        return Context()
+    return trace.set_span_in_context(NonRecordingSpan(_span_context(context)), Context())
+
+
+def otlp_exporter(settings: Settings) -> SpanExporter:
+    """Return what sends spans by OTLP over HTTP."""
+    return OTLPSpanExporter(endpoint=settings.trace_endpoint or None, headers=dict(settings.trace_headers) or None)

@@ -1,0 +1,180 @@
+"""The spans of one request, made by the SDK of OpenTelemetry. Nothing of what is said in a call is in them.
+
+Which span is the parent of which is said each time: a call goes through the mailboxes of several tasks, and none of
+them is the context of another. A span that is not traced costs little, and is passed on to servers all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import time_ns
+from typing import Any, Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
+
+from actors.kit import Reply
+from actors.protocol.wire.jsonrpc import RemoteError
+from supervisor.metrics.words import CANCELLED, error_label
+from supervisor.tracing import names
+from supervisor.tracing.context import TraceContext, with_context
+
+ERROR: Final = Status(StatusCode.ERROR)
+Attributes = dict[str, str | int | float | bool]
+
+
+class SpanFactory:
+    """Makes spans of one tracer; `clock` gives unix nanoseconds. `baggage`: it is passed on to servers."""
+
+    def __init__(self, tracer: Tracer, *, baggage: bool, clock: Callable[[], int] = time_ns) -> None:
+        self.baggage = baggage
+        self.clock = clock
+        self._tracer = tracer
+
+    def start(
+        self,
+        name: str,
+        parent: Context,
+        kind: SpanKind,
+        attributes: Attributes,
+        *,
+        links: list[trace.Link] | None = None,
+    ) -> Span:
+        return self._tracer.start_span(
+            name, parent, kind, attributes, links, self.clock(), record_exception=False, set_status_on_exception=False
+        )
+
+    def add(self, name: str, attributes: Attributes, seconds: float, *, good: bool) -> None:
+        """Make a span of what was over before anybody knew that it is one, in a trace of its own."""
+        end = self.clock()
+        span = self._tracer.start_span(name, Context(), SpanKind.INTERNAL, attributes, None, end - int(seconds * 1e9))
+        if not good:
+            span.set_status(ERROR)
+        span.end(end)
+
+
+def end_span(span: Span, error: str, code: int, *, faulty: bool, now: int) -> None:
+    """End a span with how that went; `faulty`: it is an error of that side."""
+    if error:
+        span.set_attribute(names.ERROR, error)
+    if code:
+        span.set_attribute(names.STATUS_CODE, str(code))
+    if faulty:
+        span.set_status(ERROR)
+    span.end(now)
+
+
+class SdkCallSpans:
+    """Implements `CallTrace`: the wait of a request before it is sent, and each time that it is."""
+
+    def __init__(self, factory: SpanFactory, parent: Context, name: str, attributes: Attributes, baggage: str) -> None:
+        self._factory = factory
+        self._parent = parent
+        self._name = name
+        self._attributes = attributes
+        self._baggage = baggage if factory.baggage else ""
+        server = {names.SERVER: attributes[names.SERVER]}
+        self._wait: Span | None = factory.start(names.WAIT_SPAN, parent, SpanKind.INTERNAL, server)
+        self._span: Span | None = None
+
+    @property
+    def context(self) -> Context:
+        """What belongs to it has this parent."""
+        return self._parent if self._span is None else trace.set_span_in_context(self._span, Context())
+
+    def send(self, meta: bytes) -> bytes:
+        """See `CallTrace.send`."""
+        factory = self._factory
+        if self._wait is not None:
+            self._wait.end(factory.clock())
+            self._wait = None
+        if self._span is not None:  # it is sent again: nobody carried it out
+            end_span(self._span, "unreached", 0, faulty=True, now=factory.clock())
+        self._span = span = factory.start(self._name, self._parent, SpanKind.CLIENT, self._attributes)
+        told = span.get_span_context()
+        state = told.trace_state.to_header()
+        context = TraceContext(
+            trace.format_trace_id(told.trace_id),
+            trace.format_span_id(told.span_id),
+            told.trace_flags.sampled,
+            state,
+            self._baggage,
+        )
+        return with_context(meta, context)
+
+    def end(self, error: str, code: int = 0) -> None:
+        """See `CallTrace.end`."""
+        now, faulty = self._factory.clock(), bool(error)
+        if self._wait is not None:
+            end_span(self._wait, error, 0, faulty=faulty, now=now)
+        if self._span is not None:
+            end_span(self._span, error, code, faulty=faulty, now=now)
+        self._wait = self._span = None
+
+
+class SdkRequestTrace:
+    """Implements `RequestTrace`."""
+
+    def __init__(self, factory: SpanFactory, span: Span, method: str, baggage: str) -> None:
+        self._factory = factory
+        self._span = span
+        self._method = method
+        self._baggage = baggage
+        self._context = trace.set_span_in_context(span, Context())
+        self._call: SdkCallSpans | None = None
+
+    @property
+    def trace_id(self) -> str:
+        told = self._span.get_span_context()
+        return trace.format_trace_id(told.trace_id) if told.trace_flags.sampled else ""
+
+    def begin_call(self, server: str, method: str, name: str, *, remote: bool) -> SdkCallSpans:
+        attributes: Attributes = {
+            names.METHOD: method[: names.MAX_TEXT],
+            names.SERVER: server,
+            names.TRANSPORT: "tcp" if remote else "pipe",
+            **subject_of(method, name),
+        }
+        self._call = SdkCallSpans(
+            self._factory, self._context, names.span_name(method, name), attributes, self._baggage
+        )
+        return self._call
+
+    def begin_search(self) -> Callable[[int], None]:
+        span = self._factory.start(names.SEARCH_SPAN, self._context, SpanKind.INTERNAL, {})
+
+        def end(hits: int) -> None:
+            span.set_attribute(names.HITS, hits)
+            span.end(self._factory.clock())
+
+        return end
+
+    def ask(self, method: str, reply: Reply[Any]) -> None:
+        parent = self._context if self._call is None else self._call.context
+        told: Attributes = {names.METHOD: method[: names.MAX_TEXT]}
+        span = self._factory.start(names.span_name(method, ""), parent, SpanKind.CLIENT, told)
+
+        def end() -> None:
+            error = reply.failure
+            label = error_label(error) if error is not None else "" if reply.value is not None else CANCELLED
+            code = error.error.code if isinstance(error, RemoteError) else 0
+            end_span(span, label, code, faulty=bool(label), now=self._factory.clock())
+
+        reply.on_settled(end)
+
+    def end(self, name: str, error: str, code: int = 0) -> None:
+        if name:
+            self._span.update_name(names.span_name(self._method, name))
+            for key, value in subject_of(self._method, name).items():
+                self._span.set_attribute(key, value)
+        faulty = bool(error) and code not in names.NO_FAULT
+        end_span(self._span, error, code, faulty=faulty, now=self._factory.clock())
+
+
+def subject_of(method: str, name: str) -> Attributes:
+    """Return the attributes of what a request is about; the address of a resource is none of them."""
+    if method not in names.SUBJECTS or not name:
+        return {}
+    told: Attributes = {names.SUBJECTS[method]: name[: names.MAX_TEXT]}
+    return {**told, names.OPERATION: names.EXECUTE_TOOL} if method == "tools/call" else told

@@ -1,0 +1,130 @@
+"""What is counted has a bound, whatever servers and clients are called and say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from actors.registry.happening import Happening
+from supervisor.metrics import families
+from supervisor.metrics.families import OTHER, Family
+from supervisor.metrics.following import count
+from supervisor.metrics.meters import MAX_SERVERS, MAX_TOOLS, Meters
+from supervisor.metrics.tables import MAX_SETS, Counts, Durations, Labels, Measured
+from supervisor.metrics.words import UNNAMED, code_label, error_label, method_label, tool_label, version_label
+from supervisor.usage.records import OUTCOMES, CallOutcome, CallRecord
+
+
+def values_of(meters: Meters, family: Family) -> dict[Labels, float | Measured]:
+    (figures,) = (each for each in meters.figures() if each.family is family)
+    return dict(figures.values)
+
+
+def record(server: str, outcome: CallOutcome = "ok", tool: str = "t") -> CallRecord:
+    return CallRecord(server=server, tool=tool, outcome=outcome)
+
+
+def test_servers_have_series_at_zero_before_anything_is_called() -> None:
+    meters = Meters()
+    meters.keep(["a", "b"])
+    assert values_of(meters, families.CALLS) == {(server, outcome): 0 for server in "ab" for outcome in OUTCOMES}
+    assert values_of(meters, families.RESTARTS) == {("a",): 0, ("b",): 0}
+    assert set(values_of(meters, families.REFUSED).values()) == {0}
+
+
+def test_launches_of_people_count_for_their_server() -> None:
+    meters = Meters()
+    for server in ("desk", "desk~0123456789abcdef", "desk~fedcba9876543210"):
+        meters.on_call(record(server))
+        meters.on_restart(server)
+        meters.on_exit(server, "exit")
+    assert values_of(meters, families.CALLS) == {("desk", "ok"): 3}
+    assert values_of(meters, families.RESTARTS) == {("desk",): 3}
+    assert values_of(meters, families.EXITS) == {("desk", "exit"): 3}
+
+
+def test_servers_beyond_the_bound_are_others() -> None:
+    meters = Meters()
+    names = [f"s{number}" for number in range(MAX_SERVERS + 7)]
+    meters.keep(names)
+    for name in names:
+        meters.on_call(record(name))
+    counted = values_of(meters, families.CALLS)
+    assert counted[OTHER, "ok"] == 7
+    assert sum(float(value) for value in counted.values() if isinstance(value, int | float)) == len(names)
+    assert len({server for server, _ in counted}) == MAX_SERVERS + 1
+
+
+def test_a_server_that_is_gone_makes_room() -> None:
+    meters = Meters()
+    meters.keep(f"s{number}" for number in range(MAX_SERVERS))
+    meters.on_call(record("s0"))
+    meters.keep(f"s{number}" for number in range(1, MAX_SERVERS + 1))
+    counted = values_of(meters, families.CALLS)
+    assert not any(server == "s0" for server, _ in counted)
+    assert counted[f"s{MAX_SERVERS}", "ok"] == 0
+
+
+def test_tools_are_counted_only_where_that_is_wanted_and_so_many() -> None:
+    silent, meters = Meters(), Meters(counts_tools=lambda: True)
+    for number in range(MAX_TOOLS + 3):
+        silent.on_call(record("a", tool=f"t{number}"))
+        meters.on_call(record("a", tool=f"t{number}"))
+    assert values_of(silent, families.TOOL_CALLS) == {}
+    assert len(values_of(meters, families.TOOL_CALLS)) == MAX_TOOLS + 1
+    assert values_of(meters, families.TOOL_CALLS)["a", OTHER, "ok"] == 3
+
+
+def test_calls_of_meta_tools_are_no_calls_of_servers() -> None:
+    meters = Meters()
+    meters.on_call(record(""))
+    assert values_of(meters, families.CALLS) == {}
+
+
+@pytest.mark.parametrize("table", [Counts(families.RESTARTS, most=3), Durations(families.STARTS, most=3)])
+def test_a_table_has_no_more_sets_than_it_may(table: Counts | Durations) -> None:
+    for number in range(10):
+        if isinstance(table, Counts):
+            table.add(str(number))
+        else:
+            table.add((str(number),), 1.0)
+    assert [*table.values] == [("0",), ("1",), ("2",), (OTHER,)]
+
+
+def test_requests_have_bounded_series_whatever_is_asked() -> None:
+    meters = Meters()
+    for number in range(3 * MAX_SETS):
+        meters.on_request(f"odd/{number}", f"v{number}", f"tool {number}", 0.1, "")
+        meters.on_answer("s", f"odd/{number}", "pipe", 0.1, "")
+        meters.on_http("GET", f"/{number}", 200, 0.1)
+    assert [*values_of(meters, families.SERVER_OPERATIONS)] == [(OTHER, "", "tcp", OTHER, OTHER)]
+    assert [*values_of(meters, families.CLIENT_OPERATIONS)] == [("s", OTHER, "", "pipe")]
+    assert len(values_of(meters, families.HTTP)) <= 201
+
+
+def test_words_of_others_become_words_of_ours() -> None:
+    assert (method_label("tools/call"), method_label("x/y")) == ("tools/call", OTHER)
+    assert (version_label("2025-11-25"), version_label("3000")) == ("2025-11-25", OTHER)
+    assert (tool_label(""), tool_label("execute_mcp_tool"), tool_label("mine")) == ("", "execute_mcp_tool", OTHER)
+    assert (code_label(-32602), code_label(12345)) == ("-32602", UNNAMED)
+    assert (error_label(None), error_label(ValueError()), error_label(KeyboardInterrupt())) == (
+        "",
+        UNNAMED,
+        "cancelled",
+    )
+
+
+def happenings() -> Iterable[Happening]:
+    yield Happening(type="tools_changed", time=0.0, data={"added": ["a", "b"], "changed": ["c"]})
+    yield Happening(type="tools_changed", time=0.0, data={"removed": ["a"]})
+    yield Happening(type="elicitation_ended", time=0.0, data={"kind": "form", "action": "accept", "about": "x"})
+    yield Happening(type="server_state", time=0.0, data={"state": "ready"})
+
+
+def test_events_of_the_feed_are_counted() -> None:
+    meters = Meters()
+    for event in happenings():
+        count(event, meters)
+    assert values_of(meters, families.CHANGES) == {("added",): 2, ("removed",): 1, ("changed",): 1}
+    assert values_of(meters, families.ANSWERS) == {("form", "accept"): 1}

@@ -1,0 +1,273 @@
+"""What `/metrics` of a daemon says is what happened there; who may read it; and what `promtool` thinks of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+from prometheus_client.openmetrics import parser as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from supervisor.front.pages.metrics import STATES
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.metrics.exposition import CONTENT_TYPES
+from supervisor.metrics.families import FAMILIES
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.supervisor.test_daemon import configuration, running, until_ready
+from tests.supervisor.test_identity_of_daemon import doorway
+
+SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 0.2}, "shop": {"command": "x"}}
+MISSING = "is not here: the Debian package prometheus has it"
+OPENMETRICS = {"accept": "application/openmetrics-text; version=1.0.0"}
+Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    return MemoryTransport(FakeServer(tools=[tool(name) for name in ("echo", "refuse", "hang", "crash")]).serve)
+
+
+@asynccontextmanager
+async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    async with running(configuration(directory, SERVERS, **settings), data, connect=connect) as client:
+        await until_ready(client)
+        yield client
+
+
+async def call(client: httpx2.AsyncClient, name: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    answer = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def execute(client: httpx2.AsyncClient, path: str) -> dict[str, Any]:
+    return await call(client, "execute_mcp_tool", tool_path=path, arguments={})
+
+
+async def scrape(client: httpx2.AsyncClient) -> Samples:
+    """Return all samples, which both formats must agree on but for what moves by itself."""
+    answer = await client.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == CONTENT_TYPES["text"]
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, frozenset(labels.items())]
+
+
+def total(samples: Samples, name: str, **labels: str) -> float:
+    """Return the sum over all other labels."""
+    wanted = set(labels.items())
+    return sum(number for (found, told), number in samples.items() if found == name and wanted <= told)
+
+
+async def test_every_figure_is_that_of_the_calls_that_were_made(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, metrics_tools=True) as client:
+        before = await scrape(client)
+        assert total(before, "mcpvisor_calls_total") == 0
+        assert value(before, "mcpvisor_calls_total", mcp_server="shop", outcome="timeout") == 0
+        for _ in range(3):
+            await execute(client, "desk:echo")
+        for _ in range(2):
+            await execute(client, "desk:refuse")
+        await execute(client, "desk:hang")
+        await execute(client, "shop:echo")
+        await execute(client, "shop:none")
+        await call(client, "discover_mcp_tools", query="echo")
+        await call(client, "discover_mcp_tools", query="zzzz qqqq xxxx")
+        after = await scrape(client)
+
+    counted = {
+        (server, outcome): value(after, "mcpvisor_calls_total", mcp_server=server, outcome=outcome)
+        for server in ("desk", "shop")
+        for outcome in ("ok", "error", "timeout", "rejected")
+    }
+    assert {key: number for key, number in counted.items() if number} == {
+        ("desk", "ok"): 3,
+        ("desk", "error"): 2,
+        ("desk", "timeout"): 1,
+        ("shop", "ok"): 1,
+    }
+    assert value(after, "mcpvisor_tool_calls_total", mcp_server="desk", tool="echo", outcome="ok") == 3
+
+    operations = "mcp_client_operation_duration_seconds_count"
+    labels = {"mcp_method_name": "tools/call", "network_transport": "pipe"}
+    assert value(after, operations, mcp_server="desk", error_type="", **labels) == 3
+    assert value(after, operations, mcp_server="desk", error_type="-32602", **labels) == 2
+    assert value(after, operations, mcp_server="desk", error_type="timeout", **labels) == 1
+
+    requests = "mcp_server_operation_duration_seconds_count"
+    assert total(after, requests, gen_ai_tool_name="execute_mcp_tool") == 8
+    assert total(after, requests, gen_ai_tool_name="execute_mcp_tool", error_type="tool_error") >= 2
+    assert total(after, requests, gen_ai_tool_name="discover_mcp_tools", error_type="") == 2
+    assert total(after, "mcpvisor_searches_total") == 2
+    assert total(after, "mcpvisor_search_duration_seconds_count") == 2
+    assert total(after, "http_server_request_duration_seconds_count", http_route="/mcp") == 10
+
+
+async def test_the_page_tells_of_servers_catalogue_clients_and_the_process(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client:
+        samples = await scrape(client)
+        assert {state: value(samples, "mcpvisor_servers", state=state) for state in STATES} == {
+            **dict.fromkeys(STATES, 0),
+            "ready": 2,
+        }
+        assert value(samples, "mcpvisor_server_usable", mcp_server="desk") == 1
+        assert value(samples, "mcpvisor_catalogue_entries", kind="tool") == 8
+        assert value(samples, "mcpvisor_catalogue_tokens", surface="meta") > 0
+        assert value(samples, "mcpvisor_discoveries_total", result="ok") == 2
+        assert value(samples, "mcpvisor_server_start_duration_seconds_count", result="ok") == 2
+        assert value(samples, "process_resident_memory_bytes") > 1e6
+        assert value(samples, "process_open_fds") > 3
+        assert total(samples, "mcpvisor_build_info") == 1
+        assert not [name for name, _ in samples if name.startswith("mcpvisor_tool_calls")]
+
+
+async def test_a_server_that_dies_is_seen(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client:
+        await execute(client, "shop:crash")
+        while (await client.get("/api/servers/shop")).json()["state"] != "ready":  # noqa: ASYNC110 - it starts again
+            await trio.sleep(0.02)
+        samples = await scrape(client)
+        assert value(samples, "mcpvisor_server_exits_total", mcp_server="shop", reason="exit") == 1
+        assert value(samples, "mcpvisor_server_restarts_total", mcp_server="shop") == 1
+        assert value(samples, "mcpvisor_calls_total", mcp_server="shop", outcome="unknown") == 1
+        assert value(samples, "mcpvisor_server_exits_total", mcp_server="desk", reason="exit") == 0
+
+
+async def test_a_call_that_woke_a_server_has_waited_for_that(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client:
+        key = {"authorization": f"Bearer {data.key('page').hex()}"}
+        assert (await client.post("/api/servers/shop/sleep", headers=key)).status_code == 200
+        await execute(client, "shop:echo")
+        samples = await scrape(client)
+        assert value(samples, "mcpvisor_call_wait_seconds_count", cause="wake") == 1
+        assert value(samples, "mcpvisor_server_exits_total", mcp_server="shop", reason="idle") == 1
+
+
+async def test_both_formats_have_every_family_and_the_same_samples(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, metrics_tools=True) as client:
+        await execute(client, "desk:echo")
+        await execute(client, "desk:refuse")
+        answer = await client.get("/metrics", headers=OPENMETRICS)
+        assert answer.headers["content-type"] == CONTENT_TYPES["openmetrics"]
+        families = list(openmetrics.text_string_to_metric_families(answer.text))
+        names = {sample.name for family in families for sample in family.samples}
+        plain = {name for name, _ in await scrape(client)}
+    assert names == plain
+    told = {family.name for part in FAMILIES.values() for family in part}
+    declared = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
+    assert told - declared == set()
+    assert declared - told == set()
+
+
+async def test_only_auditors_may_scrape_and_the_host_is_checked(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data) as at:
+        for user in ("ana", "ben", "cem"):
+            await at.admit(user, role={"ana": "admin", "ben": "member", "cem": "auditor"}[user])
+        statuses = {who: (await at.ask(who, "GET", "/metrics")).status_code for who in (None, "ana", "ben", "cem")}
+        assert statuses == {None: 401, "ana": 200, "ben": 404, "cem": 200}
+        foreign = await at.ask("cem", "GET", "/metrics", headers={"host": "evil.test"})
+        assert foreign.status_code == 421
+        page = (await at.ask("cem", "GET", "/metrics")).text
+        refused = [line for line in page.splitlines() if line.startswith("mcpvisor_requests_refused_total")]
+        assert 'mcpvisor_requests_refused_total{reason="host"} 1' in refused
+        assert 'mcpvisor_requests_refused_total{reason="auth"} 1' in refused
+
+
+@pytest.mark.parametrize("secret", ["canary of ana", "ana", "ben"])
+async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir, secret: str) -> None:
+    async with doorway(tmp_path, data) as at:
+        await at.admit("ana", role="admin")
+        await at.call("ana", "execute_mcp_tool", tool_path="vault:open_canary", arguments={"text": "canary of ana"})
+        page = (await at.ask("operator", "GET", "/metrics")).text
+        labels = {text for line in page.splitlines() if not line.startswith("#") for text in line.split('"')[1::2]}
+        assert "vault" in labels
+        assert secret not in labels
+
+
+async def test_two_hundred_servers_have_a_bounded_number_of_series(tmp_path: Path, data: DataDir) -> None:
+    servers = {f"server-{number}": {"command": "x"} for number in range(200)}
+    async with running(configuration(tmp_path, servers), data, connect=connect) as client:
+        await until_ready(client)
+        for number in range(200):
+            await execute(client, f"server-{number}:echo")
+        samples = await scrape(client)
+        assert total(samples, "mcpvisor_calls_total", outcome="ok") == 200
+        assert len(samples) <= 20_000
+
+
+@pytest.mark.process
+@pytest.mark.skipif(
+    shutil.which("promtool") is None, reason="promtool is not here: the Debian package prometheus has it"
+)
+async def test_promtool_finds_nothing_wrong(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, metrics_tools=True) as client:
+        await execute(client, "desk:echo")
+        page = (await client.get("/metrics")).content
+    command = ["promtool", "check", "metrics"]
+    checked = await trio.run_process(command, stdin=page, capture_stdout=True, capture_stderr=True, check=False)
+    assert (checked.returncode, checked.stdout.decode(), checked.stderr.decode()) == (0, "", "")
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason=f"prometheus {MISSING}")
+async def test_prometheus_scrapes_it(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as client:
+        await execute(client, "desk:echo")
+        target = client.base_url.netloc.decode()
+        config = tmp_path / "prometheus.yml"
+        job = {"job_name": "m", "scrape_interval": "1s", "static_configs": [{"targets": [target]}]}
+        config.write_text(json.dumps({"scrape_configs": [job]}))  # which is YAML
+        async with trio.open_nursery() as nursery:
+            listener = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            port = listener[0].socket.getsockname()[1]
+            await listener[0].aclose()
+            command = [
+                *("prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'tsdb'}"),
+                f"--web.listen-address=127.0.0.1:{port}",
+            ]
+            process = await nursery.start(
+                trio.run_process,
+                command,
+            )
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}") as prometheus:
+                found = await scraped(prometheus)
+            process.terminate()
+            nursery.cancel_scope.cancel()
+    assert found == 1
+
+
+async def scraped(prometheus: httpx2.AsyncClient) -> float:
+    """Return what the server has of the call, once it has scraped the daemon."""
+    query = {"query": 'mcpvisor_calls_total{mcp_server="desk",outcome="ok"}'}
+    while True:
+        try:
+            answer = await prometheus.get("/api/v1/query", params=query)
+        except httpx2.TransportError:
+            await trio.sleep(0.1)
+            continue
+        result = answer.json().get("data", {}).get("result") if answer.status_code == 200 else None
+        if result:
+            return float(result[0]["value"][1])
+        await trio.sleep(0.1)

@@ -1,0 +1,402 @@
+"""A call is one trace: of its client, of the daemon, and of the server, which is told by `_meta`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import httpx2
+import pytest
+import trio
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+from actors.errors import ConfigError
+from supervisor.config import Settings
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.tracing import late, sdk
+from supervisor.tracing.port import TracedRequest
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.fakes.websocket_client import open_websocket
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+CONTEXT = f"00-{TRACE}-{PARENT}-01"
+SECRET = "canary-7f3a"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+class Scene:
+    """A daemon with one server, and what came of it: the spans are complete when the daemon has ended."""
+
+    def __init__(self) -> None:
+        self.exporter: SpanExporter = InMemorySpanExporter()
+        self.server = FakeServer(tools=[tool(name) for name in ("echo", "refuse", "hang", "ask")])
+        self.client: httpx2.AsyncClient
+
+    @asynccontextmanager
+    async def run(
+        self, monkeypatch: pytest.MonkeyPatch, directory: Path, data: DataDir, **settings: Any
+    ) -> AsyncIterator[None]:
+        monkeypatch.setattr(sdk, "otlp_exporter", lambda settings: self.exporter)
+        entry = {"desk": {"command": "x", "call_timeout_s": 0.2, "ask": "clients"}}
+        config = configuration(directory, entry, **{"tracing": True, **settings})
+        async with running(config, data, connect=lambda server: MemoryTransport(self.server.serve)) as self.client:
+            await until_ready(self.client)
+            yield
+
+    async def call(self, name: str, arguments: Any, meta: Any = None, **headers: str) -> dict[str, Any]:
+        params = {"name": name, "arguments": arguments, **({"_meta": meta} if meta is not None else {})}
+        body = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}
+        told: dict[str, Any] = (await self.client.post("/mcp", json=body, headers=headers)).json()
+        return told
+
+    async def execute(self, path: str, meta: Any = None, text: str = "", **headers: str) -> dict[str, Any]:
+        arguments = {"tool_path": path, "arguments": {"text": text}}
+        return await self.call("execute_mcp_tool", arguments, meta, **headers)
+
+    @property
+    def metas(self) -> list[dict[str, Any]]:
+        """What the server got in `_meta`, call by call."""
+        called = [each for each in self.server.messages if each.get("method") == "tools/call"]
+        return [each["params"].get("_meta", {}) for each in called]
+
+    @property
+    def spans(self) -> Sequence[ReadableSpan]:
+        assert isinstance(self.exporter, InMemorySpanExporter)
+        return self.exporter.get_finished_spans()
+
+    def of(self, name: str) -> ReadableSpan:
+        (span,) = (each for each in self.spans if each.name == name)
+        return span
+
+    def children(self, parent: ReadableSpan) -> list[str]:
+        at = parent.get_span_context()
+        return [each.name for each in self.spans if each.parent and at and each.parent.span_id == at.span_id]
+
+
+def ids(span: ReadableSpan) -> tuple[str, str]:
+    at = span.get_span_context()
+    assert at is not None
+    return f"{at.trace_id:032x}", f"{at.span_id:016x}"
+
+
+def attributes(span: ReadableSpan) -> dict[str, Any]:
+    return dict(span.attributes or {})
+
+
+async def test_client_daemon_and_server_are_one_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        answer = await scene.execute(
+            "desk:echo", {"traceparent": CONTEXT, "tracestate": "a=1", "x": 1, "baggage": "b=2"}
+        )
+        assert "result" in answer
+    request, wait, call = (
+        scene.of("tools/call execute_mcp_tool"),
+        scene.of("mcpvisor.wait"),
+        scene.of("tools/call echo"),
+    )
+    assert {ids(span)[0] for span in (request, wait, call)} == {TRACE}
+    assert request.parent is not None
+    assert f"{request.parent.span_id:016x}" == PARENT
+    assert sorted(scene.children(request)) == ["mcpvisor.wait", "tools/call echo"]
+    assert (request.kind, wait.kind, call.kind) == (SpanKind.SERVER, SpanKind.INTERNAL, SpanKind.CLIENT)
+    assert scene.metas == [{"traceparent": f"00-{TRACE}-{ids(call)[1]}-01", "tracestate": "a=1", "x": 1}]
+    assert attributes(request) == {
+        "mcp.method.name": "tools/call",
+        "jsonrpc.request.id": "7",
+        "mcp.protocol.version": "2025-11-25",
+        "network.transport": "tcp",
+        "network.protocol.name": "http",
+        "gen_ai.tool.name": "execute_mcp_tool",
+        "gen_ai.operation.name": "execute_tool",
+    }
+    assert attributes(call) == {
+        "mcp.method.name": "tools/call",
+        "mcpvisor.server": "desk",
+        "network.transport": "pipe",
+        "gen_ai.tool.name": "echo",
+        "gen_ai.operation.name": "execute_tool",
+    }
+    assert request.start_time is not None
+    assert call.start_time is not None
+    assert call.end_time is not None
+    assert request.end_time is not None
+    assert request.start_time <= call.start_time <= call.end_time <= request.end_time
+
+
+async def test_a_head_of_http_is_a_link_and_the_trace_is_our_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        await scene.execute("desk:echo", traceparent=CONTEXT)
+    request = scene.of("tools/call execute_mcp_tool")
+    assert request.parent is None
+    (link,) = request.links
+    assert (f"{link.context.trace_id:032x}", f"{link.context.span_id:016x}") == (TRACE, PARENT)
+    assert scene.metas[0]["traceparent"].startswith(f"00-{ids(request)[0]}-")
+
+
+@pytest.mark.parametrize("parent", ["00-bad", CONTEXT.upper(), 7, f"00-{'0' * 32}-{PARENT}-01"])
+async def test_a_malformed_context_begins_a_new_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir, parent: Any
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        await scene.execute("desk:echo", {"traceparent": parent})
+    request, call = scene.of("tools/call execute_mcp_tool"), scene.of("tools/call echo")
+    assert request.parent is None
+    assert scene.metas == [{"traceparent": f"00-{ids(request)[0]}-{ids(call)[1]}-01"}]
+
+
+async def test_without_tracing_meta_is_left_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene, meta = Scene(), {"traceparent": "00-bad", "tracestate": "a=1", "baggage": "b=2", "x": 1}
+    async with scene.run(monkeypatch, tmp_path, data, tracing=False):
+        await scene.execute("desk:echo", meta)
+    assert scene.metas == [meta]
+    assert not scene.spans
+
+
+@pytest.mark.parametrize("passes", [False, True])
+async def test_baggage_travels_by_a_setting(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir, passes: bool
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data, trace_baggage=passes):
+        await scene.execute("desk:echo", {"traceparent": CONTEXT, "baggage": "b=2"})
+    assert scene.metas[0].get("baggage") == ("b=2" if passes else None)
+
+
+async def test_what_is_not_sampled_is_passed_on_and_not_sent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data, trace_ratio=0.0):
+        await scene.execute("desk:echo", {"traceparent": f"00-{TRACE}-{PARENT}-00"})
+    assert not scene.spans
+    (meta,) = scene.metas
+    assert meta["traceparent"].startswith(f"00-{TRACE}-")
+    assert meta["traceparent"].endswith("-00")
+    assert PARENT not in meta["traceparent"]
+
+
+async def test_errors_say_whose_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        await scene.execute("desk:refuse")
+        await scene.execute("desk:hang")
+        await scene.call("execute_mcp_tool", {"tool_path": "desk:none"})
+    refuse, hang = scene.of("tools/call refuse"), scene.of("tools/call hang")
+    told = attributes(refuse)
+    assert (told["error.type"], told["rpc.response.status_code"]) == ("-32602", "-32602")
+    assert attributes(hang)["error.type"] == "timeout"
+    assert {refuse.status.status_code, hang.status.status_code} == {StatusCode.ERROR}
+    requests = [each for each in scene.spans if each.name == "tools/call execute_mcp_tool"]
+    assert [attributes(each).get("error.type") for each in requests] == ["tool_error"] * 3
+
+
+async def test_searches_starts_and_readings_have_spans(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        await scene.call("discover_mcp_tools", {"query": SECRET + " echo"})
+    search = scene.of("mcpvisor.search")
+    assert scene.children(scene.of("tools/call discover_mcp_tools")) == ["mcpvisor.search"]
+    assert attributes(search).keys() == {"mcpvisor.search.hits"}
+    assert attributes(scene.of("mcpvisor.start")) == {"mcpvisor.server": "desk"}
+    assert attributes(scene.of("mcpvisor.discovery")) == {"mcpvisor.server": "desk"}
+
+
+async def test_a_question_during_a_call_is_part_of_its_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        port = scene.client.base_url.port
+        assert port is not None
+        async with open_websocket(port, "/mcp") as socket:
+            info = {"clientInfo": {"name": "c", "version": "1"}, "capabilities": {"elicitation": {}}}
+            await socket.send_message(
+                json.dumps(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": 1,
+                        "method": "initialize",
+                        "params": {"protocolVersion": "2025-11-25", **info},
+                    }
+                )
+            )
+            await socket.get_message()
+            await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:ask", "arguments": {}}}
+            await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}))
+            question = json.loads(await socket.get_message())
+            assert question["method"] == "elicitation/create"
+            await socket.send_message(
+                json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})
+            )
+            assert json.loads(await socket.get_message())["id"] == 2
+    asked = scene.of("elicitation/create")
+    assert scene.children(scene.of("tools/call ask")) == ["elicitation/create"]
+    assert (asked.kind, asked.status.status_code) == (SpanKind.CLIENT, StatusCode.UNSET)
+    request = scene.of("tools/call execute_mcp_tool")
+    assert attributes(request)["network.protocol.name"] == "websocket"
+    assert attributes(request)["mcp.session.id"]
+
+
+async def test_nothing_that_is_said_is_in_a_span(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        answer = await scene.execute("desk:echo", text=SECRET)
+        assert SECRET in json.dumps(answer)
+        await scene.execute("desk:refuse", text=SECRET)
+        await scene.call("discover_mcp_tools", {"query": SECRET})
+    assert scene.spans
+    assert SECRET not in "".join(span.to_json() for span in scene.spans)
+    assert "refused" not in "".join(span.to_json() for span in scene.spans)
+
+
+async def test_an_exemplar_leads_from_the_metric_to_the_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir
+) -> None:
+    scene = Scene()
+    async with scene.run(monkeypatch, tmp_path, data):
+        await scene.execute("desk:echo", {"traceparent": CONTEXT})
+        accept = {"accept": "application/openmetrics-text; version=1.0.0"}
+        page = (await scene.client.get("/metrics", headers=accept)).text
+    lines = [line for line in page.splitlines() if TRACE in line]
+    assert {line.partition("_bucket")[0] for line in lines} == {
+        "mcp_client_operation_duration_seconds",
+        "mcp_server_operation_duration_seconds",
+    }
+
+
+class Unwilling(SpanExporter):
+    """Refuses, raises, or hangs until it is released."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+        self.released = threading.Event()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        if self.how == "hangs":
+            self.released.wait(60)
+        if self.how == "raises":
+            raise ConnectionError(SECRET)
+        return SpanExportResult.FAILURE
+
+
+@pytest.mark.parametrize("how", ["refuses", "raises", "hangs"])
+async def test_a_collector_that_takes_nothing_harms_no_call(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: DataDir, how: str
+) -> None:
+    scene = Scene()
+    scene.exporter = unwilling = Unwilling(how)
+    monkeypatch.setattr(late, "CLOSE_S", 0.1)
+    try:
+        async with scene.run(monkeypatch, tmp_path, data, trace_queue=8):
+            for _ in range(30):
+                assert "result" in await scene.execute("desk:echo")
+            while not await dropped(scene.client):  # noqa: ASYNC110 - the thread of the SDK has its own pace
+                await trio.sleep(0.02)
+    finally:
+        unwilling.released.set()
+
+
+async def dropped(client: httpx2.AsyncClient) -> bool:
+    page = (await client.get("/metrics")).text
+    (line,) = (line for line in page.splitlines() if line.startswith("mcpvisor_spans_dropped_total "))
+    return float(line.split()[1]) > 0
+
+
+@pytest.mark.process
+def test_without_tracing_nothing_of_the_sdk_is_loaded() -> None:
+    code = "import sys, supervisor.daemon; print([name for name in sys.modules if name.startswith('opentelemetry')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_without_the_extra_the_configuration_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith(("opentelemetry", "supervisor.tracing.s"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    assert late.open_tracer(Settings()) is None
+    with pytest.raises(ConfigError, match="not installed") as caught:
+        late.open_tracer(Settings(tracing=True))
+    assert "mcpvisor[otel]" in str(caught.value)
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Takes spans by OTLP over HTTP."""
+
+    seen: ClassVar[list[tuple[str, str | None, bytes]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.seen.append((self.path, self.headers["x-key"], body))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library calls it so
+        """Say nothing."""
+
+
+@pytest.fixture
+def collector() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+    Collector.seen.clear()
+
+
+def send_span(settings: Settings) -> tuple[str, str | None, bytes]:
+    tracer = sdk.SdkTracer(settings, sdk.otlp_exporter(settings))
+    asked = TracedRequest(
+        method="tools/list", id=b"1", params=b"", version="2025-11-25", session="", protocol="http", lines=None
+    )
+    tracer.begin(asked).end("", "")
+    tracer.close()
+    return Collector.seen.pop()
+
+
+def test_settings_reach_the_collector(collector: str) -> None:
+    path, key, body = send_span(Settings(trace_endpoint=f"{collector}/own/path", trace_headers={"x-key": "k"}))
+    assert (path, key) == ("/own/path", "k")
+    assert b"tools/list" in body
+    assert b"mcpvisor" in body
+
+
+def test_variables_of_the_sdk_hold_where_settings_say_nothing(monkeypatch: pytest.MonkeyPatch, collector: str) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=of-variable")
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "service-of-mine")
+    path, key, body = send_span(Settings())
+    assert (path, key) == ("/v1/traces", "of-variable")
+    assert b"service-of-mine" in body
