@@ -200,14 +200,13 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     event_sinks: Annotated[tuple[EventSink, ...], Meta(max_length=MAX_SINKS)] = ()
     """Where events are sent, see `docs/reference/events.md`."""
     max_kept_events: Count = 10_000
-    """The newest events, which are kept in memory for those who come again on `/api/events`."""
+    """The newest events, kept in memory for those who come again on `/api/events`."""
     max_event_streams: Count = 32
     """Open event streams at `/api/events`. One user may have as many as they leave free for others."""
 
     # Starts of servers
     cold_starts: Count = 4
-    """Local servers that may be starting at the same time. The last place is kept for a server that a call waits
-    for."""
+    """Local servers that may start at the same time. The last place is kept for a server that a call waits for."""
     cold_connects: Count = 16
     """Remote servers to which the daemon may be connecting at the same time. The last place is kept for a server that a
     call waits for."""
