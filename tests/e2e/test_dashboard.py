@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import pytest
 import trio
 
 from tests.e2e import environments
-from tests.e2e.daemons import ROOT, Daemon, running, stand_in
+from tests.e2e.daemons import ROOT, STAND_IN, Daemon, running, stand_in, text
+from tests.e2e.test_login import guarded
 
 pytestmark = pytest.mark.e2e
 
@@ -52,15 +54,20 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 
 def walk(
-    url: str, *steps: list[Any], width: int = 1280, scheme: str = "light", meanwhile: Callable[[], None] | None = None
+    url: str,
+    *steps: list[Any],
+    width: int = 1280,
+    scheme: str = "light",
+    meanwhile: Callable[[], None] | None = None,
+    elsewhere: str | None = None,
 ) -> Any:
     """Walk through pages, and return what the steps told; nothing may go wrong on the way.
 
-    `meanwhile` is done when the step `signal` is reached.
+    `meanwhile` is done when the step `signal` is reached. `elsewhere` is the host to which a link leads, if one does.
     """
     told = environments.browse("walk.cjs", url, json.dumps(steps), str(width), scheme, meanwhile=meanwhile)
     assert told["wrong"] == []
-    assert told["elsewhere"] == []
+    assert [each for each in told["elsewhere"] if elsewhere is None or not each.startswith(elsewhere)] == []
     return told["told"]
 
 
@@ -137,6 +144,70 @@ def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(dae
     )
     assert told[2].endswith("ready")
     assert told[4] < 2000, "it is told of by an event"
+
+
+def test_a_changed_definition_is_shown_as_a_difference_and_approved(tmp_path: Path) -> None:
+    words = tmp_path / "words"
+    words.write_text("search")
+    edit = f"s/echo of growing: search/echo of growing: $(cat {words})/"
+    serve = f'{sys.executable} -I -S {STAND_IN} growing | sed -u "{edit}"'
+    servers = {"growing": {"command": "sh", "args": ["-c", serve]}}
+    identity = {"users": {"ana": {"role": "admin"}}}
+
+    def change() -> None:
+        words.write_text("empty")
+
+    with running(tmp_path, servers, trust="strict", auth="tokens", identity=identity) as daemon:
+        secret = token(daemon, "ana", "admin")
+        told = walk(
+            daemon.url,
+            ["goto", "/ui/changes"],
+            ["type", "input[name=secret]", secret],
+            ["submit", "main button"],
+            ["see", "Nothing waits for approval"],
+            ["goto", "/ui/servers/growing"],
+            ["see", "ready", 20_000],
+            ["signal"],
+            ["click", "form[action$='/restart'] button"],
+            ["see", "growing is restarted", 20_000],
+            ["goto", "/ui/changes"],
+            ["see", "growing:echo", 10_000],
+            ["text", ".before"],
+            ["text", ".after"],
+            ["axe"],
+            ["click", "#changes form button"],
+            ["see", "growing: echo is approved", 10_000],
+            ["see", "Nothing waits for approval", 10_000],
+            ["goto", "/ui/tool?path=growing:echo"],
+            ["submit", "#try button"],
+            ["text", "#try h3"],
+            meanwhile=change,
+        )
+        assert "search libraries" in told[11]
+        assert "empty libraries" in told[12]
+        assert told[13] == []
+        assert told[-1].startswith("Answer")
+
+
+async def test_a_server_that_wants_a_login_gets_it_from_its_page(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as server:
+        with running(tmp_path, server.entry) as daemon:
+            await daemon.ready()
+            go = partial(
+                walk,
+                daemon.url,
+                ["goto", "/ui"],
+                ["see", "wants a login"],
+                ["goto", "/ui/servers/guarded"],
+                ["click", "form[action$='/login'] button"],
+                ["follow", "#said a"],
+                ["see", "close this window"],
+                ["goto", "/ui/servers/guarded"],
+                ["see", "ready", 20_000],
+                elsewhere=server.base,
+            )
+            await trio.to_thread.run_sync(go)
+            assert text(await daemon.call("guarded:echo", {"text": "hello"})) == "hello"
 
 
 def test_the_keyboard_does_it_all(daemon: Daemon) -> None:

@@ -35,15 +35,19 @@ RETRY_MS: Final = 2000
 GATHER_S: Final = 0.05
 """What comes in this time is sent at once."""
 MAX_AT_ONCE: Final = 100
-"""DaemonEvents that are looked at in a turn."""
+"""Events that are looked at in a turn."""
 _BUSY: Final = ((b"retry-after", b"5"),)
 _LAST: Final = b"last-event-id"
 
 
 class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`after`: the id of the last event that the reader has, as `Last-DaemonEvent-ID`, which goes before it."""
+    """`after`: the id of the last event that the reader has, as `Last-Event-ID`, which goes before it.
+
+    `brief`: nothing but the `id` and `type` of each event, for whoever reads the rest elsewhere, as the dashboard does.
+    """
 
     after: str = ""
+    brief: bool = False
 
 
 STREAMS: Final[Mapping[str, tuple[str, type[msgspec.Struct]]]] = {
@@ -87,16 +91,17 @@ class EventStreams:
             return
         self._places.add(request.principal)
         try:
-            await self._serve(request, (request.fields.lines.get(_LAST) or b"").decode("latin-1") or wanted.after)
+            await self._serve(request, wanted)
         finally:
             self._places.remove(request.principal)
 
-    async def _serve(self, request: HttpRequest, after: str) -> None:
+    async def _serve(self, request: HttpRequest, wanted: EventsQuery) -> None:
+        after = (request.fields.lines.get(_LAST) or b"").decode("latin-1") or wanted.after
         request.end_with_credential()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when_set, self._view.closing, nursery.cancel_scope)
             with request.leaving.ends(nursery.cancel_scope):
-                await _Telling(self._view, request, self._keepalive_s).run(after)
+                await _Telling(self._view, request, self._keepalive_s, wanted.brief).run(after)
             nursery.cancel_scope.cancel()
         await request.end()
 
@@ -104,12 +109,13 @@ class EventStreams:
 class _Telling:
     """One stream."""
 
-    def __init__(self, view: View, request: HttpRequest, keepalive_s: float) -> None:
+    def __init__(self, view: View, request: HttpRequest, keepalive_s: float, brief: bool) -> None:
         self._view = view
         self._log = view.events.log
         self._request = request
         self._stream = EventStream(request)
         self._keepalive_s = keepalive_s
+        self._brief = brief
         self._person = request.requester.person
         self._member = None if self._person.may("auditor") else request.principal
         self._number = 0
@@ -162,7 +168,8 @@ class _Telling:
             data = None if reader is None else reader.hears(event)
             if reader is None or data is not None:
                 id_ = places.show(event.number, self._member)
-                yield b"id: %s\nevent: %s\ndata: %s\n\n" % (id_.encode(), event.type.encode(), encode(event, id_, data))
+                told = one_line({"id": id_, "type": event.type}) if self._brief else encode(event, id_, data)
+                yield b"id: %s\nevent: %s\ndata: %s\n\n" % (id_.encode(), event.type.encode(), told)
 
     async def _reset(self) -> None:
         await self._request.send(self._frame("reset", {"start": self._view.events.places.start}))

@@ -61,7 +61,6 @@ class Frame:
         """Return a page: `values` are what its template needs beside what every page has."""
         view, person = self.view, REQUESTER.get().person
         common = {
-            "hears": person.may("auditor"),
             "here": request.path,
             "json": "",
             "names": ORDERS,

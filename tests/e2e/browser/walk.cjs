@@ -2,6 +2,7 @@
 //
 // STEPS is JSON, an array of arrays:
 //   ["goto", PATH]  ["see", TEXT, MS]  ["gone", TEXT, MS]  ["click", SELECTOR]  ["type", SELECTOR, TEXT]  ["press", KEY]
+//   ["follow", SELECTOR]  goes where a link leads, also one that opens a window of its own.
 //   ["choose", SELECTOR, VALUE]  ["text", SELECTOR]  ["count", SELECTOR]  ["wide"]  ["axe"]  ["path"]  ["cookies"]  ["markup"]
 //   ["signal"]  prints a line and waits for one on stdin, so that the test can do something meanwhile.
 // `see` and `gone` wait so long at the most, and tell how many milliseconds it took. What each step tells is printed as JSON at the
@@ -35,6 +36,10 @@ async function step(page, [deed, first, second]) {
   switch (deed) {
     case "goto":
       return (await page.goto(url + first, { waitUntil: "load" })).status();
+    case "follow": {
+      const link = await page.waitForSelector(first, { timeout: 10_000 });
+      return (await page.goto(await link.evaluate((each) => each.href), { waitUntil: "load" })).status();
+    }
     case "see":
       return until(page, (text) => document.body.innerText.includes(text), first, second);
     case "gone":

@@ -3,9 +3,10 @@
 const PAUSE_MS = 250; // between two looks at the least
 const LOOK_MS = 5000; // where nothing is told
 const MOST_MS = 30000;
+const COMMENT = ":".charCodeAt(0);
 const bar = document.getElementById("live");
 const said = document.getElementById("said");
-let socket, timer, tries = 0, newest = 0, looking = false, again = false;
+let stream, timer, tries = 0, newest = 0, looking = false, again = false;
 
 function tell(text, wrong = false) {
   said.textContent = text;
@@ -103,22 +104,36 @@ function wait() {
   const pause = tries ? Math.min(MOST_MS, 1000 * 2 ** tries) * (0.5 + Math.random()) : LOOK_MS;
   timer = setTimeout(async () => {
     await look();
-    if (!socket) listen();
+    listen();
     wait();
   }, pause);
 }
 
-function listen() {
-  if (document.hidden || document.body.dataset.hears === undefined) return;
-  socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/events`);
-  socket.onmessage = look;
-  socket.onclose = () => (socket = undefined);
+// Whatever the stream of events tells is a reason to look; only its comments, which keep it alive, are none. A page that
+// nobody sees gives it up: a browser opens few connections to one host.
+async function listen() {
+  if (document.hidden || stream) return;
+  const mine = (stream = new AbortController());
+  try {
+    const answer = await fetch("/api/events?brief=true", { headers: { accept: "text/event-stream" }, signal: mine.signal });
+    const reader = answer.ok ? answer.body.getReader() : undefined;
+    for (let part = await reader?.read(); part && !part.done; part = await reader.read()) {
+      if (part.value[0] !== COMMENT) look();
+    }
+  } catch {
+    // `wait` looks again, and listens again
+  }
+  if (stream === mine) stream = undefined;
 }
 
 document.addEventListener("visibilitychange", () => {
-  if (document.hidden) return;
+  if (document.hidden) {
+    stream?.abort();
+    stream = undefined;
+    return;
+  }
   look();
-  if (!socket) listen();
+  listen();
 });
 
 // Orders: one at a time, and what became of it stands on the page.

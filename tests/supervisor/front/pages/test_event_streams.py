@@ -78,6 +78,16 @@ async def test_a_reader_that_keeps_up_gets_everything() -> None:
             assert (seen, resets) == (50, 0)
 
 
+async def test_whoever_reads_the_rest_elsewhere_gets_what_happened_in_brief() -> None:
+    events = events_of()
+    async with streaming(events) as url, reading(url, "/api/events?brief=true") as reader:
+        await reader.next()
+        events.log.append(LimitExceeded(resource="x", reason="y"))
+        id_, kind, told = await reader.next()
+    assert told == {"id": id_, "type": kind}
+    assert kind == "resource.limit.exceeded"
+
+
 async def test_a_quiet_stream_says_that_somebody_is_there() -> None:
     events = events_of()
     async with streaming(events, keepalive_s=0.02) as url, reading(url) as reader:
