@@ -134,7 +134,7 @@ class LogKeeper:
                 batches += self._batch(name, share)
             try:
                 if limits.max_bytes:
-                    await self.use(partial(self._write, batches, due, limits, written))
+                    await self.use(partial(self._write, batches, due, limits, written, self._clock()))
                     await self._mask(due.masked)
                 else:
                     await self._clear()
@@ -173,11 +173,11 @@ class LogKeeper:
         self._written.setdefault(name, (journal, 0))
         return [LogBatch(name, journal, lines, missed, end)] if lines else []
 
-    def _write(self, batches: list[LogBatch], due: Due, limits: Limits, written: list[LogBatch]) -> None:
+    def _write(self, batches: list[LogBatch], due: Due, limits: Limits, written: list[LogBatch], now: float) -> None:
         """Do what is due, and note what was written. In a thread."""
         self._empty = False
         if not self._tidy:
-            self.files.tidy(self._deployment.value.server_names, self._clock() - LAUNCH_KEPT_S)
+            self.files.tidy(self._deployment.value.server_names, now - LAUNCH_KEPT_S)
             self._tidy = True
         for name in due.dropped:
             self.files.remove(name)

@@ -39,7 +39,16 @@ ADDRESSES = st.integers(0, 3 * MAX_TALLIED).map(lambda number: f"10.0.{number //
 
 
 ROOT = Path(__file__).parents[3]
-IN_PARTS = ("token.", "server.", "value.", "tool.approve", "login.begin", "login.forget", "audit.lose")
+IN_PARTS = (
+    "token.",
+    "server.",
+    "value.",
+    "tool.approve",
+    "tool.ask_again",
+    "login.begin",
+    "login.forget",
+    "audit.lose",
+)
 """Actions that are put together, or stand in a table."""
 
 
