@@ -12,7 +12,7 @@ from typing import Any, Final
 from supervisor.metrics import families as of
 from supervisor.metrics.families import Family
 
-FILE: Final = "examples/grafana-dashboard.json"
+FILE: Final = "examples/grafana/dashboard.json"
 SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
 WIDTH, HEIGHT = 24, 8
 PER: Final = "$__rate_interval"
