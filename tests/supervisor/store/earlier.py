@@ -17,7 +17,7 @@ from supervisor.host.datadir import KeyName
 DIRECTORIES = Path(__file__).with_name("directories")
 FIRST = "1-first"
 """Schema 1 before servers could be switched off."""
-VERSIONS = [FIRST, *sorted(file.stem.removeprefix("schema-") for file in DIRECTORIES.glob("*.sql"))]
+VERSIONS = [FIRST, *sorted((file.stem.removeprefix("schema-") for file in DIRECTORIES.glob("*.sql")), key=int)]
 WRITTEN_AT = 1_795_600_000.0
 SESSIONS_END_AT = 1_795_700_000.0
 DIGEST = b"digest of a text"
