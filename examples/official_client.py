@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-import trio
+import anyio
 from mcp import Client
 
 
@@ -28,4 +28,4 @@ async def main(url: str, query: str) -> None:
 
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv))
-    trio.run(main, given.get(1, "http://127.0.0.1:3001"), given.get(2, "what time is it in Tokyo"))
+    anyio.run(main, given.get(1, "http://127.0.0.1:3001"), given.get(2, "what time is it in Tokyo"))

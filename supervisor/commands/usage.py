@@ -134,7 +134,7 @@ def summary(told: dict[str, Any], line: dict[str, Any]) -> str:
         f"{whole['failed']:,} failed ({whole['failed'] / whole['calls']:.1%})" if whole["failed"] else "none failed"
     )
     return (
-        f"{whole['calls']:,} calls in the last {IN_WORDS[told['window']]}, {failed}, "
+        f"{whole['calls']:,} call{'s' * (whole['calls'] != 1)} in the last {IN_WORDS[told['window']]}, {failed}, "
         f"half of them within {in_time(whole['took_ms']['p50'])}  {bars([each['calls'] for each in line['buckets']])}"
     )
 
