@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import trio
 from actors.launch import server_of
 from supervisor.host.datadir import open_data_dir
 from supervisor.servers.deployment import DeployedServer
+from tests.fakes.event_reader import StreamReader, reading
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running
@@ -105,7 +108,13 @@ async def test_those_with_processes_of_their_own_are_as_if_there_were_nobody_els
                 greeting = {"protocolVersion": "2025-11-25"}
                 while "user: read" not in (await at.rpc("ben", "initialize", **greeting)).text:  # noqa: ASYNC110 - said later
                     await trio.sleep(0.02)
-                found.append(await all_that_is_told(at))
+                async with reading(
+                    str(client.base_url), headers={"authorization": f"Bearer {at.keys['ben']}"}
+                ) as stream:
+                    assert (await stream.next())[1] == "hello"
+                    for user, path in product(others, PATHS):
+                        await at.call(user, "execute_mcp_tool", tool_path=path, arguments={})
+                    found.append([*await all_that_is_told(at), *await all_that_happens(at, stream)])
     for one, other in zip(*found, strict=True):
         assert one == other
     assert not any(SECRET in text for text in found[0])
@@ -123,5 +132,20 @@ async def all_that_is_told(at: Doorway) -> list[str]:
     return [_OF_ONE_DAEMON.sub(r"\1", without_time(answer.text)) for answer in answers]
 
 
+async def all_that_happens(at: Doorway, stream: StreamReader) -> list[str]:
+    """Return the events that ben hears, up to one last call of his, without what no two daemons have in common."""
+    seen: list[dict[str, Any]] = []
+    await at.call("ben", "execute_mcp_tool", tool_path=LAST, arguments={})
+    while not seen or seen[-1]["data"].get("tool_name") != LAST.partition(":")[2]:
+        _, kind, event = await stream.next()
+        assert event.keys() == {"id", "type", "timestamp", "data"}, kind
+        seen.append({"type": kind, "data": {key: event["data"][key] for key in event["data"].keys() - OF_ONE_MOMENT}})
+    assert sum(event["type"] == "mcp.tool.executed" for event in seen) > 200
+    return [re.sub(r"~\w+", "~", json.dumps(event, sort_keys=True)) for event in seen]
+
+
+LAST = "desk:write_file"
+OF_ONE_MOMENT = frozenset(["response_time_ms", "waited_ms", "response_bytes", "tokens_shown"])
+"""Times, and sizes of answers that say how long they took."""
 DOORS = ("/mcp", "/mcp/all", *(f"/mcp/servers/{name}" for name in (*TIERED, "tills", "nowhere")))
 PATHS = ("desk:read_page", "post:read_mail", "till:read_page", "till:read_page_canary", "desk:find_user_vault", "x:y")
