@@ -59,7 +59,6 @@ from supervisor.store.people.trail import AuditTrail
 from supervisor.store.write_behind import CLOSE_S
 from supervisor.tokens.counting import TokenCounter
 from supervisor.tracing.late import close_tracer, open_tracer
-from supervisor.usage.history import History
 from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
 
@@ -112,10 +111,9 @@ class Daemon:
                 await values.take(await store.load_values())
             deployed, settings = deployment.value, deployment.value.settings
             self._trail = trail = AuditTrail(store, lambda: deployment.value.settings, self._clock)
-            history = History(store, self._clock, settings.max_kept_calls)
             meters = Meters(self._clock, lambda: deployment.value.settings.metrics_tools)
             tracer = await beside(partial(open_tracer, settings))
-            usage = Usage(store, history, trail.note_call, meters.on_call)
+            usage = Usage(store, self._clock, settings.max_kept_calls, trail.note_call)
             memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
             offers, eras = await memory.load(self._clock())
             approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
@@ -142,14 +140,16 @@ class Daemon:
             world = KnownServers(deployment, registry.catalogue, registry.statuses, self._people_of)
             events = DaemonEvents(settings, world, Sinks(store, self._clock).make, self._clock, self._launch_of)
             events.delivery.configure(settings)
-            usage.tell, trail.tell, self.conditions.tell = events.call, events.note, events.lack
+            usage.ledger.takers += (meters.take, events.take)
+            events.settle = usage.ledger.settle
+            trail.tell, self.conditions.tell = events.note, events.lack
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end, settings.shutdown_s, events.delivery.hurry)
                 core.start_soon(events.follow, registry.feed)
                 core.start_soon(events.delivery.run, lambda: deployment.value.settings, deployment)
                 await core.start(registry.run)
                 core.start_soon(keep_catalogue, registry.catalogue)
-                for run in (usage.run, history.run, trail.run, self.systemd.give_signs_of_life):
+                for run in (usage.run, trail.run, self.systemd.give_signs_of_life):
                     core.start_soon(run)
                 core.start_soon(approvals.read_later, registry.address)
                 servers = Servers(
@@ -240,8 +240,8 @@ class Daemon:
                     supervised.cancel_scope.cancel()
                 await ended.wait()
                 await keeper.close()
-                for end in (usage.flush, history.flush, trail.close):
-                    end()
+                usage.flush()
+                trail.close()
                 await events.end(registry.feed, self._left_s)
                 await close_tracer(tracer)
                 core.cancel_scope.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import trio
@@ -40,10 +40,12 @@ class Delivery:
         self._couriers: dict[str, Courier] = {}
         self._nursery: trio.Nursery | None = None
 
-    def take(self, event: DaemonEvent) -> None:
-        """Queue an event for each sink that wants it."""
-        for courier in self._couriers.values():
-            courier.take(event)
+    def take(self, events: Iterable[DaemonEvent]) -> None:
+        """Queue events for each sink that wants them."""
+        if self._couriers:
+            for event in events:
+                for courier in self._couriers.values():
+                    courier.take(event)
 
     def status(self) -> list[SinkStatus]:
         return [courier.status() for courier in self._couriers.values()]

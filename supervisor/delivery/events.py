@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -14,19 +15,18 @@ from actors.principal import Principal
 from actors.registry.happening import Happening
 from supervisor.config import Settings
 from supervisor.config.sections.event_sinks import EventSink
+from supervisor.delivery.calls import MAX_NAME_CHARS
 from supervisor.delivery.delivery import Delivery
 from supervisor.delivery.log import EventLog
 from supervisor.delivery.sink import Sink
-from supervisor.events.other_kinds import AuthFailed, LimitExceeded, ToolExecuted
+from supervisor.events.other_kinds import AuthFailed, LimitExceeded
 from supervisor.events.places import Places
 from supervisor.events.translation import EventFacts, Translator
 from supervisor.identity.audit import AuditRecord
-from supervisor.identity.people import team_of, user_of
 from supervisor.usage.records import CallRecord
 
 log = logging.getLogger(__name__)
 
-MAX_NAME_CHARS: Final = 200
 CATCH_UP_S: Final = 0.5
 _FAILED: Final = {"credential.check": "credential", "page.ask": "role"}
 """Actions of the audit that are failures to come in."""
@@ -53,6 +53,8 @@ class DaemonEvents:
         self.log.told = self.delivery.take
         self.lost = 0
         """So many were not heard of in time."""
+        self.settle: Callable[[], None] = lambda: None
+        """Called before anything else is told, so that the calls before it come first."""
         self._translator = Translator(world)
         self._launch_of = launch_of
         self._heard = Latest(0)
@@ -63,6 +65,7 @@ class DaemonEvents:
         """Tell of all that a feed has, for ever."""
         while True:
             number, missed, happenings = await feed.after(self._heard.value)
+            self.settle()
             self.lost += missed
             for happening in happenings:
                 self._tell(happening)
@@ -70,6 +73,7 @@ class DaemonEvents:
 
     async def catch_up(self, feed: Feed[Happening]) -> None:
         """Wait a moment until `follow` has told all there is. A checkpoint."""
+        self.settle()
         with trio.move_on_after(CATCH_UP_S):
             await trio.lowlevel.checkpoint()
             while self._heard.value < feed.newest:
@@ -88,15 +92,13 @@ class DaemonEvents:
             self.lost += 1
             log.exception("a bug while telling of %s", happening.type)
 
-    def call(self, record: CallRecord) -> None:
-        """Tell of a call that ended."""
-        self.log.append(_call_data(record), principal=record.principal)
-        if record.server:
-            try:
-                launch = self._launch_of(record.server, record.principal)
-            except Exception:  # noqa: BLE001 - it was never started for them, so nothing ran
-                return
-            self._translator.lives.call(launch, record.time)
+    def take(self, records: Sequence[CallRecord]) -> None:
+        """Tell of calls that ended. Implements `supervisor.usage.ledger.Take`."""
+        self.log.extend(records)
+        newest = {(record.server, record.principal): record.time for record in records if record.server}
+        for (server, principal), moment in newest.items():
+            with suppress(Exception):  # it was never started for them, so nothing ran
+                self._translator.lives.call(self._launch_of(server, principal), moment)
 
     def note(self, record: AuditRecord) -> None:
         """Tell of a record of the audit, if it says that somebody could not come in."""
@@ -121,22 +123,3 @@ class DaemonEvents:
     def status(self) -> dict[str, Any]:
         """Return what the status page shows."""
         return {"newest": self.log.newest.value, "lost": self.lost, "sinks": self.delivery.status()}
-
-
-def _call_data(record: CallRecord) -> ToolExecuted:
-    return ToolExecuted(
-        server_slug=record.server[:MAX_NAME_CHARS] or None,
-        tool_name=record.tool[:MAX_NAME_CHARS],
-        user_id=user_of(record.principal) or None,
-        team_id=team_of(record.principal) or None,
-        client_name=record.client or None,
-        success=record.outcome == "ok",
-        outcome=record.outcome,
-        error_type=record.error or None,
-        response_time_ms=round(record.took_ms, 3),
-        waited_ms=round(record.waited_ms, 3) or None,
-        request_bytes=record.bytes_in or None,
-        response_bytes=record.bytes_out or None,
-        tokens_shown=record.tokens_shown or None,
-        tokens_saved=record.tokens_saved or None,
-    )

@@ -1,33 +1,39 @@
-"""The newest events in memory, for those who read them as they come: each reader keeps a place of its own."""
+"""The newest events in memory, for those who read them as they come: each reader keeps a place of its own.
+
+A call is kept as what is known of it anyhow: most events are about calls, and hardly any of them is ever read.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, islice
 from typing import Final
 
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
-from supervisor.events.event import DaemonEvent, size_of
+from supervisor.delivery.calls import event_of
+from supervisor.events.event import USUAL_BYTES, DaemonEvent, size_of
 from supervisor.events.kinds import EventData
+from supervisor.usage.records import CallRecord
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Of all that is kept, about."""
 
 
 class EventLog:
-    """Numbers events from 1 and keeps the newest `keep`. `clock` gives unix seconds; `told` is told of each event."""
+    """Numbers events from 1 and keeps the newest `keep`. `clock` gives unix seconds; `told` is told of new ones,
+    which are made where it looks at them."""
 
     def __init__(self, clock: Callable[[], float], keep: int, max_bytes: int = MAX_BYTES) -> None:
         self.newest: Latest[int] = Latest(0)
         """The number of the newest event, which is its version, too."""
-        self.told: Callable[[DaemonEvent], None] = lambda event: None
+        self.told: Callable[[Iterable[DaemonEvent]], None] = lambda events: None
         self._clock = clock
         self._keep = keep
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._events: deque[DaemonEvent] = deque()
+        self._kept: deque[DaemonEvent | CallRecord] = deque()
 
     def append(
         self,
@@ -46,18 +52,32 @@ class EventLog:
             principal=principal,
             revision=revision,
         )
-        self._events.append(event)
-        self._bytes += event.size
-        while len(self._events) > self._keep or (self._bytes > self._max_bytes and len(self._events) > 1):
-            self._bytes -= self._events.popleft().size
-        self.told(event)
-        self.newest.set(event.number)
+        self._keep_all([event], event.size)
+
+    def extend(self, calls: Sequence[CallRecord]) -> None:
+        """Tell of calls that ended."""
+        self._keep_all(calls, USUAL_BYTES * len(calls))
+
+    def _keep_all(self, fresh: Sequence[DaemonEvent | CallRecord], size: int) -> None:
+        kept = self._kept
+        kept.extend(fresh)
+        self._bytes += size
+        while len(kept) > self._keep or (self._bytes > self._max_bytes and len(kept) > 1):
+            oldest = kept.popleft()
+            self._bytes -= oldest.size if isinstance(oldest, DaemonEvent) else USUAL_BYTES
+        number = self.newest.value
+        self.told(map(_event, fresh, count(number + 1)))
+        self.newest.set(number + len(fresh))
 
     def has_after(self, number: int) -> bool:
         """Say whether all that followed an event is still here."""
-        return self.newest.value - len(self._events) <= number <= self.newest.value
+        return self.newest.value - len(self._kept) <= number <= self.newest.value
 
     def after(self, number: int, limit: int) -> Sequence[DaemonEvent]:
         """Return the events behind one, the oldest first, at most so many; they must be here, see `has_after`."""
-        first = number - (self.newest.value - len(self._events))
-        return list(islice(self._events, first, first + limit))
+        first = number - (self.newest.value - len(self._kept))
+        return [_event(each, place) for place, each in enumerate(islice(self._kept, first, first + limit), number + 1)]
+
+
+def _event(kept: DaemonEvent | CallRecord, number: int) -> DaemonEvent:
+    return kept if isinstance(kept, DaemonEvent) else event_of(number, kept)

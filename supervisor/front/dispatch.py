@@ -66,14 +66,7 @@ class Dispatch:
         self._event_streams = event_streams
 
     async def __call__(self, request: HttpRequest) -> None:
-        began = perf_counter()
-        try:
-            await self._dispatch(request)
-        finally:
-            if (status := request.status) != 0:
-                self.meters.on_http(request.method, route_of(request.path), status, perf_counter() - began)
-
-    async def _dispatch(self, request: HttpRequest) -> None:
+        request.told = self._count
         if request.path.startswith(PERSONAL_PATH):
             request.hide_query()
         if self.proxies is not None:
@@ -95,6 +88,9 @@ class Dispatch:
             await self._serve(request)
         else:
             await self._admit(request, self._admission)
+
+    def _count(self, request: HttpRequest, status: int) -> None:
+        self.meters.on_http(request.method, route_of(request.path), status, perf_counter() - request.began)
 
     async def _admit(self, request: HttpRequest, admission: Admission) -> None:
         if (told := admission.public_answer(request)) is not None:

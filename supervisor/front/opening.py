@@ -93,7 +93,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         shown,
         registry.statuses,
         deployment,
-        used=house.usage.add,
+        used=house.usage.ledger.add,
         audit=house.trail,
         subscribers=servers.subscribers,
         key=house.data.key("request-state"),

@@ -7,7 +7,8 @@ Launches of people count for their server, and nothing here names a person.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Final, get_args
 
@@ -17,7 +18,7 @@ from supervisor.metrics import families
 from supervisor.metrics.exposition import FamilyValues
 from supervisor.metrics.families import OTHER, SERVER
 from supervisor.metrics.tables import Counts, Durations, Exemplar, forget
-from supervisor.metrics.words import method_label, tool_label, version_label
+from supervisor.metrics.words import method_label, request_labels
 from supervisor.usage.records import OUTCOMES, CallRecord
 
 MAX_SERVERS: Final = 500
@@ -109,14 +110,14 @@ class Meters:
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
-    def on_call(self, record: CallRecord) -> None:
-        """Count a call of a tool of a server that has ended."""
-        if not record.server:
-            return
-        server = self.label_of(record.server)
-        self._calls.add(server, record.outcome)
-        if self._counts_tools():
-            self._tool_calls.add(server, self._tool_of(server, record.tool), record.outcome)
+    def take(self, records: Sequence[CallRecord]) -> None:
+        """Count calls of tools of servers that have ended. Implements `supervisor.usage.ledger.Take`."""
+        ended = Counter([(record.server, record.tool, record.outcome) for record in records if record.server])
+        for (launch, tool, outcome), count in ended.items():
+            server = self.label_of(launch)
+            self._calls.add(server, outcome, by=count)
+            if self._counts_tools():
+                self._tool_calls.add(server, self._tool_of(server, tool), outcome, by=count)
 
     def _tool_of(self, server: str, tool: str) -> str:
         if (server, tool) not in self._tools:
@@ -129,7 +130,7 @@ class Meters:
         self, server: str, method: str, transport: str, seconds: float, error: str, trace_id: str = ""
     ) -> None:
         """Count a request that a server was sent; `seconds` without its wait before. `error` is a value of a label."""
-        labels = self.label_of(server), method_label(method), error, transport
+        labels = server if server in self._servers else self.label_of(server), method_label(method), error, transport
         self._to_servers.add(labels, seconds)
         if trace_id:
             self._to_servers.note(labels, Exemplar(trace_id, seconds, self._clock()))
@@ -139,7 +140,7 @@ class Meters:
 
     def on_request(self, method: str, version: str, tool: str, seconds: float, error: str, trace_id: str = "") -> None:
         """Count a request of a client that was answered; `error` is a value of a label."""
-        labels = method_label(method), error, "tcp", version_label(version), tool_label(tool)
+        labels = request_labels(method, error, version, tool)
         self._of_clients.add(labels, seconds)
         if trace_id:
             self._of_clients.note(labels, Exemplar(trace_id, seconds, self._clock()))

@@ -43,6 +43,12 @@ def tool_label(tool: str) -> str:
     return tool if not tool or tool in definitions.SCHEMAS else OTHER
 
 
+@lru_cache(maxsize=KNOWN)
+def request_labels(method: str, error: str, version: str, tool: str) -> tuple[str, str, str, str, str]:
+    """Return the labels of a request of a client, which is about a `tool` or empty."""
+    return method_label(method), error, "tcp", version_label(version), tool_label(tool)
+
+
 def error_label(error: BaseException | None) -> str:
     """Return what kind of error it is: the code of a server's error, our own word, empty for none."""
     match error:

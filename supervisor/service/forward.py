@@ -88,15 +88,22 @@ class Forwarder:
             await self._bench.run(len(request.members) // CHECKED_COST, check, request.members, request.meta)
         message = self._message(exchange, request)
         refused: RemoteError | None = None
-        exchange.forwarded = True
+        exchange.forwarded, began = True, perf_counter()
         try:
-            result: Result = await self._result(exchange, message, by_result=request.by_result)
-        except CapabilityRequired as lacking:
-            if request.written is not None:  # whoever speaks to this server acts on it
+            result: Result = await self._round_trips.result(exchange, message, by_result=request.by_result)
+        except BaseException as error:
+            self._tell_error(exchange, message, perf_counter() - began, error)
+            if isinstance(error, RemoteError):
+                refused = within_limits(error)
+            elif isinstance(error, CapabilityRequired) and request.written is None:
+                result = error.result  # a model is shown what the server said
+            else:  # whoever speaks to this server acts on it
                 raise
-            result = lacking.result  # a model is shown what the server said
-        except RemoteError as remote:
-            refused = within_limits(remote)
+        else:
+            exchange.waited_s = waited_s = result.waited_s
+            self._tell(exchange, message, perf_counter() - began - waited_s)
+            if waited_s:
+                self.meters.on_wait(waited_s, woke=result.woke)
         if refused is not None:
             result = await self._error_result(client, request, refused)
         if (
@@ -121,33 +128,33 @@ class Forwarder:
             return await self._hooks.after(call, body)
         raise await self._hooks.after_error(call, refused)
 
-    async def _result(self, exchange: Exchange, message: CallServer, *, by_result: bool) -> Result:
-        """Return what a server answers, and tell how that went."""
-        began = perf_counter()
-        try:
-            result = await self._round_trips.result(exchange, message, by_result=by_result)
-        except BaseException as error:
-            self._tell(exchange, message, perf_counter() - began, error)
-            raise
-        exchange.waited_s = waited_s = result.waited_s
-        self._tell(exchange, message, max(0.0, perf_counter() - began - waited_s), None)
-        if waited_s:
-            self.meters.on_wait(waited_s, woke=result.woke)
-        return result
-
-    def _tell(self, exchange: Exchange, message: CallServer, seconds: float, error: BaseException | None) -> None:
-        """Tell of a request that is over, if its server may have heard of it."""
+    def _tell_error(self, exchange: Exchange, message: CallServer, seconds: float, error: BaseException) -> None:
+        """Tell of a request that ended with an error, if its server may have heard of it."""
         if isinstance(error, NOT_OVER):  # the server has answered, and asks something
-            error = None
-        trace, label = exchange.trace, "" if error is None else error_label(error)
-        code = 0
-        if isinstance(error, RemoteError):
-            code, seconds = error.error.code, max(0.0, seconds - error.waited_s)
+            self._tell(exchange, message, seconds)
+        elif isinstance(error, RemoteError):
+            self._tell(exchange, message, seconds - error.waited_s, error_label(error), error.error.code)
+        else:
+            heard = not (isinstance(error, SupervisorError) and error.outcome == "not_sent")
+            self._tell(exchange, message, seconds, error_label(error), heard=heard)
+
+    def _tell(
+        self,
+        exchange: Exchange,
+        message: CallServer,
+        seconds: float,
+        label: str = "",
+        code: int = 0,
+        *,
+        heard: bool = True,
+    ) -> None:
+        """Tell of a request that is over; `heard`: its server may have heard of it."""
         if message.trace is not None:
             message.trace.end(label, code)
-        if not (isinstance(error, SupervisorError) and error.outcome == "not_sent"):
+        if heard:
+            trace_id = exchange.trace.trace_id if exchange.trace is not None else ""
             transport = "tcp" if self._deployment.value.is_remote(message.server) else "pipe"
-            trace_id = trace.trace_id if trace is not None else ""
+            seconds = seconds if seconds > 0 else 0.0
             self.meters.on_answer(message.server, message.method, transport, seconds, label, trace_id)
 
     def _message(self, exchange: Exchange, request: ServerRequest) -> CallServer:

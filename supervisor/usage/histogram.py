@@ -7,6 +7,7 @@ A quantile is the middle of its bucket, so it is wrong by a tenth at most; of pe
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -40,10 +41,13 @@ class Histogram(msgspec.Struct, array_like=True):
     def count(self) -> int:
         return sum(self.counts.values())
 
-    def add(self, milliseconds: float) -> None:
-        bucket = bucket_of(milliseconds)
-        self.counts[bucket] = self.counts.get(bucket, 0) + 1
-        self.total_ms += milliseconds
+    def add(self, times: Iterable[float]) -> None:
+        """Count times, in milliseconds."""
+        counts = self.counts
+        for milliseconds in times:
+            bucket = bucket_of(milliseconds)
+            counts[bucket] = counts.get(bucket, 0) + 1
+            self.total_ms += milliseconds
 
     def merge(self, other: Histogram) -> None:
         for bucket, count in other.counts.items():

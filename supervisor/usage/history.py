@@ -1,7 +1,7 @@
 """Keeps what was called: the newest calls, and sums of periods, in memory and on the disk.
 
 Rules of this file:
-- What is added counts at once, and is handed to the store within a second.
+- What ended counts for whoever reads, and is handed to the store within a second.
 - The newest minute is in memory. When it is over it goes into the quarter and the hour around it, and an hour that is
   over into its day. What a crash left undone is made again at the next start, from the minutes and hours on the disk.
 - Until the disk has been read once nothing is written there, and the first minute lasts: what the disk has of the same
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Final, Protocol
 
 import msgspec
@@ -53,6 +54,8 @@ class History:
     def __init__(self, store: CallStore, clock: Callable[[], float], keep: int) -> None:
         self.newest = 0
         """The number of the newest call, from 1."""
+        self.settle: Callable[[], None] = lambda: None
+        """Called before anything is read: it may have calls for `take`."""
         self._store = store
         self._clock = clock
         self._calls: deque[CallRecord] = deque(maxlen=keep)
@@ -65,15 +68,15 @@ class History:
 
     # What happens -----------------------------------------------------------------------------------------------------
 
-    def add(self, record: CallRecord) -> None:
-        """Keep a call that has ended now."""
-        record.time = self._clock()
-        self._turn(record.time)
-        self._now["minute"].add(record)
+    def take(self, records: Sequence[CallRecord]) -> None:
+        """Keep calls, in the order in which they ended. Implements `ledger.Take`."""
+        for start, of_minute in groupby(records, lambda record: start_of("minute", record.time)):
+            self._turn(start)
+            self._now["minute"].add(of_minute)
         self._changed.add("minute")
-        self._calls.append(record)
-        self._fresh.append(record)
-        self.newest += 1
+        self._calls.extend(records)
+        self._fresh.extend(records)
+        self.newest += len(records)
 
     def _turn(self, moment: float) -> None:
         """Begin the minute of a moment, if that is later than the present one."""
@@ -106,6 +109,7 @@ class History:
 
     def flush(self) -> None:
         """Hand what is new to the store."""
+        self.settle()
         if not self._loaded:
             return
         now = self._clock()
@@ -169,6 +173,7 @@ class History:
 
     def calls(self, before: int | None = None) -> Iterator[tuple[int, CallRecord]]:
         """Yield the calls that are remembered, each with its number, the newest first; those before one, if given."""
+        self.settle()
         number = self.newest
         for record in reversed(self._calls):
             if before is None or number < before:
@@ -179,6 +184,7 @@ class History:
         """Return the periods that began then or later, the oldest first; those without a call are not there."""
         rows = await self._store.load_periods(level, since) if self._store.ready.is_set() else None
         known = await beside(lambda: dict(_periods(level, rows or ())))
+        self.settle()
         now = self._now
         known[now[level].start] = Period(level, now[level].start)
         for part in _within(level):

@@ -8,13 +8,15 @@ Each longer period is the sum of shorter ones, so that it can be made again from
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from actors.principal import Principal
 from supervisor.usage.histogram import Histogram
-from supervisor.usage.records import CallOutcome, CallRecord
+from supervisor.usage.records import UNHEARD, CallOutcome, CallRecord
 
 Level = Literal["minute", "quarter", "hour", "day"]
 LENGTH_S: Final[dict[Level, int]] = {"minute": 60, "quarter": 900, "hour": 3600, "day": 86_400}
@@ -45,17 +47,17 @@ class Tally(msgspec.Struct, array_like=True):
     def calls(self) -> int:
         return sum(self.outcomes.values())
 
-    def add(self, record: CallRecord) -> None:
-        self.outcomes[record.outcome] = self.outcomes.get(record.outcome, 0) + 1
-        if record.outcome not in ("rejected", "cancelled"):
-            self.took.add(record.took_ms)
-        if record.waited_ms:
-            self.waited.add(record.waited_ms)
-        self.bytes_in += record.bytes_in
-        self.bytes_out += record.bytes_out
-        self.tokens_shown += record.tokens_shown
-        self.tokens_saved += record.tokens_saved
-        self.newest = max(self.newest, record.time)
+    def add(self, records: Sequence[CallRecord]) -> None:
+        """Count calls of this key."""
+        for outcome, count in Counter([record.outcome for record in records]).items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+        self.took.add([record.took_ms for record in records if record.outcome not in UNHEARD])
+        self.waited.add([record.waited_ms for record in records if record.waited_ms])
+        self.bytes_in += sum([record.bytes_in for record in records])
+        self.bytes_out += sum([record.bytes_out for record in records])
+        self.tokens_shown += sum([record.tokens_shown for record in records])
+        self.tokens_saved += sum([record.tokens_saved for record in records])
+        self.newest = max([self.newest, *[record.time for record in records]])
 
     def merge(self, other: Tally) -> None:
         for outcome, count in other.outcomes.items():
@@ -80,8 +82,13 @@ class Period(msgspec.Struct):
     def calls(self) -> int:
         return sum(tally.calls for tally in self.tallies.values())
 
-    def add(self, record: CallRecord) -> None:
-        self.tally((record.principal, record.client, record.server, record.tool)).add(record)
+    def add(self, records: Iterable[CallRecord]) -> None:
+        """Count calls of this period."""
+        by_key: defaultdict[Key, list[CallRecord]] = defaultdict(list)
+        for record in records:
+            by_key[record.principal, record.client, record.server, record.tool].append(record)
+        for key, calls in by_key.items():
+            self.tally(key).add(calls)
 
     def merge(self, other: Period) -> None:
         for key, tally in other.tallies.items():

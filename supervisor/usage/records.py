@@ -13,11 +13,15 @@ CallOutcome = Literal["ok", "tool_error", "error", "timeout", "cancelled", "reje
 client; refused by us, so that the server did not hear of it; or nobody knows what its server has done."""
 OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)
 FAILED: Final[frozenset[CallOutcome]] = frozenset(OUTCOMES) - {"ok", "cancelled"}
+GOOD: Final[frozenset[CallOutcome]] = frozenset(("ok", "tool_error"))
+"""Calls that ended so were answered with a result."""
+UNHEARD: Final[frozenset[CallOutcome]] = frozenset(("rejected", "cancelled"))
+"""Calls that ended so say nothing about their tool."""
 MAX_CLIENT_CHARS: Final = 64
 
 
-class CallRecord(msgspec.Struct, kw_only=True, array_like=True):
-    """A call that ended at `time` (unix s, set by who keeps it).
+class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
+    """A call that ended at `time` (unix s, set by the ledger).
 
     `server` is empty for a meta-tool, `tool` is the server's own name of it. It took `took_ms` after it had waited
     `waited_ms` for its server. Sizes are bytes: of the arguments, and of the result as the server gave it. Tokens: of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import trio
@@ -12,37 +12,37 @@ from actors.catalogue.criteria import ToolTotals
 from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
 from supervisor.usage.history import History
-from supervisor.usage.records import CallRecord
+from supervisor.usage.ledger import Ledger, Noted, note_nothing
+from supervisor.usage.records import GOOD, UNHEARD, CallRecord
 
 FLUSH_S = 5.0
 
 ToolKey = tuple[str, str]
 """Of a tool: its server, and its name."""
-Ended = Callable[[CallRecord], None]
-"""Told of each call."""
-Noted = Callable[[str, str, bool, float], None]
-"""Told of each call: server, tool, whether it was good, and its milliseconds."""
 
 
 class Usage:
-    """Totals since the store was made, in milliseconds; what was not handed to it yet is kept apart."""
+    """Totals since the store was made, in milliseconds; what was not handed to it yet is kept apart.
+
+    All that counts calls is among the takers of the `ledger`; the `history` is.
+    """
 
     def __init__(
         self,
         store: Store,
-        history: History,
-        noted: Noted = lambda server, tool, good, milliseconds: None,
-        ended: Ended = lambda record: None,
+        clock: Callable[[], float],
+        keep: int,
+        noted: Noted = note_nothing,
     ) -> None:
-        self.history = history
+        """`keep` is for the history, `noted` for the ledger, the `clock` for both."""
+        self.history = history = History(store, clock, keep)
+        self.ledger = ledger = Ledger(clock, noted)
         self._store = store
-        self._noted = noted
-        self._ended = ended
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._loaded = False
-        self.tell: Callable[[CallRecord], None] = lambda record: None
-        """Told of each call, also of those that are not counted."""
+        ledger.takers += (history.take, self.take)
+        history.settle = ledger.settle
 
     async def load(self) -> None:
         if not self._store.ready.is_set():
@@ -53,27 +53,31 @@ class Usage:
             self._totals[row.principal][row.server, row.tool] = row
         self._loaded = True
 
-    def add(self, record: CallRecord) -> None:
-        """Count a call that has ended. One that was refused or given up says nothing about its tool."""
-        self.history.add(record)
-        self.tell(record)
-        self._ended(record)
-        if not record.server or record.outcome in ("rejected", "cancelled"):
-            return
-        good = record.outcome in ("ok", "tool_error")
-        self._noted(record.server, record.tool, good, record.took_ms)
-        used = ToolUsage(
-            principal=record.principal,
-            server=record.server,
-            tool=record.tool,
-            calls=1,
-            failures=int(not good),
-            total_ms=record.took_ms,
-            waited_ms=record.waited_ms,
-        )
-        _count(self._fresh[record.principal], used)
+    def take(self, records: Sequence[CallRecord]) -> None:
+        """Count calls. One that was refused or given up says nothing about its tool. Implements `ledger.Take`."""
+        by_tool: defaultdict[tuple[Principal, str, str], list[CallRecord]] = defaultdict(list)
+        for record in records:
+            if record.server and record.outcome not in UNHEARD:
+                by_tool[record.principal, record.server, record.tool].append(record)
+        for (principal, server, tool), calls in by_tool.items():
+            used = ToolUsage(
+                principal=principal,
+                server=server,
+                tool=tool,
+                calls=len(calls),
+                failures=sum([record.outcome not in GOOD for record in calls]),
+                total_ms=sum([record.took_ms for record in calls]),
+                waited_ms=sum([record.waited_ms for record in calls]),
+            )
+            _count(self._fresh[principal], used)
 
     def flush(self) -> None:
+        """Hand all that is new to the store."""
+        self.history.flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        self.ledger.settle()
         if self._fresh:
             rows = [row for own in self._fresh.values() for row in own.values()]
             self._store.add_usage(rows)
@@ -82,11 +86,15 @@ class Usage:
             self._fresh.clear()
 
     async def run(self) -> None:
-        while True:
-            await trio.sleep(FLUSH_S)
-            self.flush()
-            if not self._loaded:
-                await self.load()
+        """Count, and hand what is new to the store, for ever."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.ledger.run)
+            nursery.start_soon(self.history.run)
+            while True:
+                await trio.sleep(FLUSH_S)
+                self._flush()
+                if not self._loaded:
+                    await self.load()
 
     def table(self, principal: Principal) -> list[dict[str, object]]:
         rows = sorted(self._of(principal).values(), key=lambda row: (-row.calls, row.server, row.tool))
@@ -103,6 +111,7 @@ class Usage:
 
     def _of(self, principal: Principal) -> dict[ToolKey, ToolUsage]:
         """Return what one has used, without a look at what all others have."""
+        self.ledger.settle()
         own = dict(self._totals.get(principal, {}))
         for row in self._fresh.get(principal, {}).values():
             _count(own, row)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
+from time import perf_counter
 from typing import Final
 from urllib.parse import unquote
 
@@ -89,8 +90,9 @@ class HttpRequest:
         self._closes = not incoming.keep_alive or incoming.upgrade or incoming.version == "1.0"
         self.is_answered = False
         """Whether the whole answer is on its way."""
-        self.status = 0
-        """That of a whole answer; 0 before, and of what is answered in parts or by somebody else."""
+        self.began = perf_counter()
+        self.told: Callable[[HttpRequest, int], None] = _tell_nobody
+        """Called with the status when a whole answer is about to be sent: none in parts, or by somebody else."""
         self.method = incoming.method
         self.target = incoming.target
         self.query = b""
@@ -212,7 +214,8 @@ class HttpRequest:
 
     async def answer(self, status: int, body: bytes = b"", lines: Lines = ()) -> None:
         """Send a whole answer, whose body is JSON or empty."""
-        self.status, self._started, self.is_answered = status, True, True
+        self._started = self.is_answered = True
+        self.told(self, status)
         kind = _JSON if body else b""
         head = self._head(status, lines, b"%scontent-length: %d\r\n" % (kind, len(body)))
         if body and self.method != "HEAD":
@@ -261,6 +264,10 @@ class HttpRequest:
         start = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
         private = _NO_STORE if self._is_private else b""
         return b"".join((start, framing, more, _HARDENING, private, _date_line(int(time.time())), close, b"\r\n"))
+
+
+def _tell_nobody(request: HttpRequest, status: int) -> None:
+    del request, status
 
 
 @lru_cache(maxsize=1)

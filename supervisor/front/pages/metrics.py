@@ -72,6 +72,7 @@ def add_metrics_routes(view: View, app: QuartTrio) -> None:
 async def _page(view: View, written_as: Format) -> bytes:
     began = time.perf_counter()
     servers = await _servers(view, await view.figures())
+    view.history.settle()
     figures = [*view.meters.figures(), *_of_servers(servers), *_of_catalogue(view.visible_catalogue()), *_own(view)]
     if not view.deployment.value.settings.metrics_tools:
         figures = [each for each in figures if each.family is not families.TOOL_CALLS]

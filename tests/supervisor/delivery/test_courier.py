@@ -184,7 +184,7 @@ async def test_at_the_end_there_are_five_seconds(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(delivery.run, lambda: sinks("a"), Latest(None))
         for number in range(1, 301):
-            delivery.take(event(number))
+            delivery.take([event(number)])
         start = trio.current_time()
         await delivery.flush()
         assert (trio.current_time() - start < 3) == arrive
@@ -200,11 +200,11 @@ async def test_a_reload_keeps_what_is_the_same_and_hands_over_what_changed(autoj
     delivery.configure(cell.value)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(delivery.run, lambda: cell.value, cell)
-        delivery.take(event(1))
+        delivery.take([event(1)])
         same, gone, changed = cell.value.event_sinks
         cell.set(Settings(event_sinks=(same, EventSink(name="c", interval_s=1.0), EventSink(name="d"))))
         await trio.sleep(0.1)
-        delivery.take(event(2))
+        delivery.take([event(2)])
         await trio.sleep(10)
         assert [status.name for status in delivery.status()] == ["a", "c", "d"]
         nursery.cancel_scope.cancel()

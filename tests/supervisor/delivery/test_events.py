@@ -36,7 +36,7 @@ def test_a_call_is_told_with_who_made_it(principal: Principal, whose: dict[str, 
     record = CallRecord(
         time=7.0, principal=principal, client="c", server="s", tool="t" * 1000, took_ms=1.23456, bytes_in=3
     )
-    events.call(record)
+    events.take([record])
     ((name, data),) = told(events)
     assert name == "mcp.tool.executed"
     assert data == {
@@ -55,7 +55,7 @@ def test_a_call_is_told_with_who_made_it(principal: Principal, whose: dict[str, 
 
 def test_a_meta_tool_has_no_server_and_a_failure_its_type() -> None:
     events = events_of()
-    events.call(CallRecord(tool="discover_mcp_tools", outcome="timeout", error="timeout"))
+    events.take([CallRecord(tool="discover_mcp_tools", outcome="timeout", error="timeout")])
     ((_, data),) = told(events)
     assert "server_slug" not in data
     assert (data["success"], data["outcome"], data["error_type"]) == (False, "timeout", "timeout")
@@ -67,7 +67,7 @@ def test_a_call_of_what_was_never_started_is_told_all_the_same() -> None:
 
     events = events_of()
     events._launch_of = launch_of
-    events.call(CallRecord(server="s", tool="t", outcome="rejected"))
+    events.take([CallRecord(server="s", tool="t", outcome="rejected")])
     assert len(told(events)) == 1
 
 

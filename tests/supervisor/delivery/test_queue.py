@@ -12,6 +12,7 @@ from supervisor.delivery.log import EventLog
 from supervisor.delivery.queue import MAX_BATCH_BYTES, EventQueue, SendingPace
 from supervisor.events.event import DaemonEvent
 from supervisor.events.other_kinds import LimitExceeded
+from supervisor.usage.records import CallRecord
 
 OUTCOMES = ("taken", "refused", "throttled", "kept")
 
@@ -77,12 +78,22 @@ def test_a_sink_that_is_asked_too_often_is_asked_less() -> None:
     assert pace.pause_s == 3
 
 
-@given(st.integers(1, 20), st.integers(0, 60), st.integers(0, 70), st.integers(1, 30))
-def test_a_log_has_the_newest_of_which_none_is_missing(keep: int, count: int, place: int, limit: int) -> None:
+@given(
+    st.integers(1, 20),
+    st.lists(st.integers(0, 9), max_size=9),
+    st.integers(0, 70),
+    st.integers(1, 30),
+)
+def test_a_log_has_the_newest_of_which_none_is_missing(keep: int, tells: list[int], place: int, limit: int) -> None:
+    """What is told is 0 for something else than calls, or so many calls at once."""
     log, told = EventLog(lambda: 5.0, keep), list[int]()
-    log.told = lambda event: told.append(event.number)
-    for _ in range(count):
-        log.append(LimitExceeded(resource="x", reason="y"))
+    log.told = lambda events: told.extend(event.number for event in events)
+    for calls in tells:
+        if calls:
+            log.extend([CallRecord(tool="t", time=7.0)] * calls)
+        else:
+            log.append(LimitExceeded(resource="x", reason="y"))
+    count = sum(calls or 1 for calls in tells)
     assert told == [*range(1, count + 1)]
     assert log.has_after(place) == (max(0, count - keep) <= place <= count)
     if log.has_after(place):

@@ -36,7 +36,7 @@ def test_servers_have_series_at_zero_before_anything_is_called() -> None:
 def test_launches_of_people_count_for_their_server() -> None:
     meters = Meters()
     for server in ("desk", "desk~0123456789abcdef", "desk~fedcba9876543210"):
-        meters.on_call(record(server))
+        meters.take([record(server)])
         meters.on_restart(server)
         meters.on_exit(server, "exit")
     assert values_of(meters, families.CALLS) == {("desk", "ok"): 3}
@@ -49,7 +49,7 @@ def test_servers_beyond_the_bound_are_others() -> None:
     names = [f"s{number}" for number in range(MAX_SERVERS + 7)]
     meters.keep(names)
     for name in names:
-        meters.on_call(record(name))
+        meters.take([record(name)])
     counted = values_of(meters, families.CALLS)
     assert counted[OTHER, "ok"] == 7
     assert sum(float(value) for value in counted.values() if isinstance(value, int | float)) == len(names)
@@ -59,7 +59,7 @@ def test_servers_beyond_the_bound_are_others() -> None:
 def test_a_server_that_is_gone_makes_room() -> None:
     meters = Meters()
     meters.keep(f"s{number}" for number in range(MAX_SERVERS))
-    meters.on_call(record("s0"))
+    meters.take([record("s0")])
     meters.keep(f"s{number}" for number in range(1, MAX_SERVERS + 1))
     counted = values_of(meters, families.CALLS)
     assert not any(server == "s0" for server, _ in counted)
@@ -69,8 +69,8 @@ def test_a_server_that_is_gone_makes_room() -> None:
 def test_tools_are_counted_only_where_that_is_wanted_and_so_many() -> None:
     silent, meters = Meters(), Meters(counts_tools=lambda: True)
     for number in range(MAX_TOOLS + 3):
-        silent.on_call(record("a", tool=f"t{number}"))
-        meters.on_call(record("a", tool=f"t{number}"))
+        silent.take([record("a", tool=f"t{number}")])
+        meters.take([record("a", tool=f"t{number}")])
     assert values_of(silent, families.TOOL_CALLS) == {}
     assert len(values_of(meters, families.TOOL_CALLS)) == MAX_TOOLS + 1
     assert values_of(meters, families.TOOL_CALLS)["a", OTHER, "ok"] == 3
@@ -78,7 +78,7 @@ def test_tools_are_counted_only_where_that_is_wanted_and_so_many() -> None:
 
 def test_calls_of_meta_tools_are_no_calls_of_servers() -> None:
     meters = Meters()
-    meters.on_call(record(""))
+    meters.take([record("")])
     assert values_of(meters, families.CALLS) == {}
 
 

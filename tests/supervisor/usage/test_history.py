@@ -63,7 +63,7 @@ async def test_each_level_has_every_call_in_its_period_whatever_is_killed(seed: 
     for _ in range(400):
         clock.now += chance.choice([0.2, 0.5, 30, 400, 1500, 5000])
         if chance.random() < 0.7:
-            history.add(call())
+            history.take([call(time=clock.now)])
             if late and start_of("minute", late[0]) < start_of("minute", clock.now):
                 hand_over()
             late.append(clock.now)
@@ -85,12 +85,12 @@ async def test_what_is_called_before_the_disk_is_there_is_added_to_what_it_has()
     store, clock = CallMemory(), Clock()
     store.ready.set()
     before = await begun(store, clock)
-    before.add(call())
+    before.take([call(time=clock.now)])
     before.flush()
     store.ready = trio.Event()
     clock.now += 10
     history = await begun(store, clock)
-    history.add(call())
+    history.take([call(time=clock.now)])
     history.flush()
     assert await counts(history, "minute") == {int(NOON): 1}
     store.ready.set()
@@ -107,10 +107,10 @@ async def test_the_newest_calls_are_remembered_with_their_numbers() -> None:
     store.ready.set()
     history = await begun(store, clock, keep=5)
     for number in range(1, 9):
-        history.add(call(f"tool {number}"))
+        history.take([call(f"tool {number}", time=clock.now)])
         history.flush()
     again = await begun(store, clock, keep=5)
-    again.add(call("tool 9"))
+    again.take([call("tool 9", time=clock.now)])
     assert [(number, record.tool) for number, record in again.calls()] == [(n, f"tool {n}") for n in (9, 8, 7, 6, 5)]
     assert [number for number, _ in again.calls(before=7)] == [6, 5]
     assert again.newest == 9
@@ -120,9 +120,9 @@ async def test_a_clock_that_is_set_back_loses_nothing() -> None:
     store, clock = CallMemory(), Clock()
     store.ready.set()
     history = await begun(store, clock)
-    history.add(call())
+    history.take([call(time=clock.now)])
     clock.now -= 7200
-    history.add(call())
+    history.take([call(time=clock.now)])
     history.flush()
     assert await counts(history, "hour") == {int(NOON): 2}
 
@@ -131,7 +131,7 @@ async def test_what_is_too_old_is_forgotten() -> None:
     store, clock = CallMemory(), Clock()
     store.ready.set()
     history = await begun(store, clock)
-    history.add(call())
+    history.take([call(time=clock.now)])
     history.flush()
     clock.now += KEPT_S["minute"] + 120
     history.flush()
@@ -143,7 +143,9 @@ async def test_what_is_on_the_disk_survives(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3") as store:
         history = await begun(store, clock)
         for _ in range(3):
-            history.add(call(principal=Principal("user:ana"), client="ide", bytes_in=10, waited_ms=2.0))
+            history.take(
+                [call(principal=Principal("user:ana"), client="ide", bytes_in=10, waited_ms=2.0, time=clock.now)]
+            )
         history.flush()
     async with open_store(tmp_path / "store.sqlite3") as store:
         history = await begun(store, clock)
@@ -160,7 +162,7 @@ async def test_what_cannot_be_read_is_left_out(payload: bytes) -> None:
     store.rows = {(level, start_of(level, NOON)): payload for level in LENGTH_S}
     store.batches = {1: payload}
     history = await begun(store, clock)
-    history.add(call())
+    history.take([call(time=clock.now)])
     history.flush()
     assert await counts(history, "day") == {start_of("day", NOON): 1}
 
@@ -170,8 +172,12 @@ async def test_what_cannot_be_read_is_left_out(payload: bytes) -> None:
 )
 def test_a_period_is_what_was_encoded_and_has_all_calls(calls: list[tuple[object, int, str]]) -> None:
     period = Period("minute", 60)
-    for outcome, tool, who in calls:
-        period.add(call(f"tool {tool}", outcome=outcome, principal=Principal(who)))
+    records = [call(f"tool {tool}", outcome=outcome, principal=Principal(who)) for outcome, tool, who in calls]
+    period.add(records)
+    one_by_one = Period("minute", 60)
+    for record in records:
+        one_by_one.add([record])
+    assert one_by_one == period
     assert period.calls == len(calls) == total([period]).calls
     assert decode("minute", 60, period.encode()) == period
 
@@ -179,11 +185,11 @@ def test_a_period_is_what_was_encoded_and_has_all_calls(calls: list[tuple[object
 def test_a_period_has_so_many_keys_and_what_is_too_much_is_counted_with_others() -> None:
     period = Period("minute", 0)
     for number in range(4 * MAX_KEYS):
-        period.add(call(f"tool {number}", principal=Principal(f"user:{number}")))
+        period.add([call(f"tool {number}", principal=Principal(f"user:{number}"))])
     assert len(period.tallies) <= 2 * MAX_KEYS + 1
     assert period.calls == 4 * MAX_KEYS
     assert period.tallies[Principal(OTHERS), OTHERS, OTHERS, OTHERS].calls > MAX_KEYS
     one = Period("minute", 0)
     for number in range(4 * MAX_KEYS):
-        one.add(call(f"tool {number}"))
+        one.add([call(f"tool {number}")])
     assert one.tallies[LOCAL, OTHERS, OTHERS, OTHERS].calls == 3 * MAX_KEYS

@@ -35,7 +35,7 @@ def periods_of(calls: list[CallRecord], window: str) -> list[Period]:
     found: dict[int, Period] = {}
     for record in calls:
         start = start_of(level, record.time)
-        found.setdefault(start, Period(level, start)).add(record)
+        found.setdefault(start, Period(level, start)).add([record])
     return [found[start] for start in sorted(found)]
 
 

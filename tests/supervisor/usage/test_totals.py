@@ -11,14 +11,13 @@ import trio
 from actors.catalogue.criteria import Criteria, select
 from actors.principal import LOCAL, Principal
 from supervisor.store import Store, open_store
-from supervisor.usage.history import History
 from supervisor.usage.records import CallOutcome, CallRecord
 from supervisor.usage.totals import Usage
 from tests.fakes.tool_catalogue import CATALOGUE
 
 
 def usage_of(store: Store) -> Usage:
-    return Usage(store, History(store, lambda: 0.0, 10))
+    return Usage(store, lambda: 0.0, 10)
 
 
 def call(
@@ -33,14 +32,14 @@ def call(
 async def test_totals_survive_a_restart_and_sort_tools(tmp_path: Path) -> None:
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = usage_of(store)
-        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0, waited_ms=900.0))
-        usage.add(call(LOCAL, "files", "read_file", good=False, took_ms=30.0))
+        usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0, waited_ms=900.0))
+        usage.ledger.add(call(LOCAL, "files", "read_file", good=False, took_ms=30.0))
         usage.flush()
         usage.flush()
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = usage_of(store)
         await usage.load()
-        usage.add(call(LOCAL, "shop", "ship", good=True, took_ms=5.0))
+        usage.ledger.add(call(LOCAL, "shop", "ship", good=True, took_ms=5.0))
         assert usage.totals(LOCAL) == {("files", "read_file"): (2, 1, 40.0, 900.0), ("shop", "ship"): (1, 0, 5.0, 0.0)}
         assert [row["tool"] for row in usage.table(LOCAL)] == ["read_file", "ship"]
         rows = select(CATALOGUE, usage.totals(LOCAL), Criteria(sort_by="calls", descending=True, limit=2)).rows
@@ -54,8 +53,8 @@ async def test_what_one_principal_called_is_no_business_of_another(tmp_path: Pat
     other = Principal("other")
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = usage_of(store)
-        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
-        usage.add(call(other, "files", "read_file", good=False, took_ms=5.0))
+        usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
+        usage.ledger.add(call(other, "files", "read_file", good=False, took_ms=5.0))
         usage.flush()
     async with open_store(tmp_path / "store.sqlite3") as store:
         usage = usage_of(store)
@@ -78,7 +77,7 @@ async def test_a_row_that_is_no_number_costs_no_call_its_answer(tmp_path: Path) 
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:
         usage = usage_of(store)
-        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
+        usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
         usage.flush()
     with closing(sqlite3.connect(path)) as other:
         other.execute("UPDATE tool_usage SET calls = 'many'")
@@ -86,7 +85,7 @@ async def test_a_row_that_is_no_number_costs_no_call_its_answer(tmp_path: Path) 
     async with open_store(path) as store:
         usage = usage_of(store)
         await usage.load()
-        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=5.0))
+        usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=5.0))
         assert usage.totals(LOCAL) == {("files", "read_file"): (1, 0, 5.0, 0.0)}
 
 
@@ -94,7 +93,7 @@ async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp
     path = tmp_path / "store.sqlite3"
     async with open_store(path) as store:
         usage = usage_of(store)
-        usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
+        usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
         usage.flush()
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -102,9 +101,9 @@ async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp
         async with open_store(path) as store:
             usage = usage_of(store)
             await usage.load()
-            usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
+            usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
             usage.flush()
-            usage.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
+            usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
             assert usage.totals(LOCAL) == {("files", "read_file"): (2, 0, 20.0, 0.0)}
             other.execute("ROLLBACK")
             other.close()
