@@ -8,6 +8,7 @@ from typing import Any
 
 from actors.catalogue.snapshot import Catalogue
 from actors.messages import ServerStatus
+from actors.search.ranking.ties import Prefer
 from supervisor.metatools.arguments.tools import Discover
 from supervisor.metatools.discovery import DiscoverySettings, build_answer, cut, search
 from supervisor.metatools.servers.purposes import SERVERS_TOKENS, roll
@@ -16,8 +17,15 @@ Clock = Callable[[], float]
 
 
 def discover_at_once(
-    seen: Catalogue, statuses: Mapping[str, ServerStatus], wanted: Discover, settings: DiscoverySettings, clock: Clock
+    seen: Catalogue,
+    statuses: Mapping[str, ServerStatus],
+    wanted: Discover,
+    settings: DiscoverySettings,
+    clock: Clock,
+    prefer: Prefer | None = None,
 ) -> dict[str, Any]:
     """Search and answer at once; see `search` and `build_answer`. It says nothing of when."""
     servers = partial(roll, seen, statuses, {}, SERVERS_TOKENS, usable=True)
-    return build_answer(seen, statuses, search(seen, cut(wanted, settings), clock), settings, 0.0, servers)
+    return build_answer(
+        seen, statuses, search(seen, cut(wanted, settings), clock, None, prefer), settings, 0.0, servers
+    )

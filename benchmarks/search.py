@@ -30,6 +30,7 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.documents.index import Index
 from actors.search.documents.segment import analyse
+from actors.search.ranking.ties import Prefer
 from benchmarks import meanings
 from benchmarks.discovery import discover_at_once
 from supervisor.metatools.arguments import tools
@@ -91,14 +92,16 @@ def definition(tool: Tool) -> dict[str, object]:
     return members | {key: text for key in ("title", "description") if (text := getattr(tool, key)) is not None}
 
 
-def asking(catalogue: Catalogue, top: int, settings: DiscoverySettings | None = None) -> Callable[[str], Any]:
+def asking(
+    catalogue: Catalogue, top: int, settings: DiscoverySettings | None = None, prefer: Prefer | None = None
+) -> Callable[[str], Any]:
     """Return the function that answers a query as `discover_mcp_tools` does."""
     bounds = settings or DiscoverySettings()
 
     def ask(query: str) -> Any:
         arguments = msgspec.Raw(msgspec.json.encode({"query": query, "limit": top}))
         wanted = tools.discover(arguments, bounds.discover_limit_max)
-        return discover_at_once(catalogue, {}, wanted, bounds, time.perf_counter)
+        return discover_at_once(catalogue, {}, wanted, bounds, time.perf_counter, prefer)
 
     return ask
 

@@ -163,6 +163,7 @@ PURE = (
     "supervisor.tracing.context",
     "supervisor.tracing.names",
     "supervisor.usage.histogram",
+    "supervisor.usage.merits",
     "supervisor.usage.periods",
     "supervisor.usage.records",
     "supervisor.usage.summaries",

@@ -38,6 +38,8 @@ def lines_of(told: dict[str, Any], now: float) -> list[Text]:
     count = len(revisions) - 1 + (not told["offered"])
     times = f"changed {count} time{'s' if count != 1 else ''}" if count else "never changed"
     lines = [plain(told["path"]).append(f"  {times}, as far as is kept")]
+    if told["own"]:
+        lines.append(Text("Its server is not started for all alike. This is of one launch, since the daemon started."))
     for revision in revisions[1:]:
         lines += [Text(), *_change_lines(revision, now)]
     if not told["offered"]:

@@ -84,8 +84,7 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """How the daemon writes its log: `text`, or `json`, an object on each line with `time`, `level`, `logger`,
     `message`, and `trace` where there is a traceback."""
     server_log_bytes: Annotated[int, Meta(ge=0, le=64 * MIB)] = MIB
-    """Size of the log of each server that the daemon keeps on the disk, its old files included. 0: it keeps none, and
-    removes what it had kept."""
+    """Size of the log of each server on the disk, its old files included. 0: none is kept, and what was is removed."""
     server_log_files: Annotated[int, Meta(ge=0, le=100)] = 3
     """Old files of such a log beside the newest; each takes an equal part of `server_log_bytes`."""
     show_debug: bool = True
@@ -141,6 +140,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """A search waits this long at most for servers whose tools are being listed for the first time."""
     max_query_chars: Count = 6000
     """A longer query is cut to this many characters."""
+    rank_by_use: bool = False
+    """Of tools that a search finds equal, those come first whose calls by the same user succeeded, and then those used
+    more. See `docs/background/search-ties.md`."""
     rerank: Rerank = "auto"
     """Search compares meanings, too, by a sentence model (see `docs/background/search-meanings.md`): `auto` if one is
     installed, `off` never, `neural` as `auto`, but with a warning if it is not."""
@@ -206,10 +208,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
 
     # Starts of servers
     cold_starts: Count = 4
-    """Local servers that may start at the same time. The last place is kept for a server that a call waits for."""
+    """Local servers that may start at once. The last place is for one that a call waits for."""
     cold_connects: Count = 16
-    """Remote servers to which the daemon may be connecting at the same time. The last place is kept for a server that a
-    call waits for."""
+    """Remote servers that the daemon may be connecting to at once. The last place is for one that a call waits for."""
     spawn_slot_s: Seconds = 1.0
     """A server that says nothing counts as starting for this long; then the next one may start."""
     starts_per_s: Annotated[float, Meta(ge=0.1, le=1000)] = 10.0
@@ -232,8 +233,7 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     tcp_user_timeout_s: PositiveSeconds = 5.0
     """A client whose machine acknowledges nothing for this time is disconnected."""
     max_connections: Count = 1000
-    """Most open connections of clients. Half of the file descriptors, less what the daemon needs itself, is a limit,
-    too."""
+    """Most open connections of clients, and at most half of the descriptors to spare."""
 
     # Sessions and streams
     session_idle_s: PositiveSeconds = 1800.0

@@ -102,6 +102,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         consents=consents,
         plugins=house.plugins,
         meters=house.meters,
+        used_by=house.usage.of,
     )
     gateway = Gateway(parts, house.version)
     core.start_soon(gateway.run)

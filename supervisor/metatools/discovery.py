@@ -21,6 +21,7 @@ from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
 from actors.search.document import Document, Found, Hit
 from actors.search.ranking.search import EVERYTHING, find
+from actors.search.ranking.ties import Prefer
 from supervisor.metatools.answers import unmet
 from supervisor.metatools.answers.caution import careful
 from supervisor.metatools.answers.lists import tools_page
@@ -89,9 +90,15 @@ def cut(wanted: Discover, settings: DiscoverySettings) -> Discover:
 
 
 def search(
-    seen: Catalogue, asked: Discover, clock: Callable[[], float], described: Mapping[str, str] | None = None
+    seen: Catalogue,
+    asked: Discover,
+    clock: Callable[[], float],
+    described: Mapping[str, str] | None = None,
+    prefer: Prefer | None = None,
 ) -> Searched:
     """Search. The longer the query, the longer it takes. `described`: what is configured to be said of servers.
+
+    `prefer` says which of equals come first.
 
     Raises `InvalidArguments` for a cursor where nothing is listed.
     """
@@ -101,7 +108,7 @@ def search(
     if asked.after is not None and not scope.listing:
         text = "'cursor' goes on with a list: the query must be '*' or 'server:*' as before"
         raise InvalidArguments(f"discover_mcp_tools: {text}")
-    ranking = Found() if scope.listing else _found_in(seen, scope, asked)
+    ranking = Found() if scope.listing else _found_in(seen, scope, asked, prefer)
     down = seen.names.servers - seen.visible
     about = scope.named & down
     if down and not scope.listing and not scope.named and not asked.servers:
@@ -182,14 +189,14 @@ def weight(seen: Catalogue, done: Searched) -> int:
 _LISTING_COST = 32
 
 
-def _found_in(seen: Catalogue, scope: Scope, asked: Discover) -> Found:
+def _found_in(seen: Catalogue, scope: Scope, asked: Discover, prefer: Prefer | None) -> Found:
     """Return the hits for a query: of one server only if it asks for that, a server's own first if it is its name."""
     wanted = replace(asked, query=scope.query)
     if scope.exact is not None:
         return _alone(scope.exact) if scope.exact.server in scope.servers else Found()
     if scope.alone in seen.visible:
-        return _server_first(seen, wanted, scope.alone, scope.servers)
-    ranking = _found(seen, wanted, scope.servers)
+        return _server_first(seen, wanted, scope.alone, scope.servers, prefer)
+    ranking = _found(seen, wanted, scope.servers, prefer)
     if scope.alone:  # it asks for a server that cannot be used: what others offer must be very good to be shown
         hits = tuple(hit for hit in ranking.hits if hit.exact)
         return Found(hits=hits, total=len(hits))
@@ -268,12 +275,14 @@ def _split_server(query: str, seen: Catalogue) -> tuple[str, str]:
     return (find_server_named(match[1], seen), EVERYTHING) if match else ("", "")
 
 
-def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozenset[str]) -> Found:
+def _server_first(
+    seen: Catalogue, wanted: Discover, name: str, visible: frozenset[str], prefer: Prefer | None
+) -> Found:
     """Return the tools of a server whose name is the query, then what else fits; a tool of that very name stays in."""
-    everywhere = _found(seen, wanted, visible)
+    everywhere = _found(seen, wanted, visible, prefer)
     others = [hit for hit in everywhere.hits if hit.document.server != name]
     kept = min(sum(hit.exact for hit in others), wanted.limit // 2)
-    own = _found(seen, wanted, frozenset({name}))
+    own = _found(seen, wanted, frozenset({name}), prefer)
     listed = _found(seen, replace(wanted, query=EVERYTHING), frozenset({name}))
     ranked = {hit.document.key for hit in own.hits}
     first = [*own.hits, *(hit for hit in listed.hits if hit.document.key not in ranked)][: wanted.limit - kept]
@@ -285,5 +294,6 @@ def _server_first(seen: Catalogue, wanted: Discover, name: str, visible: frozens
     return Found(hits=tuple(hits), total=max(len(hits), listed.total + max(0, elsewhere)))
 
 
-def _found(seen: Catalogue, wanted: Discover, servers: frozenset[str]) -> Found:
-    return find(seen.index, wanted.query, limit=wanted.limit, kinds=wanted.kinds, servers=servers, within=seen.within)
+def _found(seen: Catalogue, wanted: Discover, servers: frozenset[str], prefer: Prefer | None = None) -> Found:
+    limit, kinds, within = wanted.limit, wanted.kinds, seen.within
+    return find(seen.index, wanted.query, limit=limit, kinds=kinds, servers=servers, within=within, prefer=prefer)

@@ -45,7 +45,7 @@ from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.calls.counting import Used, record_of
 from supervisor.service.calls.meta_calls import MetaCalls
-from supervisor.service.calls.searches import Searches
+from supervisor.service.calls.searches import Searches, UsedBy
 from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
@@ -91,6 +91,7 @@ class ServiceParts:
         consents: Consents | None = None,
         plugins: PluginTable | None = None,
         meters: Meters | None = None,
+        used_by: UsedBy = lambda principal: {},
     ) -> None:
         meters = meters or Meters()
         self.router = router
@@ -102,7 +103,7 @@ class ServiceParts:
         self.bench = Workbench()
         self.statuses = statuses
         self.changes: Signal = catalogue
-        self.searches = Searches(self.bench, deployment, meters)
+        self.searches = Searches(self.bench, deployment, meters, used_by)
         self.safety = safety = SafetyRules(deployment, catalogue)
         self.realm: Realm | None = None
         self.visible = Visible(catalogue, statuses, safety.confirms)

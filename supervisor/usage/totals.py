@@ -97,7 +97,7 @@ class Usage:
                     await self.load()
 
     def table(self, principal: Principal) -> list[dict[str, object]]:
-        rows = sorted(self._of(principal).values(), key=lambda row: (-row.calls, row.server, row.tool))
+        rows = sorted(self.of(principal).values(), key=lambda row: (-row.calls, row.server, row.tool))
         return [
             {name: value for name, value in msgspec.structs.asdict(row).items() if name != "principal"}
             for row in rows[:1000]
@@ -106,10 +106,10 @@ class Usage:
     def totals(self, principal: Principal) -> dict[tuple[str, str], ToolTotals]:
         return {
             key: ToolTotals(row.calls, row.failures, row.total_ms, row.waited_ms)
-            for key, row in self._of(principal).items()
+            for key, row in self.of(principal).items()
         }
 
-    def _of(self, principal: Principal) -> dict[ToolKey, ToolUsage]:
+    def of(self, principal: Principal) -> dict[ToolKey, ToolUsage]:
         """Return what one has used, without a look at what all others have."""
         self.ledger.settle()
         own = dict(self._totals.get(principal, {}))

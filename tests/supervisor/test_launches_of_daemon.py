@@ -383,3 +383,48 @@ async def test_a_websocket_is_of_whoever_opened_it(tmp_path: Path, data: DataDir
         rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
         own = [row for row in rows if server_of(row["server"]) == "forge" and "users" in row]
         assert {tuple(row["users"]): row["calls"] for row in own} == {("ana",): 1, ("ben",): 1}
+
+
+class Adders(Processes):
+    """Each launch has a tool whose description says as whom it was started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.servers: dict[str, FakeServer] = {}
+
+    def connect(self, server: DeployedServer) -> MemoryTransport:
+        self.servers[whose(server)] = offered = FakeServer(tools=[tool("add", f"Adds to the list of {whose(server)}.")])
+        return MemoryTransport(offered.serve)
+
+
+async def test_the_history_of_a_tool_is_that_of_the_launch_of_whoever_asks(tmp_path: Path, data: DataDir) -> None:
+    adders, users = Adders(), IDENTITY["users"]
+    identity = {**IDENTITY, "users": {**users, "ana": {**users["ana"], "role": "auditor"}}}
+    async with doorway(tmp_path, data, adders, identity) as at:
+
+        async def revisions(who: str, server: str) -> Any:
+            told = (await at.ask(who, "GET", f"/api/tools/history?path={server}:add")).json()
+            assert (told["own"], told["offered"]) == (server != "clock", True), told
+            return told["revisions"]
+
+        await at.admit("ana", role="auditor")
+        await until_seen(at, "ana", "forge__add")
+        await until_seen(at, "ben", "forge__add")
+        assert len(await revisions("ana", "forge")) == len(await revisions("ana", "clock")) == 1
+        rows = (await at.ask("operator", "GET", "/api/status")).json()["servers"]
+        launch, bens = (
+            next(row["server"] for row in rows if row.get("users") == [user] and server_of(row["server"]) == "forge")
+            for user in ("ana", "ben")
+        )
+        adders.servers["canary_ana_1_beta"].tools = [tool("add", "Adds with canary-ana-1.")]
+        assert (await at.ask("operator", "POST", f"/api/servers/{launch}/refresh")).status_code == 200
+        found = await revisions("ana", "forge")
+        assert [change["place"] for change in found[1]["changes"]] == ["description"]
+        assert "canary-ana-1" not in json.dumps(found), "secrets are masked as everywhere"
+        assert await revisions("operator", launch) == found
+        assert len(await revisions("operator", bens)) == 1, "what one has of it says nothing of another's"
+        nobodys = await at.ask("operator", "GET", "/api/tools/history?path=forge:add")
+        assert nobodys.status_code == 404
+        assert "name one of its launches" in nobodys.text
+        for name in ("forge", launch, bens):
+            assert (await at.ask("ben", "GET", f"/api/tools/history?path={name}:add")).status_code == 404

@@ -1,4 +1,4 @@
-"""From scores to one page of hits: exact names first, not too many of one server, ties in path order. Pure.
+"""From scores to one page of hits: exact names first, not too many of one server, ties in an order of their own. Pure.
 
 What a server writes about itself earns it no more than half a page, and one place among the exact names: however many
 spellings of a name it offers, those of the others stay in sight.
@@ -20,6 +20,7 @@ from actors.search.documents.postings import Bools, Floats, Ints
 from actors.search.language.text import squash, stem, words
 from actors.search.ranking.originals import originals_first
 from actors.search.ranking.scoring import Scores
+from actors.search.ranking.ties import Prefer, order_ties
 
 _OF_MANY_WORDS = 0.4  # the share of `min_matched` that is enough then
 _FAMILIAR = 3
@@ -78,7 +79,9 @@ def _level(document: Document, query: str, level: float) -> float:
     return level + 0.5 if level == _BY_NAME and query.strip() == document.name else level
 
 
-def page(index: Index, query: str, scores: Scores | None, exact: Exact, limit: int) -> Found:
+def page(
+    index: Index, query: str, scores: Scores | None, exact: Exact, limit: int, prefer: Prefer | None = None
+) -> Found:
     """Return the best hits and how many documents match: exactly, or with enough of the query's weight."""
     if scores is None:
         nothing = np.zeros(len(index.documents), np.float32)
@@ -95,7 +98,7 @@ def page(index: Index, query: str, scores: Scores | None, exact: Exact, limit: i
         return Found(total=len(matching))
     # Words alone decide who fits, as nearness in meaning is never far from the next.
     values = scores.values if scores.words is None else scores.words
-    ordered = _order(scores, values, index.segment_of, matching, exact, limit)
+    ordered = _order(index, scores, values, matching, exact, limit, prefer)
     asked = {stem(word) for word in words(query[:_MAX_EXACT_CHARS])}
     ordered = _in_turns(originals_first(index, asked, ordered, exact), exact)
     chosen = _choose(index, asked, ordered, values, exact, limit)
@@ -109,19 +112,29 @@ def _is_long_and_familiar(index: Index, query: str) -> bool:
     return tuning.SENTENCES_FROM <= len(asked) <= _FAMILIAR * known
 
 
-def _order(scores: Scores, values: Floats, segment_of: Ints, matching: Ints, exact: Exact, limit: int) -> Sequence[int]:
+def _order(
+    index: Index,
+    scores: Scores,
+    values: Floats,
+    matching: Ints,
+    exact: Exact,
+    limit: int,
+    prefer: Prefer | None,
+) -> Sequence[int]:
     """Return matching documents in order, as far down as one of another server could fit the page by its `values`."""
     matching_values = values[matching]
-    ranks = np.zeros(len(scores.values))
+    ranks = np.zeros(len(scores.values), np.float32)
     ranks[list(exact)] = np.negative(list(exact.values()))
     if len(matching) > limit:
         least = np.partition(matching_values, len(matching_values) - limit)[len(matching_values) - limit] * _FITS
         kept = (matching_values >= least) | (ranks[matching] < 0)
         matching = matching[kept if scores.near is None else kept | scores.near[matching]]
     ordered = matching[np.lexsort((matching, -scores.values[matching], ranks[matching]))]
+    if prefer is not None:
+        ordered = order_ties(index.documents, ordered, scores.values, ranks, prefer)
     most = max(limit, _OF_A_SERVER)
     if len(ordered) > most:  # a page takes fewer of one server: of a thousand that tie, the rest is only work
-        ordered = ordered[_places_in(segment_of[ordered]) < most]
+        ordered = ordered[_places_in(index.segment_of[ordered]) < most]
     numbers: list[int] = ordered.tolist()
     return numbers
 

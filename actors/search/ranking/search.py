@@ -13,6 +13,7 @@ from actors.search.language.text import clean
 from actors.search.ranking.fusion import fuse
 from actors.search.ranking.page import exact_matches, page
 from actors.search.ranking.rank import score
+from actors.search.ranking.ties import Prefer
 
 EVERYTHING = "*"
 """The query that lists all documents in path order."""
@@ -28,11 +29,13 @@ def find(
     kinds: frozenset[str] = TOOLS,
     servers: frozenset[str] | None = None,
     within: Bools | None = None,
+    prefer: Prefer | None = None,
 ) -> Found:
     """Return the documents that fit a query, best first. Never raises, whatever the text; never waits.
 
     Only documents of these `kinds` and `servers` (None: all), and among those that are true `within`, take part:
     filters come before ranking, limit and total.
+    Those of equal score come in path order, but `prefer` goes before that.
     `*` lists everything in path order; a query of no or one character finds nothing.
     """
     text = _clip(query)
@@ -47,7 +50,7 @@ def find(
     scores = score(index, text, mask)
     if not exact:  # who writes a name or a path means that one, and need not wait for the meaning
         scores = fuse(index, text, scores, mask)
-    return page(index, text, scores, exact, limit)
+    return page(index, text, scores, exact, limit, prefer)
 
 
 def _listing(index: Index, mask: Bools | None, limit: int) -> Found:

@@ -27,9 +27,11 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.redefinition import MAX_PARTS, Part, excerpts, parts
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownTool
+from actors.launch import is_own
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
+from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.texts import escape
@@ -195,20 +197,33 @@ def _per_tool(catalogue: Catalogue, asked: TokenQuery) -> list[dict[str, Any]]:
 async def _history(view: View, path: str) -> bytes:
     """Return what is known of a tool as its server has it, under the name that clients see or its own.
 
-    Raises `UnknownTool` for a path that never meant anything, as far as is kept.
+    A server that is not started for all alike is as it is for whoever asks, or as the launch that is named. Raises
+    `UnknownTool` for a path that never meant anything, as far as is kept.
     """
     server, _, name = path.partition(":")
-    entry = view.visible_catalogue().entries.get(server)
+    launch, entry = await _launch_of(view, server)
     tool = _tool_of(entry, name) if entry is not None else None
-    replaced = await view.definitions(server, name if tool is None else tool.name)
+    replaced = await view.definitions(launch, name if tool is None else tool.name)
     if tool is None and not replaced:
         nearest = await beside(lambda: view.visible_catalogue().nearest(path))
         hint = f"did you mean {escape(nearest[0])!r}?" if nearest else "`mcpvisor tools` lists them"
+        if launch == server and server in view.deployment.value.own_launchers:
+            hint = "its server is not started for all alike: name one of its launches, which `mcpvisor status` lists"
         raise UnknownTool(f"there is no tool {path[:100]!a}, and none was; {hint}", details={"nearest": nearest})
     now = bytes(tool.definition) if tool is not None else None
-    hide = view.deployment.value.mask(server)
-    page = {"path": tool_path(server, name), "server": server, "name": name, "offered": tool is not None}
+    hide = view.launches.mask_of(launch) if is_own(launch) else view.deployment.value.mask(server)
+    page = {"path": tool_path(server, name), "server": server, "name": name, "own": is_own(launch)}
+    page["offered"] = tool is not None
     return await beside(lambda: msgspec.json.encode({**page, "revisions": [*revisions(replaced, now, hide)]}))
+
+
+async def _launch_of(view: View, server: str) -> tuple[str, Entry | None]:
+    """Return what is started of a server for whoever asks, or the launch of this name, and its entry. A checkpoint."""
+    person = REQUESTER.get().person
+    await view.seen_by(person)  # so that it is known who has which launch
+    own = next((each.name for each in person.rights.launches if each.server == server and each.name), server)
+    catalogue = view.visible_catalogue()
+    return own, (catalogue.own if is_own(own) else catalogue.entries).get(own)
 
 
 def _tool_of(entry: Entry, name: str) -> Tool | None:

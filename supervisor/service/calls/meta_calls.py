@@ -171,7 +171,7 @@ class MetaCalls:
         seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)
         if (confirmed := wanted.requires_confirmation) is not None:
             seen = await beside(partial(only, seen, lambda server, tool: confirms(server, tool) is confirmed))
-        done = await self._searches.search(seen, wanted, exchange.trace)
+        done = await self._searches.search(seen, wanted, client.principal, exchange.trace)
         statuses = self._visible.statuses(client.principal)
         servers = self._introduction.servers
         answer = await self._bench.run(

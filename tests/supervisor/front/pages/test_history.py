@@ -134,6 +134,15 @@ def test_very_many_places_end_somewhere() -> None:
 def test_the_command_shows_each_change_place_by_place(
     kept: list[dict[str, Any] | None], now: bytes | None, expected: list[str]
 ) -> None:
-    told = {"path": "files:t", "offered": now is not None, "revisions": [*revisions(replaced(*kept), now, str)]}
+    rows = [*revisions(replaced(*kept), now, str)]
+    told = {"path": "files:t", "offered": now is not None, "own": False, "revisions": rows}
     lines = [line.plain for line in lines_of(told, NOW + 5)]
     assert [line[17:] if line[:2] == "19" else line for line in lines] == expected
+
+
+def test_the_command_says_whose_a_history_is_that_is_not_of_all() -> None:
+    told = {"path": "files:t", "offered": True, "own": True, "revisions": [*revisions([], b"{}", str)]}
+    assert [line.plain for line in lines_of(told, NOW)] == [
+        "files:t  never changed, as far as is kept",
+        "Its server is not started for all alike. This is of one launch, since the daemon started.",
+    ]

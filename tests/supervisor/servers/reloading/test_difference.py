@@ -121,6 +121,7 @@ READ_IN: dict[str, set[str]] = {
     "instructions_token_budget": {"service/introduction"},
     "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything"},
     "max_query_chars": {"metatools/discovery"},
+    "rank_by_use": {"service/calls/searches"},
     "notify_catalogue_changes": {"service/gateway"},
     "show_debug": {"front/pages/debug"},
     "profile": {"service/doors/addresses"},
