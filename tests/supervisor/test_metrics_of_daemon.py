@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,14 +18,13 @@ from supervisor.front.pages.metrics import STATES
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.metrics.families import FAMILIES
 from supervisor.servers.deployment import DeployedServer
+from tests.e2e import environments
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
 from tests.supervisor.test_daemon import configuration, running, until_ready
 from tests.supervisor.test_identity_of_daemon import doorway
 
 SERVERS: dict[str, Any] = {"desk": {"command": "x", "call_timeout_s": 2}, "shop": {"command": "x"}}
-PROMTOOL = shutil.which("promtool")
-MISSING = "is not here; the Debian package prometheus has it, see .ci/clients.sh"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -35,6 +33,11 @@ Samples = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
 def data(tmp_path: Path) -> Any:
     with open_data_dir(tmp_path / "data", {}) as directory:
         yield directory
+
+
+@pytest.fixture
+def promtool() -> str:
+    return environments.prometheus("promtool")
 
 
 def connect(server: DeployedServer) -> MemoryTransport:
@@ -218,15 +221,14 @@ async def test_two_hundred_servers_have_a_bounded_number_of_series(tmp_path: Pat
 
 
 @pytest.mark.process
-@pytest.mark.skipif(PROMTOOL is None, reason=f"not run: promtool {MISSING}")
 @pytest.mark.parametrize("version", ["0.0.4", "1.0.0"])
-async def test_promtool_finds_nothing_wrong(tmp_path: Path, data: DataDir, version: str) -> None:
+async def test_promtool_finds_nothing_wrong(tmp_path: Path, data: DataDir, promtool: str, version: str) -> None:
     """OpenMetrics it does not take: the parser of the library and a real Prometheus do."""
     async with daemon(tmp_path, data, metrics_tools=True) as client:
         await execute(client, "desk:echo")
         answer = await client.get("/metrics", headers={"accept": f"text/plain; version={version}"})
     assert f"version={version};" in answer.headers["content-type"]
-    command = [str(PROMTOOL), "check", "metrics"]
+    command = [promtool, "check", "metrics"]
     checked = await trio.run_process(
         command, stdin=answer.content, capture_stdout=True, capture_stderr=True, check=False
     )
