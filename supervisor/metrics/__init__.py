@@ -1,1 +1,1 @@
-"""The metrics of the daemon: which there are, what is counted for them, how they are written for Prometheus."""
+"""The metrics of the daemon: which there are, what is counted for them, as families that prometheus-client writes."""

@@ -14,6 +14,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 OTHER: Final = "_other"
 """The value of a label for everything that has no room for its own."""
 PREFIX: Final = "mcpvisor_"
+UNITS: Final = ("seconds", "bytes")
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -24,6 +25,12 @@ class Family(msgspec.Struct, frozen=True):
     labels: tuple[str, ...]
     help: str
     buckets: tuple[float, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """The base unit that the name ends with; empty for what is counted."""
+        last = self.name.removesuffix("_total").rpartition("_")[2]
+        return last if last in UNITS else ""
 
 
 OPERATION_BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
@@ -45,13 +52,17 @@ SPANS_DROPPED: Final = _own("spans_dropped_total", "counter", (), "Spans that di
 SCRAPE_DURATION: Final = _own(
     "scrape_gather_seconds", "gauge", (), "How long it took to gather the figures of this page, before it was written."
 )
-CPU: Final = Family(
-    "process_cpu_seconds_total", "counter", (), "Processor time of the daemon itself, in user and system mode."
+# The process of the daemon, as prometheus-client reads it
+CPU: Final = Family("process_cpu_seconds_total", "counter", (), "Total user and system CPU time spent in seconds.")
+MEMORY: Final = Family("process_resident_memory_bytes", "gauge", (), "Resident memory size in bytes.")
+PROCESS: Final = (
+    CPU,
+    MEMORY,
+    Family("process_virtual_memory_bytes", "gauge", (), "Virtual memory size in bytes."),
+    Family("process_open_fds", "gauge", (), "Number of open file descriptors."),
+    Family("process_max_fds", "gauge", (), "Maximum number of open file descriptors."),
+    Family("process_start_time_seconds", "gauge", (), "Start time of the process since unix epoch in seconds."),
 )
-MEMORY: Final = Family("process_resident_memory_bytes", "gauge", (), "Memory of the daemon itself.")
-OPEN_FDS: Final = Family("process_open_fds", "gauge", (), "Open file descriptors of the daemon.")
-MAX_FDS: Final = Family("process_max_fds", "gauge", (), "The most file descriptors that it may have open.")
-START_TIME: Final = Family("process_start_time_seconds", "gauge", (), "When the daemon was started, in unix time.")
 # Servers
 SERVERS: Final = _own("servers", "gauge", ("state",), "Servers, and launches of people, by state.")
 USABLE: Final = _own("server_usable", "gauge", (SERVER,), "1 if it takes calls: it is ready, or a call wakes it.")
@@ -131,7 +142,7 @@ HTTP: Final = Family(
 FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     "The daemon": (
         *(BUILD_INFO, LOOP_LAG, LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
-        *(CPU, MEMORY, OPEN_FDS, MAX_FDS, START_TIME),
+        *PROCESS,
     ),
     "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, SERVER_MEMORY),
     "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),

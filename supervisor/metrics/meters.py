@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Final, get_args
 
+from prometheus_client.samples import Exemplar
+
 from actors.launch import server_of
 from actors.observer import ExitReason
 from supervisor.metrics import families
-from supervisor.metrics.exposition import FamilyValues
+from supervisor.metrics.collector import FamilyValues
 from supervisor.metrics.families import OTHER, SERVER
-from supervisor.metrics.tables import Counts, Durations, Exemplar, forget
+from supervisor.metrics.tables import Counts, Durations, forget
 from supervisor.metrics.words import method_label, request_labels
 from supervisor.usage.records import OUTCOMES, CallRecord
 
@@ -133,7 +135,7 @@ class Meters:
         labels = server if server in self._servers else self.label_of(server), method_label(method), error, transport
         self._to_servers.add(labels, seconds)
         if trace_id:
-            self._to_servers.note(labels, Exemplar(trace_id, seconds, self._clock()))
+            self._to_servers.note(labels, self._exemplar(trace_id, seconds))
 
     def on_wait(self, seconds: float, *, woke: bool) -> None:
         self._waits.add(CAUSES[woke], seconds)
@@ -143,7 +145,10 @@ class Meters:
         labels = request_labels(method, error, version, tool)
         self._of_clients.add(labels, seconds)
         if trace_id:
-            self._of_clients.note(labels, Exemplar(trace_id, seconds, self._clock()))
+            self._of_clients.note(labels, self._exemplar(trace_id, seconds))
+
+    def _exemplar(self, trace_id: str, seconds: float) -> Exemplar:
+        return Exemplar({"trace_id": trace_id}, seconds, self._clock())
 
     def on_search(self, seconds: float, *, hits: bool) -> None:
         self._searches.add(*FITTING[not hits])

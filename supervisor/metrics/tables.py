@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
+from prometheus_client.samples import Exemplar
 
 from supervisor.metrics.families import OTHER, Family
 
@@ -18,16 +19,11 @@ MAX_COUNTS: Final = 5000
 """The same of a counter."""
 
 
-class Exemplar(msgspec.Struct, frozen=True):
-    """One measurement of a bucket: the trace that it is in, its seconds, and when that was (unix s)."""
-
-    trace_id: str
-    seconds: float
-    time: float
-
-
 class Measured(msgspec.Struct):
-    """`counts` by bucket, the last one for what is above all bounds; the `total` in seconds."""
+    """`counts` by bucket, the last one for what is above all bounds; the `total` in seconds.
+
+    `exemplars` by the place of their bucket, each with its seconds and the unix time.
+    """
 
     counts: list[int]
     total: float = 0.0
@@ -78,9 +74,9 @@ class Durations:
         measured.total += seconds
 
     def note(self, labels: Labels, exemplar: Exemplar) -> None:
-        """Keep the newest measurement of its bucket that is in a trace."""
+        """Keep the newest measurement of its bucket that is in a trace. Its `value` is in seconds."""
         measured = self.values.get(labels) or self._make(labels)
-        measured.exemplars[bisect_left(self.family.buckets, exemplar.seconds)] = exemplar
+        measured.exemplars[bisect_left(self.family.buckets, exemplar.value)] = exemplar
 
     def _make(self, labels: Labels) -> Measured:
         if len(self.values) >= self._most:

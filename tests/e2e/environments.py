@@ -73,6 +73,15 @@ def browse(script: str, *arguments: str, meanwhile: Callable[[], None] | None = 
     return told
 
 
+def prometheus(program: str = "prometheus") -> str:
+    """A program of Prometheus, of the machine or of `.cache`; skips the test, saying so, where there is none."""
+    unpacked = CACHE / "prometheus"
+    found = shutil.which(program) or ((unpacked / "made").is_file() and str(unpacked / "usr" / "bin" / program))
+    if not found:  # it is in no registry that this project uses
+        pytest.skip(f"not run: there is no {program}, which Debian's package prometheus has; see .ci/clients.sh")
+    return found
+
+
 def node() -> str | None:
     """A Node.js that the TypeScript clients can run on, if there is one."""
     program = shutil.which("node")

@@ -8,9 +8,8 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx2
 import pytest
@@ -27,6 +26,7 @@ from supervisor.tracing import late, sdk
 from supervisor.tracing.port import TracedRequest
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
+from tests.fakes.otlp_collector import OtlpCollector, collecting
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
@@ -350,53 +350,35 @@ def test_without_the_extra_the_configuration_says_what_to_install(monkeypatch: p
     assert "mcpvisor[otel]" in str(caught.value)
 
 
-class Collector(BaseHTTPRequestHandler):
-    """Takes spans by OTLP over HTTP."""
-
-    seen: ClassVar[list[tuple[str, str | None, bytes]]] = []
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        self.seen.append((self.path, self.headers["x-key"], body))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library calls it so
-        """Say nothing."""
-
-
 @pytest.fixture
-def collector() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
-    Collector.seen.clear()
+def collector() -> Iterator[OtlpCollector]:
+    with collecting() as collector:
+        yield collector
 
 
-def send_span(settings: Settings) -> tuple[str, str | None, bytes]:
+def send_span(settings: Settings) -> None:
     tracer = sdk.SdkTracer(settings, sdk.otlp_exporter(settings))
     asked = TracedRequest(
         method="tools/list", id=b"1", params=b"", version="2025-11-25", session="", protocol="http", lines=None
     )
     tracer.begin(asked).end("", "")
     tracer.close()
-    return Collector.seen.pop()
 
 
-def test_settings_reach_the_collector(collector: str) -> None:
-    path, key, body = send_span(Settings(trace_endpoint=f"{collector}/own/path", trace_headers={"x-key": "k"}))
+def test_settings_reach_the_collector(collector: OtlpCollector) -> None:
+    send_span(Settings(trace_endpoint=f"{collector.url}/own/path", trace_headers={"x-key": "k"}))
+    ((path, key, _),) = collector.seen
     assert (path, key) == ("/own/path", "k")
-    assert b"tools/list" in body
-    assert b"mcpvisor" in body
+    assert [(span.service, span.name) for span in collector.spans] == [("mcpvisor", "tools/list")]
 
 
-def test_variables_of_the_sdk_hold_where_settings_say_nothing(monkeypatch: pytest.MonkeyPatch, collector: str) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector)
+def test_variables_of_the_sdk_hold_where_settings_say_nothing(
+    monkeypatch: pytest.MonkeyPatch, collector: OtlpCollector
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-key=of-variable")
     monkeypatch.setenv("OTEL_SERVICE_NAME", "service-of-mine")
-    path, key, body = send_span(Settings())
+    send_span(Settings())
+    ((path, key, _),) = collector.seen
     assert (path, key) == ("/v1/traces", "of-variable")
-    assert b"service-of-mine" in body
+    assert [span.service for span in collector.spans] == ["service-of-mine"]

@@ -1,6 +1,7 @@
 """The page for Prometheus: `/metrics`. What is known anyhow is read for each page, what happened was counted.
 
-It is gathered on the loop, some servers at a time, and written beside it.
+It is gathered on the loop, some servers at a time, and written beside it, in one format after another: with Python's
+lock, so that two threads would only hold up each other and the loop.
 """
 
 from __future__ import annotations
@@ -26,9 +27,8 @@ from supervisor.front.pages.api import ROWS_AT_ONCE, View
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside
 from supervisor.metrics import families
-from supervisor.metrics.exposition import CONTENT_TYPES, FamilyValues, Format, expose, format_of
+from supervisor.metrics.collector import ENCODERS, Encoder, FamilyValues, FigureCollector, content_type_for
 from supervisor.metrics.families import FAMILIES, Family
-from supervisor.metrics.system import read_own
 from supervisor.metrics.tables import Labels
 from supervisor.tokens.counting import META_TOKENS
 
@@ -59,31 +59,32 @@ class ServerFigures(msgspec.Struct):
 
 
 def add_metrics_routes(view: View, app: QuartTrio) -> None:
-    pages = {each: SharedPage(partial(_page, view, each)) for each in CONTENT_TYPES}
+    turn = trio.Lock()
+    pages = {kind: SharedPage(partial(_page, view, encode, turn)) for kind, encode in ENCODERS.items()}
 
     async def metrics() -> Response:
         """Show all metrics in the text format of Prometheus, or in that of OpenMetrics to whoever asks for that."""
-        written_as = format_of(request.headers.get("Accept", ""))
-        return Response(await pages[written_as].get(), content_type=CONTENT_TYPES[written_as])
+        kind = content_type_for(request.headers.get("Accept", ""))
+        return Response(await pages[kind].get(), content_type=kind)
 
     app.add_url_rule("/metrics", view_func=metrics)
 
 
-async def _page(view: View, written_as: Format) -> bytes:
+async def _page(view: View, encode: Encoder, turn: trio.Lock) -> bytes:
+    async with turn:
+        figures = FigureCollector(await _figures(view))
+        return await beside(lambda: encode(figures))
+
+
+async def _figures(view: View) -> list[FamilyValues]:
     began = time.perf_counter()
     servers = await _servers(view, await view.figures())
     view.history.settle()
     figures = [*view.meters.figures(), *_of_servers(servers), *_of_catalogue(view.visible_catalogue()), *_own(view)]
     if not view.deployment.value.settings.metrics_tools:
         figures = [each for each in figures if each.family is not families.TOOL_CALLS]
-    figures.append(_gauge(families.SCRAPE_DURATION, time.perf_counter() - began))
-    return await beside(lambda: _write(figures, written_as))
-
-
-def _write(figures: list[FamilyValues], written_as: Format) -> bytes:
-    """Return the page, with what the system has to be asked for."""
-    every = [*figures, *_of_process()]
-    return expose(sorted(every, key=lambda each: ORDER[each.family.name]), written_as)
+    figures.append(_alone(families.SCRAPE_DURATION, time.perf_counter() - began))
+    return sorted(figures, key=lambda each: ORDER[each.family.name])
 
 
 async def _servers(view: View, processes: Mapping[int, ProcessFigures]) -> ServerFigures:
@@ -124,28 +125,16 @@ def _own(view: View) -> list[FamilyValues]:
     versions: dict[Labels, float] = {(view.version, platform.python_version()): 1}
     return [
         FamilyValues(families.BUILD_INFO, versions),
-        _gauge(families.LOOP_LAG, view.lag.seconds),
-        _gauge(families.LOG_RECORDS_DROPPED, view.log_records_lost()),
-        _gauge(families.SPANS_DROPPED, 0 if tracer is None else tracer.count_dropped()),
+        _alone(families.LOOP_LAG, view.lag.seconds),
+        _alone(families.LOG_RECORDS_DROPPED, view.log_records_lost()),
+        _alone(families.SPANS_DROPPED, 0 if tracer is None else tracer.count_dropped()),
         _by(families.SESSIONS, sessions),
-        _gauge(families.CONNECTIONS, view.counters().open),
-        _gauge(families.QUESTIONS, len(view.elicitations)),
+        _alone(families.CONNECTIONS, view.counters().open),
+        _alone(families.QUESTIONS, len(view.elicitations)),
     ]
 
 
-def _of_process() -> list[FamilyValues]:
-    own = read_own()
-    values: dict[Family, float | None] = {
-        families.CPU: own.cpu_s,
-        families.MEMORY: own.resident_bytes,
-        families.OPEN_FDS: own.open_files,
-        families.MAX_FDS: own.max_files,
-        families.START_TIME: own.started,
-    }
-    return [_gauge(family, value) for family, value in values.items() if value is not None]
-
-
-def _gauge(family: Family, value: float) -> FamilyValues:
+def _alone(family: Family, value: float) -> FamilyValues:
     values: dict[Labels, float] = {(): value}
     return FamilyValues(family, values)
 
