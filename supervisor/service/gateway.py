@@ -142,8 +142,8 @@ class ServiceParts:
         parts.catalogue = parts.changes = realm.catalogue
         launches, safety = realm.launches, self.safety
 
-        def confirms(server: str, tool: str) -> bool:
-            return safety.confirms(launches.get(server) or server, tool)
+        def confirms(principal: Principal, server: str, tool: str) -> bool:
+            return safety.confirms(principal, launches.get(server) or server, tool)
 
         parts.visible = Visible(realm.catalogue, self.statuses, confirms, realm)
         parts.arrival = Arrival(self.router, parts.visible)

@@ -110,6 +110,13 @@ class Confirmations:
         rounds.close()
         self._check(answer, exchange, message)
 
+    def refusal(self, message: CallServer) -> Declined:
+        """Return what a call ends with that needs a yes, of somebody whom nobody is to ask; see `ConfirmMode`."""
+        target = f"{message.server}:{message.name}"
+        self._audit.tally("tool.confirm", target, outcome="refused", detail="its user is not to be asked")
+        why = "it needs a yes, and the operator has that refused for this user"
+        return Declined(f"{target} was not run: {why}; do not try again", server=message.server)
+
     def is_known(self, exchange: Exchange, message: CallServer) -> bool:
         """Say whether the user has said yes to this tool for longer than one call."""
         return self._consents.has(exchange, message.server)
