@@ -89,7 +89,10 @@ class RoundTrips:
         retry, parked, answers = exchange.retry, None, dict[str, msgspec.Raw]()
         if retry is not None and (retry.ours or self._parking.is_given(input_required.state_of(retry))):
             parked, answers = await self._take_parked(exchange, message, retry, by_result=by_result)
-            if not parked.unconfirmed:
+            if parked.plugin:  # which is not there any more, or asks nothing: the call begins anew
+                parked.rounds.close()
+                parked, exchange.retry = None, None
+            elif not parked.unconfirmed:
                 return await self._resume(exchange, message, parked, answers)
         needs_yes = is_tool and self._safety.confirms(message.principal, launch, message.name)
         if needs_yes and self._safety.of_person(message.principal).mode == "refuse":
