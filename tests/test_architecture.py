@@ -119,6 +119,7 @@ PURE = (
     "supervisor.metatools.*",
     "supervisor.plugins.answers",
     "supervisor.plugins.contract",
+    "supervisor.plugins.questions",
     "supervisor.service.doors.greeting",
     "supervisor.service.doors.known_lists",
     "supervisor.service.doors.namespaced",

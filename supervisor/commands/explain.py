@@ -29,7 +29,7 @@ from supervisor.commands.outcomes import EXIT_FAILED, BadConfiguration, CommandF
 from supervisor.commands.run import config_option, find_config
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.entries.remarks import lines
-from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server
+from supervisor.config.provenance import EffectiveValue, explain_confirm, explain_daemon, explain_server
 from supervisor.config.syntax.keys import nearest_names
 from supervisor.config.syntax.origins import Lookups, Origin
 from supervisor.host.datadir import default_data_dir
@@ -75,6 +75,7 @@ def explain(server: str | None, config: Path | None, *, user: str, team: str, as
         if user or team:
             holds = _holds(configuration, entry, user=user, team=team, url=url)
             values = explain_server(configuration, holds.config, environ)
+            values = [*explain_confirm(configuration, user=user, team=team), *values]
             _show_for(configuration, values, holds, as_json=as_json)
             return
         values = explain_server(configuration, entry, environ)

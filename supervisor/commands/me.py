@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -21,6 +22,7 @@ from supervisor.commands.common import (
 )
 
 PATH = "/api/me"
+_REFUSED = "what needs a yes is refused to you"
 
 
 @click.command()
@@ -36,6 +38,8 @@ def me(*, as_json: bool, url: str) -> None:
         return
     out = console()
     out.print(plain(_who(mine, time.time())))
+    if said := confirm_text(mine["confirm"]):
+        out.print(plain(said))
     rows = table("SERVER", "STATUS", "TOOLS", "TOKENS", "CALLS", "WHY", right=("TOOLS", "TOKENS", "CALLS"))
     for row in mine["servers"]:
         status = row["status"] or "disabled"
@@ -43,6 +47,17 @@ def me(*, as_json: bool, url: str) -> None:
         counts = [number(row.get(each)) for each in ("tools", "tokens", "calls")]
         rows.add_row(plain(row["server"]), state_text(status), *counts, why)
     print_table(out, rows)
+
+
+def confirm_text(rules: Mapping[str, Any]) -> str:
+    """Return what somebody has to say yes to besides what everybody has; empty for nothing."""
+    if rules["mode"] == "run":
+        return "tools run without a yes of yours"
+    level = [f"what is {rules['level']} or worse"] if rules["level"] else []
+    named = ", ".join([*level, *rules["tools"]])
+    if rules["mode"] == "refuse":
+        return f"{_REFUSED}, also: {named}" if named else _REFUSED
+    return f"you are asked for a yes to: {named}" if named else ""
 
 
 def _who(mine: dict[str, Any], now: float) -> str:

@@ -50,7 +50,8 @@ def questions(*, id_: str | None, decline: bool, as_json: bool, url: str) -> Non
     (question,) = wanted
     answer = {"action": "decline"} if decline else _ask(question)
     ask(url, lambda daemon: daemon.answer_question(question["id"], answer))
-    say("the server was told that you said no" if answer["action"] == "decline" else "the server has your answer")
+    who = "the plugin" if question.get("plugin") else "the server"
+    say(f"{who} was told that you said no" if answer["action"] == "decline" else f"{who} has your answer")
 
 
 def _ask(question: dict[str, Any]) -> dict[str, Any]:
@@ -75,12 +76,13 @@ def _show(asked: list[dict[str, Any]], *, as_json: bool) -> None:
     if not asked:
         say("Nobody asks anything.")
         return
-    rows, now = table("ID", "SERVER", "ABOUT", "KIND", "SINCE", "LEFT", "QUESTION"), time.time()
+    rows, now = table("ID", "ASKED BY", "ABOUT", "KIND", "SINCE", "LEFT", "QUESTION"), time.time()
     for each in asked:
+        by = f"plugin {each['plugin']}" if each.get("plugin") else each["server"]
         left, since = duration(each["expires_in_s"]), duration(now - each["asked_at"])
         rows.add_row(
             each["id"][:8],
-            *map(plain, (each["server"], each["about"], each["kind"])),
+            *map(plain, (by, each["about"], each["kind"])),
             since,
             left,
             plain(each["message"]),

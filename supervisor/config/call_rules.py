@@ -13,6 +13,7 @@ from actors.protocol.asking.questions import Fallback
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.units import Confirm
+from supervisor.identity.people import ConfirmRules
 
 T = TypeVar("T")
 
@@ -46,10 +47,13 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     expose: Safety = "dangerous"
     result_budgets: Mapping[str, int] = {}
 
-    def confirms(self, tool: str, judged: Judgement) -> bool:
-        """Say whether a tool runs only after a yes, by its name or by what is known of its safety."""
+    def confirms(self, tool: str, judged: Judgement, *, for_person: bool = False) -> bool:
+        """Say whether a tool runs only after a yes, by its name or by what is known of its safety.
+
+        `for_person`: it is of a level from which on whoever calls is asked.
+        """
         by_level = self.confirm_from != "none" and (judged.requires_confirmation or judged.reaches(self.confirm_from))
-        if not by_level and not any(fnmatchcase(tool, each) for each in self.confirm):
+        if not (by_level or for_person) and not any(fnmatchcase(tool, each) for each in self.confirm):
             return False
         return not any(fnmatchcase(tool, each) for each in self.confirm_except)
 
@@ -64,6 +68,17 @@ class CallRules(msgspec.Struct, frozen=True, kw_only=True):
     def result_budget(self, tool: str) -> int | None:
         """Return how many tokens the result of a tool may have; None: any number."""
         return _first(self.result_budgets, tool) if self.result_budgets else None
+
+
+def needs_yes(rules: CallRules, person: ConfirmRules, server: str, tool: str, judged: Judgement) -> bool:
+    """Say whether somebody's call of a tool runs only after a yes: the strictest of all rules says so.
+
+    What a server never asks about (`confirm_except`) is asked where a person's rules name it. Nobody is asked who is
+    not to be asked at all.
+    """
+    if person.mode == "run":
+        return False
+    return person.confirms(server, tool) or rules.confirms(tool, judged, for_person=person.reaches(judged))
 
 
 def _first(by_pattern: Mapping[str, T], tool: str) -> T | None:

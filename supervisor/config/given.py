@@ -82,7 +82,11 @@ def in_file(identity: People) -> Iterator[tuple[Tier, str, str, str, Given]]:
 
 
 def note_lines(identity: People, findings: Findings) -> None:
-    """Keep the line of each value."""
+    """Keep the line of each value, and of what people have to say yes to."""
+    for kind, named in (("users", identity.users), ("teams", identity.teams)):
+        for owner in (owner for owner, each in named.items() if each.confirm):
+            own: KeyPath = ("identity", kind, owner, "confirm")
+            findings.origins["", own] = findings.origin(("supervisor", *own))
     for tier, owner, server, name, _ in in_file(identity):
         place = place_of(tier, owner, server, name)
         findings.origins["", place] = findings.origin(("supervisor", *place))

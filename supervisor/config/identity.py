@@ -22,6 +22,7 @@ from supervisor.identity.people import People, Team, User
 
 IDENTITY: Final = "identity"
 ISSUERS: Final = "issuers"
+CONFIRM: Final = "confirm"
 SECRET: Final = ("introspection", "client_secret")
 """Where, within a provider, a variable may stand."""
 _KINDS: Final[Mapping[str, type[Struct]]] = {"users": User, "teams": Team}
@@ -98,7 +99,10 @@ def _read_named(kind: str, named: dict[str, Any], expand: Expand, problem: Probl
             problem((IDENTITY, kind, name), fault, f'rename it, for example to "{suggest_name(name)}"')
         place = (IDENTITY, kind, name)
         given = GivenReader(place, expand, problem).read(members.get(VALUES, {}))
-        read[name] = read_members(_KINDS[kind], {**members, VALUES: given}, place, problem, IDENTITY)
+        own = read[name] = read_members(_KINDS[kind], {**members, VALUES: given}, place, problem, IDENTITY)
+        patterns = [] if isinstance(own.get(CONFIRM), str) else own.get(CONFIRM, [])
+        for at in (at for at, each in enumerate(patterns) if ":" not in each and each != "*"):
+            problem((*place, CONFIRM, at), "names no server, so it fits no tool", 'write "server:tool", or "*" for all')
     return read
 
 

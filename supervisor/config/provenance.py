@@ -98,6 +98,23 @@ def explain_server(
     return _set_first([*values, *passing])
 
 
+def explain_confirm(configuration: Configuration, *, user: str, team: str) -> list[EffectiveValue]:
+    """Return what a user and the user's teams, or without one a team, have to say yes to besides what everybody has."""
+    people = configuration.settings.identity
+    teams = sorted(people.teams_of(user)) if user else [team]
+    of_teams = [("team", name, people.teams[name].confirm) for name in teams if name in people.teams]
+    of_user = [("user", user, people.users[user].confirm)] if user in people.users else []
+    return [
+        EffectiveValue(
+            key=f"confirm of {kind} {name}",
+            value=msgspec.to_builtins(confirm),
+            origin=_origin_of(configuration, "", ("identity", f"{kind}s", name, "confirm")),
+        )
+        for kind, name, confirm in (*of_user, *of_teams)
+        if confirm
+    ]
+
+
 def explain_daemon(
     configuration: Configuration, data_dir: EffectiveValue, environ: Mapping[str, str]
 ) -> list[EffectiveValue]:

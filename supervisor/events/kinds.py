@@ -34,7 +34,7 @@ class OfServer(EventData, frozen=True, kw_only=True):
     server_slug: str
     """The name that its tools are called by; mostly the same."""
     installation_id: str
-    """How it is started: the slug where all share one; with `~` and a digest for those who have their own."""
+    """How it is started: the slug where all share one; else with `~` and a digest."""
     team_id: str | None = None
     """The team whose server it is, if it is that of one team."""
     user_id: str | None = None

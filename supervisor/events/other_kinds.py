@@ -104,7 +104,7 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
 
 
 class ElicitationAsked(EventData, frozen=True, kw_only=True):
-    """A server asks a user something."""
+    """A server, or a plugin, asks a user something."""
 
     server_slug: str
     """The server."""
@@ -112,6 +112,8 @@ class ElicitationAsked(EventData, frozen=True, kw_only=True):
     """What kind of question it is, such as `form` or `url`."""
     asked: str
     """Where it can be answered: `client` or `page`."""
+    plugin: str = ""
+    """The plugin that asks; empty where the server does."""
 
 
 class ElicitationEnded(ElicitationAsked, frozen=True, kw_only=True):

@@ -158,7 +158,7 @@ class Translator:
         yield PluginRecovered(**happening.data)
 
     def _ask(self, happening: Happening, launch: str) -> Iterator[EventData]:
-        data: dict[str, Any] = {name: happening.data[name] for name in ("kind", "asked")}
+        data: dict[str, Any] = {name: happening.data.get(name, "") for name in ("kind", "asked", "plugin")}
         if happening.type == "elicitation_ended":
             yield ElicitationEnded(server_slug=server_of(launch), action=happening.data["action"], **data)
         else:

@@ -44,7 +44,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "login.finish": "a login at a server was finished, or failed",
     "login.forget": "a login at a server was ended, and its tokens forgotten",
     "login.drop": "a login of a user was forgotten, as the configuration does not name them any more",
-    "question.answer": "a question of a server was answered, by a client or on a page",
+    "question.answer": "a question of a server or a plugin was answered, by a client or on a page",
     "tool.confirm": "a user was asked whether a tool may run, and said yes or did not",
     "tool.ask_again": "a yes that was given for longer than one call was taken back",
     "tool.approve": "definitions of tools of a server were approved",

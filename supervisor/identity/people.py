@@ -6,11 +6,15 @@ is kept under its principal, which has another form than that of the local one, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
+from fnmatch import translate
+from functools import cached_property
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
 
+from actors.catalogue.metadata import SAFETY, Judgement, Safety
 from actors.principal import LOCAL, Principal
 from supervisor.identity.given import Given
 from supervisor.identity.issuers import MAX_ISSUERS, Issuer, user_name
@@ -20,6 +24,11 @@ Role = Literal["member", "auditor", "admin"]
 change servers, tokens and the values of others."""
 ROLES: Final[tuple[Role, ...]] = ("member", "auditor", "admin")
 _USER: Final = "user:"
+ToolPatterns = Annotated[tuple[str, ...], Meta(max_length=1000)]
+"""Tools as `server:tool`, by their servers' own names, where `*` stands for any rest."""
+ConfirmMode = Literal["ask", "run", "refuse"]
+"""What becomes of a call that needs a yes: its user is asked, it runs all the same, or it never runs."""
+_MODES: Final[Mapping[str, ConfirmMode]] = {"none": "run", "refuse": "refuse"}
 
 
 class User(Struct, frozen=True, kw_only=True):
@@ -33,6 +42,9 @@ class User(Struct, frozen=True, kw_only=True):
     """Who the user is at an identity provider: `sub` of their tokens."""
     issuer: str = ""
     """Which provider that is, where there are several."""
+    confirm: Literal["none", "safe", "moderate", "dangerous", "refuse"] | ToolPatterns = ()
+    """What the user has to say yes to, besides what the daemon, servers and teams say: from a safety level on, or what
+    a list names as `server:tool`. `none`: never asked, whatever else says so. `refuse`: what needs a yes never runs."""
 
 
 class Team(Struct, frozen=True, kw_only=True):
@@ -45,6 +57,32 @@ class Team(Struct, frozen=True, kw_only=True):
     values: dict[str, dict[str, Given]] = field(default_factory=dict)
     """What the team gives for servers, as with a user. `{"value": ..., "locked": true}` in the place of a value: users
     cannot give another one."""
+    confirm: Safety | ToolPatterns = ()
+    """What its members have to say yes to, besides what the daemon and servers say: from a safety level on, or what a
+    list names as `server:tool`."""
+
+
+class ConfirmRules(Struct, frozen=True, kw_only=True, dict=True):
+    """What one person has to say yes to besides what everybody has: from a `level` on, and `tools` by patterns."""
+
+    level: Safety | None = None
+    tools: tuple[str, ...] = ()
+    mode: ConfirmMode = "ask"
+
+    @cached_property
+    def _names(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(translate, self.tools)))
+
+    def confirms(self, server: str, tool: str) -> bool:
+        """Say whether a tool is named here; both names are those of the servers."""
+        return bool(self.tools) and self._names.match(f"{server}:{tool}") is not None
+
+    def reaches(self, judged: Judgement) -> bool:
+        """Say whether a tool of this judgement is of the level or above."""
+        return self.level is not None and (judged.requires_confirmation or judged.reaches(self.level))
+
+
+NO_RULES_OF_ONES_OWN: Final = ConfirmRules()
 
 
 class OwnLaunch(Struct, frozen=True):
@@ -105,6 +143,19 @@ class People(Struct, frozen=True, kw_only=True):
     def teams_of(self, user: str) -> frozenset[str]:
         return frozenset(name for name, each in self.teams.items() if user in each.members)
 
+    def confirm_rules(self, user: str) -> ConfirmRules:
+        """Return what a user has to say yes to: the strictest level and all patterns of the user and the user's teams.
+
+        That goes for each of the user's tokens, also for one that is for another team alone.
+        """
+        known = self.users.get(user)
+        own = () if known is None else known.confirm
+        every = [own, *(self.teams[name].confirm for name in sorted(self.teams_of(user)))]
+        levels = [level for level in SAFETY if level in every]
+        tools = dict.fromkeys(pattern for each in every if not isinstance(each, str) for pattern in each)
+        mode = _MODES.get(own, "ask") if isinstance(own, str) else "ask"
+        return ConfirmRules(level=levels[0] if levels else None, tools=tuple(tools), mode=mode)
+
     def issuer(self, name: str) -> Issuer | None:
         """Return the provider whose address is exactly that."""
         return next((each for each in self.issuers if each.issuer == name), None)
@@ -139,6 +190,10 @@ class People(Struct, frozen=True, kw_only=True):
                 yield from (
                     ((kind, name, "values", each), each, "server") for each in owner.values if each not in servers
                 )
+                patterns = () if isinstance(owner.confirm, str) else owner.confirm
+                named_in = {pattern.partition(":")[0] for pattern in patterns}
+                strangers = [each for each in sorted(named_in) if each not in servers and not set(each) & set("*?[")]
+                yield from (((kind, name, "confirm"), each, "server") for each in strangers)
 
 
 class Person(Struct, frozen=True, kw_only=True):

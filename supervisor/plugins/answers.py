@@ -9,12 +9,23 @@ import msgspec
 
 from actors.catalogue.lists.validation import Unusable, tool
 from actors.catalogue.offer import Tool
+from actors.protocol.agreement.client_capabilities import ELICIT
+from actors.protocol.asking import forms
+from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
-from supervisor.plugins.contract import Rejection, ToolDefinition
+from supervisor.plugins.contract import Rejection, ToolCall, ToolDefinition
+from supervisor.plugins.questions import KEY, UserQuestion
 
 MAX_REASON_CHARS: Final = 500
 MAX_ARGUMENT_BYTES: Final = 16 * 1024 * 1024
 MAX_RESULT_BYTES: Final = 64 * 1024 * 1024
+
+
+class PluginQuestion(msgspec.Struct, frozen=True):
+    """What a hook wants to know before it decides. `params` are those of `elicitation/create`, of a form."""
+
+    key: str
+    params: msgspec.Raw
 
 
 class UnusableAnswer(ValueError):
@@ -32,17 +43,21 @@ def read_nothing(value: Any) -> None:
         raise _unusable(value)
 
 
-def read_arguments(value: Any) -> Rejection | bytes | None:
-    """Read the answer of `before_call`; bytes are a JSON object."""
+def read_arguments(value: Any, given: ToolCall, most: int) -> Rejection | PluginQuestion | bytes | None:
+    """Read the answer of `before_call` to a call, which may ask `most` questions; bytes are a JSON object."""
     if value is None:
         return None
+    if isinstance(value, UserQuestion):
+        return _question(value, given, most)
     if isinstance(value, (dict, bytes)):
         return _object(value, MAX_ARGUMENT_BYTES)
     return _rejection(value)
 
 
-def read_result(value: Any) -> bytes | None:
-    """Read the answer of `after_call`: a JSON object."""
+def read_result(value: Any, given: ToolCall, most: int) -> PluginQuestion | bytes | None:
+    """Read the answer of `after_call` to a call: a JSON object, or a question."""
+    if isinstance(value, UserQuestion):
+        return _question(value, given, most)
     return None if value is None else _object(value, MAX_RESULT_BYTES)
 
 
@@ -61,6 +76,19 @@ def read_tool(value: Any, given: ToolDefinition) -> Tool | Rejection | None:
     if changed.name != given.name:
         raise UnusableAnswer("a definition with another name")
     return changed
+
+
+def _question(value: UserQuestion[Any], given: ToolCall, most: int) -> PluginQuestion:
+    if value.key in given.answers:
+        raise UnusableAnswer("a question that was asked before")
+    if len(given.answers) >= most:
+        raise UnusableAnswer(f"more questions than {most} (max_questions_per_call)")
+    params = msgspec.Raw(value.params)
+    if KEY.fullmatch(value.key) is None:
+        raise UnusableAnswer("a question without a key")
+    if refusal(ELICIT, params) is not None or forms.read(params) is None:
+        raise UnusableAnswer("a question that cannot be shown")
+    return PluginQuestion(value.key, params)
 
 
 def _rejection(value: Any) -> Rejection:

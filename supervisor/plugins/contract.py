@@ -1,4 +1,4 @@
-"""What a plugin is: a class with hooks, which the daemon calls. This module is all that the author of one imports.
+"""What a plugin is: a class with hooks, which the daemon calls. The author of one imports this, and `questions` to ask.
 
 A plugin is named by an entry point of the group `mcpvisor.plugins`, and by the configuration of the daemon. It derives
 from `Plugin` and defines the hooks that it needs. Those that it does not define cost nothing.
@@ -13,13 +13,14 @@ from `Plugin` and defines the hooks that it needs. Those that it does not define
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from actors.protocol.wire import json
+from supervisor.plugins.questions import GivenAnswer, T, UserAnswer, UserQuestion
 
 
 class PluginOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,7 +88,8 @@ class ToolCall(Struct, frozen=True, kw_only=True):
 
     `user` is empty where nobody has to say who they are; `role` is `member`, `auditor` or `admin`. `teams` are
     those of the user, or the one that the token is for. `client` is what the program calls itself, which proves
-    nothing. `tool` is the server's own name of it. `arguments` is JSON, an object that has each key once.
+    nothing. `tool` is the server's own name of it. `arguments` is JSON, an object that has each key once. `answers` are
+    those to the plugin's own questions about this call, by their keys: see `answer`.
     """
 
     user: str
@@ -97,6 +99,7 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     server: str
     tool: str
     arguments: bytes
+    answers: Mapping[str, GivenAnswer] = {}
 
     @property
     def path(self) -> str:
@@ -106,6 +109,14 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     def decode_arguments(self) -> dict[str, Any]:
         """Return the arguments as values. Raises `Undecodable`."""
         return _object(self.arguments)
+
+    def answer(self, question: UserQuestion[T]) -> UserAnswer[T] | None:
+        """Return what somebody answered; None if they were not asked yet, which returning the question does."""
+        return question.read(self.answers.get(question.key))
+
+
+BeforeCall = Rejection | UserQuestion[Any] | dict[str, Any] | bytes | None
+AfterCall = UserQuestion[Any] | dict[str, Any] | bytes | None
 
 
 class Plugin(Generic[O]):
@@ -141,16 +152,16 @@ class Plugin(Generic[O]):
         """Hear what came out of a discovery."""
         raise NotImplementedError(discovery)
 
-    def before_call(
-        self, call: ToolCall
-    ) -> Rejection | dict[str, Any] | bytes | Awaitable[Rejection | dict[str, Any] | bytes | None] | None:
-        """Return other arguments for a call, None to leave them, or why it is refused, which the model is told."""
+    def before_call(self, call: ToolCall) -> BeforeCall | Awaitable[BeforeCall]:
+        """Return other arguments for a call, None to leave them, why it is refused, which the model is told, or a
+        question for whoever makes it: then this is called again with the answer.
+        """
         raise NotImplementedError(call)
 
-    def after_call(
-        self, call: ToolCall, result: bytes
-    ) -> dict[str, Any] | bytes | Awaitable[dict[str, Any] | bytes | None] | None:
-        """Return another result for a call, or None to leave it. `result` is JSON: an object of MCP with `content`."""
+    def after_call(self, call: ToolCall, result: bytes) -> AfterCall | Awaitable[AfterCall]:
+        """Return another result for a call, None to leave it, or a question, as `before_call` does. `result` is JSON:
+        an object of MCP with `content`.
+        """
         raise NotImplementedError(call, result)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,11 +19,20 @@ from actors.catalogue.offer import Offer, Tool
 from actors.errors import CallRefused, ConfigError
 from actors.kit import Conditions, Feed
 from actors.registry.happening import Happening
-from supervisor.plugins.answers import read_arguments, read_nothing, read_result, read_tool, read_verdict
+from supervisor.plugins.answers import (
+    PluginQuestion,
+    read_arguments,
+    read_nothing,
+    read_result,
+    read_tool,
+    read_verdict,
+)
 from supervisor.plugins.contract import DiscoveryFacts, Rejection, ServerFacts, ToolCall, ToolDefinition
 from supervisor.plugins.loading import find, make
+from supervisor.plugins.questions import GivenAnswer
 from supervisor.plugins.running import PluginFailed, PluginStatus, RunningPlugin
 
+T = TypeVar("T")
 _GUARD: Final = "it guards this, and failed"
 TELL_USER: Final = "tell the user: `mcpvisor status` says more"
 
@@ -37,6 +47,35 @@ class PluginLimits(Protocol):
     @property
     def plugin_discovery_timeout_s(self) -> float:
         """Deadline of a hook of a discovery."""
+
+
+class Asker(Protocol):
+    """Asks whoever makes a call what plugins want to know: each plugin so many questions at `most`."""
+
+    @property
+    def most(self) -> int: ...
+
+    def answers(self, plugin: str) -> Mapping[str, GivenAnswer]:
+        """Return what a plugin knows already, by the keys of its questions."""
+
+    async def ask(self, plugin: str, question: PluginQuestion) -> None:
+        """Have `answers` have the answer to a question, whatever it is."""
+
+
+class Nobody:
+    """Implements `Asker` for one call of which nobody can be asked anything."""
+
+    most = 32
+
+    def __init__(self) -> None:
+        self._answers: dict[str, dict[str, GivenAnswer]] = {}
+
+    def answers(self, plugin: str) -> Mapping[str, GivenAnswer]:
+        return self._answers.get(plugin, {})
+
+    async def ask(self, plugin: str, question: PluginQuestion) -> None:
+        """Say that there is no answer."""
+        self._answers[plugin] = {**self.answers(plugin), question.key: GivenAnswer()}
 
 
 class _NoLimits:
@@ -158,11 +197,14 @@ class PluginTable:
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
-    async def before_call(self, call: ToolCall) -> ToolCall:
-        """Return a call as it is to be made. Raises `CallRefused`. A checkpoint if any plugin is asked."""
+    async def before_call(self, call: ToolCall, asker: Asker) -> ToolCall:
+        """Return a call as it is to be made, after what plugins ask by `asker`.
+
+        Raises `CallRefused`, and what `asker` does. A checkpoint if any plugin is asked.
+        """
         for plugin in self._before_call:
             try:
-                answer = await plugin.run("before_call", self._settings.plugin_call_timeout_s, read_arguments, call)
+                answer = await self._decide(plugin, "before_call", read_arguments, asker, call)
             except PluginFailed:
                 if plugin.guards:
                     text = f"plugin {plugin.name} decides whether {call.path} may be called, and it failed"
@@ -175,12 +217,11 @@ class PluginTable:
                 call = replace(call, arguments=answer)
         return call
 
-    async def after_call(self, call: ToolCall, result: bytes) -> bytes:
-        """Return a result as it is to be passed on. Raises `CallRefused`. A checkpoint if any plugin is asked."""
+    async def after_call(self, call: ToolCall, result: bytes, asker: Asker) -> bytes:
+        """Return a result as it is to be passed on; see `before_call`."""
         for plugin in self._after_call:
-            within_s = self._settings.plugin_call_timeout_s
             try:
-                other = await plugin.run("after_call", within_s, read_result, call, result)
+                other = await self._decide(plugin, "after_call", read_result, asker, call, result)
             except PluginFailed:
                 if plugin.guards:
                     text = f"{call.path} was called, but its result is held back: plugin {plugin.name}, which looks at"
@@ -189,6 +230,25 @@ class PluginTable:
                 continue
             result = result if other is None else other
         return result
+
+    async def _decide(
+        self,
+        plugin: RunningPlugin,
+        hook: str,
+        read: Callable[..., T | PluginQuestion],
+        asker: Asker,
+        call: ToolCall,
+        *more: Any,
+    ) -> T:
+        """Return what a hook decides, once it has the answers to all that it asks. The time of people is their own."""
+        while True:
+            answers = asker.answers(plugin.name)
+            asked = replace(call, answers=answers) if answers else call
+            check = partial(read, given=asked, most=asker.most)
+            said = await plugin.run(hook, self._settings.plugin_call_timeout_s, check, asked, *more)
+            if not isinstance(said, PluginQuestion):
+                return said
+            await asker.ask(plugin.name, said)
 
     # Implements `supervisor.plugins.running.Watcher` ----------------------------------------------------------------
 

@@ -17,7 +17,10 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import UnknownTool
 from actors.kit import Conditions, Latest, persist
 from actors.launch import is_own, server_of
+from actors.principal import Principal
+from supervisor.config.call_rules import needs_yes
 from supervisor.identity.audit import Audit
+from supervisor.identity.people import NO_RULES_OF_ONES_OWN, ConfirmRules, People, user_of
 from supervisor.metatools.texts import clean
 from supervisor.servers.deployment import Deployment
 
@@ -33,14 +36,29 @@ class SafetyRules:
         self._deployment = deployment
         self._catalogue = catalogue
         self._judged: dict[tuple[str, str], tuple[Tool, Judgement]] = {}
+        self._people: tuple[People, dict[str, ConfirmRules]] = People(), {}
 
-    def confirms(self, server: str, tool: str) -> bool:
-        """Say whether a tool, by its server's own name for it, runs only after the user has said yes.
+    def confirms(self, principal: Principal, server: str, tool: str) -> bool:
+        """Say whether a tool, by its server's own name for it, runs for somebody only after they have said yes.
 
         The server is named by its launch, here and below: two of them may know other tools.
         """
-        rules = self._deployment.value.rules_of(server_of(server))
-        return rules.confirms(tool, UNKNOWN if rules.confirm_from == "none" else self._judgement(server, tool))
+        rules, person = self._deployment.value.rules_of(server_of(server)), self.of_person(principal)
+        by_level = rules.confirm_from != "none" or person.level is not None
+        judged = self._judgement(server, tool) if by_level else UNKNOWN
+        return needs_yes(rules, person, server_of(server), tool, judged)
+
+    def of_person(self, principal: Principal) -> ConfirmRules:
+        """Return what somebody has to say yes to besides what everybody has."""
+        user, identity = user_of(principal), self._deployment.value.settings.identity
+        if not user:
+            return NO_RULES_OF_ONES_OWN
+        people, known = self._people
+        if people is not identity or len(known) >= MAX_JUDGED:
+            self._people = _, known = identity, {}
+        if user not in known:
+            known[user] = identity.confirm_rules(user)
+        return known[user]
 
     def exposes(self, server: str, tool: str) -> bool:
         """Say whether clients may call a tool, by its server's own name for it."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import msgspec
 import trio
 
-from actors.errors import CallRefused, InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError
+from actors.errors import InvalidArguments, MalformedRequest, ProtocolViolation, SupervisorError
 from actors.kit import Latest
 from actors.messages import CallServer, Result
 from actors.observer import CallTrace
@@ -24,12 +25,12 @@ from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.hooks import NO_TASKS, CallHooks
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.asking.rounds import AskedByResult, CapabilityRequired, InputNeeded
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import as_tool_result, fit, passes, translate_error, travelling_meta
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result, may_not_fit
+from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks, TaskVoice
 from supervisor.tracing.port import RequestTrace
@@ -78,7 +79,7 @@ class Forwarder:
         answer something first, and `AskedByResult` where the server may ask by the result. A checkpoint.
         """
         if self._hooks.table.on_calls and request.method == "tools/call" and not past_plugins:
-            return await self._ask_with_plugins(exchange, request)
+            return await self._hooks.call(exchange, request, partial(self.ask, exchange, past_plugins=True))
         client = exchange.client
         if request.as_task and not self._tasks.admits(client):
             if client.era == "legacy":  # it asked for a task; of a modern one any call may become one, and need not
@@ -113,20 +114,6 @@ class Forwarder:
         ):
             return created
         return await self._answer(client, request, result)
-
-    async def _ask_with_plugins(self, exchange: Exchange, request: ServerRequest) -> bytes:
-        if request.as_task and self._hooks.table.on_results:
-            if exchange.client.era == "legacy":  # as below
-                raise CallRefused(NO_TASKS, server=request.server)
-            request = msgspec.structs.replace(request, as_task=False)
-        call, members = await self._hooks.before(exchange, request.server, request.name, request.members)
-        try:
-            body = await self.ask(exchange, msgspec.structs.replace(request, members=members), past_plugins=True)
-        except RemoteError as error:
-            refused = error
-        else:
-            return await self._hooks.after(call, body)
-        raise await self._hooks.after_error(call, refused)
 
     def _tell_error(self, exchange: Exchange, message: CallServer, seconds: float, error: BaseException) -> None:
         """Tell of a request that ended with an error, if its server may have heard of it."""

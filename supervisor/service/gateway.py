@@ -40,7 +40,6 @@ from supervisor.service.asking.confirmations import Confirmations
 from supervisor.service.asking.consents import Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.hooks import CallHooks
 from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
 from supervisor.service.calls.counting import Used, record_of
@@ -54,6 +53,8 @@ from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.lookup.visible import Visible, VisibleByProfile
+from supervisor.service.plugins.asking import PluginQuestions
+from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.port import Revisions
 from supervisor.service.realms import Realm
 from supervisor.service.request import unknown_method
@@ -115,7 +116,8 @@ class ServiceParts:
         self.tasks = HeldTasks(deployment, key)
         confirmations = Confirmations(self.parking, self.bench, audit, consents or Consents(time.time))
         round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, confirmations)
-        hooks = CallHooks(plugins or PluginTable(), deployment, self.bench, audit)
+        asking = PluginQuestions(self.parking, deployment, elicitations, self.bench)
+        hooks = CallHooks(plugins or PluginTable(), deployment, self.bench, audit, asking)
         self.forward = Forwarder(round_trips, deployment, self.bench, self.tasks, elicitations, self.launches, hooks)
         self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
@@ -142,8 +144,8 @@ class ServiceParts:
         parts.catalogue = parts.changes = realm.catalogue
         launches, safety = realm.launches, self.safety
 
-        def confirms(server: str, tool: str) -> bool:
-            return safety.confirms(launches.get(server) or server, tool)
+        def confirms(principal: Principal, server: str, tool: str) -> bool:
+            return safety.confirms(principal, launches.get(server) or server, tool)
 
         parts.visible = Visible(realm.catalogue, self.statuses, confirms, realm)
         parts.arrival = Arrival(self.router, parts.visible)

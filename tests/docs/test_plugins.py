@@ -9,19 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
+from msgspec.structs import replace
 
 from actors.errors import CallRefused
 from supervisor.commands.status import list_plugins
 from supervisor.config import Configuration, Settings, load
+from supervisor.plugins import questions
+from supervisor.plugins.answers import PluginQuestion
 from supervisor.plugins.contract import Plugin
-from supervisor.plugins.hooks import PluginTable
+from supervisor.plugins.hooks import Nobody, PluginTable
 from supervisor.plugins.loading import HOOKS
+from supervisor.plugins.questions import GivenAnswer, QuestionInput
 from tests.fakes.plugins import install, install_example
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "guides" / "plugins.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference" / "plugins.md").read_text(encoding="utf-8")
-MODULE, TRIAL = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+MODULE, ASKING, TRIAL = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 STATUS, TOLD = re.findall(r"```text\n(.*?)\n```", GUIDE, re.DOTALL)
 
 
@@ -67,7 +72,7 @@ async def test_the_plugin_of_the_guide_is_shown_and_refuses_as_the_guide_shows(
     sides: dict[str, Any] = {}
     exec(MODULE + TRIAL.partition("closed = ")[0], sides)
     with pytest.raises(CallRefused) as caught:
-        await table.before_call(sides["call"])
+        await table.before_call(sides["call"], Nobody())
     assert caught.value.message == TOLD.replace("17:00", "0:00")
 
 
@@ -79,3 +84,52 @@ def test_every_hook_has_its_item_and_every_item_is_a_hook() -> None:
     section = REFERENCE.partition("## Hooks")[2].partition("## Deadlines")[0]
     assert re.findall(r"^- \*\*`(\w+)\(", section, re.MULTILINE) == [*HOOKS]
     assert all(getattr(Plugin, name) is hook for name, hook in HOOKS.items())
+
+
+class Answer:
+    """Implements `Asker`: a person who answers so."""
+
+    most = 1
+
+    def __init__(self, answer: GivenAnswer) -> None:
+        self._answer = answer
+        self.asked: dict[str, PluginQuestion] = {}
+
+    def answers(self, plugin: str) -> dict[str, GivenAnswer]:
+        return dict.fromkeys(self.asked, self._answer)
+
+    async def ask(self, plugin: str, question: PluginQuestion) -> None:
+        self.asked[question.key] = question
+        await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize(
+    ("answer", "sent"),
+    [
+        (GivenAnswer("accept", b'{"answer":"a birthday"}'), b'{"to":"x","reason":"a birthday"}'),
+        (GivenAnswer("decline"), None),
+        (GivenAnswer("accept", b'{"answer":7}'), None),
+    ],
+)
+async def test_the_plugin_of_the_guide_that_asks_passes_the_answer_on(
+    tmp_path: Path, answer: GivenAnswer, sent: bytes | None
+) -> None:
+    install(tmp_path, "office_reasons", ASKING, {"reasons": "Reasons"})
+    table, asker = PluginTable(), Answer(answer)
+    table.use(table.prepare({"reasons": {}}, "", {}, 1), Settings())
+    sides: dict[str, Any] = {}
+    exec(MODULE + TRIAL.partition("closed = ")[0], sides)
+    call = replace(sides["call"], arguments=b'{"to":"x"}')
+    if sent is None:
+        with pytest.raises(CallRefused, match="nobody said why"):
+            await table.before_call(call, asker)
+    else:
+        assert (await table.before_call(call, asker)).arguments == sent
+    assert b"Why is this mail needed?" in bytes(asker.asked["reason"].params)
+
+
+def test_every_kind_of_question_has_its_row() -> None:
+    section = REFERENCE.partition("## What a plugin asks")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    kinds = {name for name, each in vars(questions).items() if name.endswith("Input") and each is not QuestionInput}
+    assert sorted(named) == sorted(kinds)

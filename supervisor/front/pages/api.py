@@ -35,7 +35,7 @@ from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.lag import LoopLag
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
-from supervisor.identity.people import Person
+from supervisor.identity.people import ConfirmRules, Person, user_of
 from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.meters import Meters
@@ -128,6 +128,10 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     def principal(self) -> Principal:
         """Who asks for the page that is being made."""
         return REQUESTER.get().principal
+
+    def confirm_rules(self) -> ConfirmRules:
+        """Return what whoever asks for the page has to say yes to besides what everybody has."""
+        return self.deployment.value.settings.identity.confirm_rules(user_of(self.principal))
 
     def now(self) -> Now:
         return Now(unix=self.clock(), elapsed=self.elapsed())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
 import trio
 from quart import Response
 from quart_trio import QuartTrio
@@ -28,7 +29,7 @@ from supervisor.service.doors.addresses import path_of
 
 def add_own_routes(view: View, app: QuartTrio) -> None:
     async def me() -> Response:
-        """Show who you are here, and your servers: each with its status, what it offers, and what it waits for."""
+        """Show who you are, what you have to say yes to, and your servers: status, offer, and what each waits for."""
         requester = REQUESTER.get()
         person, token = requester.person, requester.token
         seen = await view.seen_by(person)
@@ -45,6 +46,7 @@ def add_own_routes(view: View, app: QuartTrio) -> None:
                     {**_row(server, statuses.get(server), catalogue), "calls": calls[server]} for server in servers
                 ],
                 "tokens": token_savings(catalogue),
+                "confirm": msgspec.to_builtins(view.confirm_rules()),
                 "questions": len(view.elicitations.of(view.principal)),
             }
         )

@@ -86,7 +86,8 @@ class QuestionPages:
     async def list_questions(self) -> Response:
         """Show all questions that wait.
 
-        Of each: `id`, `server`, `about`, `kind`, `message`, `fields` or `url`, `asked_at`, `expires_in_s` and `page`.
+        Of each: `id`, `server`, `plugin` if one asks, `about`, `kind`, `message`, `fields` or `url`, `asked_at`,
+        `expires_in_s` and `page`.
         """
         rows: list[bytes] = []
         for each in self._elicitations.of(self._view.principal):
@@ -140,7 +141,8 @@ class QuestionPages:
         except InvalidArguments as error:
             wrong: dict[str, str] = dict(error.details or {}).get("fields", {})
             return _html(_question_page(elicitation, _left_s(elicitation), content, wrong), 400)
-        text = "The server has your answer" if action == "accept" else "The server was told that you said no"
+        who = "The plugin" if elicitation.plugin else "The server"
+        text = f"{who} has your answer" if action == "accept" else f"{who} was told that you said no"
         return _word("Thank you", f"{text}. You can close this window.")
 
     def _find(self, question: str) -> Elicitation | None:
@@ -152,6 +154,7 @@ class QuestionPages:
         return {
             "id": each.id,
             "server": each.server,
+            "plugin": each.plugin,
             "about": each.about,
             "kind": form.kind,
             "message": form.message,

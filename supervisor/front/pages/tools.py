@@ -28,12 +28,14 @@ from actors.catalogue.redefinition import MAX_PARTS, Part, excerpts, parts
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownTool
 from actors.launch import is_own
+from supervisor.config.call_rules import needs_yes
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import token_savings
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.people import ConfirmRules
 from supervisor.metatools.texts import escape
 from supervisor.servers.deployment import Deployment
 from supervisor.store import ReplacedDefinition
@@ -84,13 +86,13 @@ async def _tools(view: View, criteria: Criteria) -> bytes:
     catalogue = view.visible_catalogue()
     described = await view.described.of(catalogue)
     usage = view.totals(view.principal)
-    treat = partial(_treat, view.deployment.value)
+    treat = partial(_treat, view.deployment.value, view.confirm_rules())
     return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described, treat)))
 
 
-def _treat(deployment: Deployment, server: str, tool: str, metadata: Metadata) -> Treatment:
+def _treat(deployment: Deployment, person: ConfirmRules, server: str, tool: str, metadata: Metadata) -> Treatment:
     rules, judged = deployment.rules_of(server), metadata.judgement
-    return Treatment(rules.confirms(tool, judged), rules.exposes(judged))
+    return Treatment(needs_yes(rules, person, server, tool, judged), rules.exposes(judged))
 
 
 def _encode(catalogue: Catalogue, criteria: Criteria, selection: Selection) -> bytes:

@@ -36,17 +36,22 @@ class _Form(msgspec.Struct):
 _form = msgspec.json.Decoder(_Form)
 
 
-def question_result(server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> bytes:
+def question_result(
+    server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float, plugin: str = ""
+) -> bytes:
+    """Return the result that tells of questions about a call of a server, of that or of a `plugin`."""
+    who = f"the plugin {clean(plugin)!r}" if plugin else f"its server {clean(server)!r}"
     shown = {key: _show(question) for key, question in questions.items()}
     asked = "\n".join(f"- {key}: {_in_words(form)}" for key, form in shown.items())
     text = (
-        f"The tool has not finished: its server {clean(server)!r} wants to know something first.\n{asked}\n"
+        f"The tool has not finished: {who} wants to know something first.\n{asked}\n"
         f"Ask the user; do not answer in their stead. Then call {EXECUTE} again, within {expires_s:.0f} s, with the "
         f'same tool_path and arguments, and beside them with "continuation": "{state}"{_answers(questions)}'
     )
     structured = {
         "status": "input_required",
         "server": server,
+        **({"plugin": plugin} if plugin else {}),
         "questions": shown,
         "continuation": state,
         "expires_in_s": round(expires_s),

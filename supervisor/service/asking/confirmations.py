@@ -20,17 +20,16 @@ from actors.errors import CannotAsk, SupervisorError
 from actors.messages import CallServer, Question
 from actors.principal import Principal
 from actors.protocol.agreement.client_capabilities import ELICIT
-from actors.protocol.asking.input_required import InputRequest
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import RemoteError, encode
+from actors.protocol.wire.jsonrpc import encode
 from supervisor.config.call_rules import CallRules
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import Audit, Outcome
 from supervisor.metatools.answers import shown_call
 from supervisor.service.asking.consents import Consents, How
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.asking.parking import GRACE_S, Parked, Parking
-from supervisor.service.asking.rounds import Rounds
+from supervisor.service.asking.parking import Parked, Parking
+from supervisor.service.asking.people import UserRequest, ask_user, take_answer
 
 KEY: Final = "confirm"
 _LASTING: Final = {"session": "for this client today", "always": "for good"}
@@ -76,39 +75,36 @@ class Confirmations:
         if retry is not None and self._passed.pop(_key(exchange, digest, retry.state), 0.0) > trio.current_time():
             return
         question = await self._bench.run(len(message.members) // _SHOWN_COST, _question, message)
-        lacks = exchange.lacks(question)
-        if lacks and not by_result and not exchange.reaches_people(question):
-            text = f"{message.server}:{message.name} runs only after its user has said yes, and {lacks}; tell the user"
-            self._note_unasked(message)
-            raise CannotAsk(text, server=message.server)
-        within_s, usual = rules.confirmed_within_s(message.name), exchange.elicitations
-        if usual is not None:
-            exchange.elicitations = msgspec.structs.replace(usual, timeout_s=within_s, confirms=True)
-        if not by_result if lacks else exchange.client.era == "legacy":
-            self._check(await _ask_client(exchange, question, within_s), exchange, message)
-            exchange.elicitations = usual
-            return
-        rounds = Rounds(exchange, by_result=bool(lacks))
+        asked = UserRequest(
+            question=question,
+            key=KEY,
+            server=message.server,
+            digest=digest,
+            within_s=rules.confirmed_within_s(message.name),
+            there_only=not rules.asks_everyone,
+            confirms=True,
+        )
         try:
-            rounds.require({KEY: InputRequest(question.method, question.params)}, there_only=not rules.asks_everyone)
-        except CannotAsk:
+            answer = await ask_user(self._parking, exchange, asked, by_result=by_result)
+        except CannotAsk as error:
             self._note_unasked(message)
-            raise
-        expires = trio.current_time() + within_s + GRACE_S
-        parked = Parked(exchange.client.principal, digest, expires, None, rounds, unconfirmed=True)
-        raise self._parking.park_and_ask(parked, message.server, by_result=rounds.by_result)
+            text = f"{message.server}:{message.name} runs only after its user has said yes, and {error.message}"
+            raise CannotAsk(f"{text}; tell the user", server=message.server) from None
+        self._check(answer, exchange, message)
 
     def go_on(
         self, exchange: Exchange, message: CallServer, parked: Parked, answers: Mapping[str, msgspec.Raw]
     ) -> None:
         """Return if the user has said yes to a call that waited for that. Raises as `ask` does."""
-        rounds = parked.rounds
-        rounds.go_on(exchange, answers)
-        answer = rounds.answers.get(KEY)
-        if answer is None and rounds.by_result:
-            raise self._parking.park_and_ask(parked, message.server, by_result=True)
-        rounds.close()
+        answer = take_answer(self._parking, exchange, parked, answers, KEY, message.server)
         self._check(answer, exchange, message)
+
+    def refusal(self, message: CallServer) -> Declined:
+        """Return what a call ends with that needs a yes, of somebody whom nobody is to ask; see `ConfirmMode`."""
+        target = f"{message.server}:{message.name}"
+        self._audit.tally("tool.confirm", target, outcome="refused", detail="its user is not to be asked")
+        why = "it needs a yes, and the operator has that refused for this user"
+        return Declined(f"{target} was not run: {why}; do not try again", server=message.server)
 
     def is_known(self, exchange: Exchange, message: CallServer) -> bool:
         """Say whether the user has said yes to this tool for longer than one call."""
@@ -138,16 +134,6 @@ class Confirmations:
 
 def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:
     return exchange.client.principal, digest, hashlib.blake2b(bytes(state), digest_size=16).digest()
-
-
-async def _ask_client(exchange: Exchange, question: Question, timeout_s: float) -> msgspec.Raw | None:
-    reply = exchange.ask(question)
-    with trio.move_on_after(timeout_s):
-        try:
-            return await reply.wait()
-        except RemoteError:
-            return msgspec.Raw(b"{}")
-    return None
 
 
 def _question(message: CallServer) -> Question:

@@ -44,7 +44,8 @@ _ID_BYTES: Final = 16
 
 
 class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
-    """A question that a person may answer on its page. `about` is the tool, the prompt or the URI of the call.
+    """A question that a person may answer on its page. `about` is the tool, the prompt or the URI of the call; `plugin`
+    is who asks, if that is not the server.
 
     `asked_at` and `expires` are moments of the trio clock.
     """
@@ -57,6 +58,12 @@ class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     asked_at: float
     expires: float
     reply: Reply[msgspec.Raw]
+    plugin: str = ""
+
+    @property
+    def by(self) -> str:
+        """Who asks, in words."""
+        return who_asks(self.server, self.plugin)
 
 
 class Elicitations:
@@ -111,9 +118,11 @@ class Elicitations:
             asked_at=trio.current_time(),
             expires=trio.current_time() + call.timeout_s,
             reply=reply,
+            plugin=call.plugin,
         )
         self._tell(call, form, reply, "page", id_)
-        log.info("server %s asks its user something: it can be answered at %s", call.server, self.address())
+        by = who_asks(call.server, call.plugin)
+        log.info("%s asks a user something: it can be answered at %s", by, self.address())
         return self.address(id_)
 
     def on_asked(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> None:
@@ -133,7 +142,8 @@ class Elicitations:
         elicitation.reply.answer(msgspec.Raw(encode(answer)))
 
     def _tell(self, call: CallElicitations, form: Form, reply: Reply[msgspec.Raw], asked: Asked, id_: str) -> None:
-        about = {"about": call.about, "kind": form.kind, "asked": asked, **({"id": id_} if id_ else {})}
+        about = {"about": call.about, "kind": form.kind, "asked": asked}
+        about |= {key: text for key, text in (("id", id_), ("plugin", call.plugin)) if text}
         self._emit(ASKED, call.server, about)
 
         def end() -> None:
@@ -143,7 +153,8 @@ class Elicitations:
             self._emit(ENDED, call.server, {**about, "action": action})
             if action != "none" and not call.confirms:  # whether a tool may run is recorded as that
                 outcome: Outcome = "done" if action == "accept" else "refused"
-                self._audit.note("question.answer", call.server, outcome=outcome, detail=f"{action}, {form.kind}")
+                of = f", asked by plugin {call.plugin}" if call.plugin else ""
+                self._audit.note("question.answer", call.server, outcome=outcome, detail=f"{action}, {form.kind}{of}")
 
         reply.on_settled(end)
 
@@ -160,7 +171,7 @@ class Elicitations:
 class CallElicitations(msgspec.Struct, frozen=True):
     """What is asked during one call; `everyone`: on a page, too, where the client cannot be asked.
 
-    `confirms`: it is asked whether the tool may run.
+    `confirms`: it is asked whether the tool may run; `plugin` is who asks, if that is not the server.
     """
 
     all: Elicitations
@@ -170,12 +181,18 @@ class CallElicitations(msgspec.Struct, frozen=True):
     everyone: bool = False
     client: Client = Client()
     confirms: bool = False
+    plugin: str = ""
 
     def offer(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
         return self.all.offer(self, question, reply)
 
     def on_asked(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
         self.all.on_asked(self, question, reply)
+
+
+def who_asks(server: str, plugin: str) -> str:
+    """Return who asks something during a call of a server, in words."""
+    return f"plugin {plugin}" if plugin else f"server {server}"
 
 
 def _action_of(answer: msgspec.Raw | None) -> str:

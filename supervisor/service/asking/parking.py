@@ -88,7 +88,8 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
     """A call that waits. `digest` is that of its request, `expires` a moment of the trio clock.
 
     `reply` is None where nothing is under way: the request is made anew when its client has done what it was asked to,
-    with its answers if they are those that a modern server `required`. `unconfirmed`: the user has to say yes first.
+    with its answers if they are those that a modern server `required`. `unconfirmed`: the user has to say yes first;
+    `plugin`: one has asked something first.
     """
 
     principal: Principal
@@ -98,6 +99,7 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
     rounds: Rounds
     required: InputRequired | None = None
     unconfirmed: bool = False
+    plugin: str = ""
 
 
 class Parking:
@@ -132,7 +134,7 @@ class Parking:
         rounds = parked.rounds
         if by_result:
             left_s = parked.expires - GRACE_S - trio.current_time()
-            return AskedByResult(server, rounds.questions, self.park(parked), left_s)
+            return AskedByResult(server, rounds.questions, self.park(parked), left_s, parked.plugin)
         return InputNeeded(incomplete_result(rounds.requests, self.park(parked)))
 
     def is_given(self, state: str) -> bool:

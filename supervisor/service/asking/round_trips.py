@@ -86,15 +86,21 @@ class RoundTrips:
         launch = self._launches.of(message.server, message.principal)
         if is_tool and not self._safety.exposes(launch, message.name):
             raise exposure_error(message.server, message.name)
-        retry, parked = exchange.retry, None
+        retry, parked, answers = exchange.retry, None, dict[str, msgspec.Raw]()
         if retry is not None and (retry.ours or self._parking.is_given(input_required.state_of(retry))):
             parked, answers = await self._take_parked(exchange, message, retry, by_result=by_result)
-            if not parked.unconfirmed:
+            if parked.plugin:  # which is not there any more, or asks nothing: the call begins anew
+                parked.rounds.close()
+                parked, exchange.retry = None, None
+            elif not parked.unconfirmed:
                 return await self._resume(exchange, message, parked, answers)
+        needs_yes = is_tool and self._safety.confirms(message.principal, launch, message.name)
+        if needs_yes and self._safety.of_person(message.principal).mode == "refuse":
+            raise self._confirmations.refusal(message)
+        if parked is not None:
             exchange.retry = None
             self._confirmations.go_on(exchange, message, parked, answers)
-        asks_first = parked is None and is_tool and self._safety.confirms(launch, message.name)
-        if asks_first and not self._confirmations.is_known(exchange, message):
+        elif needs_yes and not self._confirmations.is_known(exchange, message):
             digest, rules = await self._digest(message), self._deployment.value.rules_of(message.server)
             await self._confirmations.ask(exchange, message, digest, rules, by_result=by_result)
         exchange.allowance = CallAllowance(self._allowances, message.server)
@@ -149,7 +155,7 @@ class RoundTrips:
         if required is None or not any(exchange.lacks(_question(each)) for each in required.requests.values()):
             if exchange.client.era == "modern":
                 launch = self._launches.of(message.server, message.principal)
-                if message.method == "tools/call" and self._safety.confirms(launch, message.name):
+                if message.method == "tools/call" and self._safety.confirms(message.principal, launch, message.name):
                     state, digest = (await self._read(result, message.server)).state, await self._digest(message)
                     max_s = self._deployment.value.rules_of(message.server).max_s
                     self._confirmations.remember(exchange, digest, state, max_s)

@@ -42,11 +42,15 @@ class InputNeeded(Exception):
 class AskedByResult(Exception):
     """A request is over with a result that has questions in it, for a client that cannot be asked in any other way.
 
-    `questions` by their keys; `state` is what the client has to send with its answers, within `expires_s`.
+    `questions` by their keys; `state` is what the client has to send with its answers, within `expires_s`. `plugin` is
+    who asks, if that is not the server.
     """
 
-    def __init__(self, server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float) -> None:
+    def __init__(
+        self, server: str, questions: Mapping[str, ToldQuestion], state: str, expires_s: float, plugin: str = ""
+    ) -> None:
         super().__init__()
+        self.plugin = plugin
         self.server = server
         self.questions = questions
         self.state = state

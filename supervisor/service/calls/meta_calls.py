@@ -151,7 +151,7 @@ class MetaCalls:
             raise InvalidArguments(said, outcome=error.outcome) from None
         except AskedByResult as asked:
             cost = sum(len(each.request.params) for each in asked.questions.values())
-            about = (asked.server, asked.questions, asked.state, asked.expires_s)
+            about = (asked.server, asked.questions, asked.state, asked.expires_s, asked.plugin)
             told = await self._bench.run(cost, questions.question_result, *about)
         return self._own(exchange.client, told)
 
@@ -165,7 +165,7 @@ class MetaCalls:
     async def _discover(self, exchange: Exchange, arguments: msgspec.Raw) -> bytes:
         client, configured = exchange.client, self._deployment.value.settings
         settings = msgspec.convert(configured, DiscoverySettings, from_attributes=True)
-        most, confirms = settings.discover_limit_max, self._visible.confirms
+        most, confirms = settings.discover_limit_max, partial(self._visible.confirms, client.principal)
         wanted = cut(await self._bench.run(len(arguments), tools.discover, arguments, most), settings)
         await self._visible.searchable(client, wanted.kinds)
         seen = await self._visible.wait_for_discovery(client, configured.first_discovery_wait_s)

@@ -27,15 +27,15 @@ INDEX_WAIT_S = 2.0
 class Visible:
     """The newest catalogue through the eyes of a client. Deadlines are moments of the trio clock.
 
-    `confirms` says of a server's tool, by its own name, whether it runs only after the user has said yes. Of a `realm`
-    it is what the catalogue has of that.
+    `confirms` says of a server's tool, by its own name, whether it runs for somebody only after a yes of theirs. Of a
+    `realm` it is what the catalogue has of that.
     """
 
     def __init__(
         self,
         catalogue: Latest[Catalogue],
         statuses: Latest[Mapping[str, ServerStatus]],
-        confirms: Callable[[str, str], bool] = lambda server, tool: False,
+        confirms: Callable[[Principal, str, str], bool] = lambda principal, server, tool: False,
         realm: Realm | None = None,
     ) -> None:
         self._catalogue = catalogue
@@ -137,7 +137,7 @@ class VisibleByProfile(Visible):
         catalogue: Latest[Catalogue],
         statuses: Latest[Mapping[str, ServerStatus]],
         profile: Callable[[], ViewProfile],
-        confirms: Callable[[str, str], bool] = lambda server, tool: False,
+        confirms: Callable[[Principal, str, str], bool] = lambda principal, server, tool: False,
         realm: Realm | None = None,
     ) -> None:
         super().__init__(catalogue, statuses, confirms, realm)

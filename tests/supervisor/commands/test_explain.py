@@ -106,3 +106,20 @@ def test_without_a_place_for_data_there_is_none(home: Path, monkeypatch: pytest.
     monkeypatch.delenv("MY_TOKEN")
     home.write_text("{}")
     assert rows(explain("--config", str(home)))["data_dir"][0] == '""'
+
+
+def test_with_a_user_it_shows_what_the_user_and_the_user_s_teams_are_asked(home: Path) -> None:
+    people = {
+        "users": {"ben": {"confirm": ["time:*"]}, "cem": {}},
+        "teams": {"new": {"members": ["ben"], "confirm": "safe"}},
+    }
+    config = {"mcpServers": {"time": {"command": "cat"}}, "supervisor": {"identity": people}}
+    home.write_text(json.dumps(config, indent=1))
+    lines = home.read_text().splitlines()
+    line = next(at for at, each in enumerate(lines, 1) if '"safe"' in each)
+    shown = explain("time", "--user", "ben", "--json")
+    by_key = {each["key"]: each for each in json.loads(shown.stdout)["values"]}
+    assert by_key["confirm of user ben"]["value"] == ["time:*"]
+    assert (by_key["confirm of team new"]["value"], by_key["confirm of team new"]["line"]) == ("safe", line)
+    assert "confirm of" not in explain("time", "--user", "cem").stdout
+    assert f"mcp.json:{line}" in explain("time", "--team", "new").stdout

@@ -42,7 +42,7 @@ async def test_questions_are_listed_answered_and_declined(tmp_path: Path, data: 
         assert (await ask(url, "questions")).stderr == "Nobody asks anything.\n"
         await call(client)
         shown = (await ask(url, "questions")).stdout.splitlines()
-        assert shown[0].split()[:4] == ["ID", "SERVER", "ABOUT", "KIND"]
+        assert shown[0].split()[:5] == ["ID", "ASKED", "BY", "ABOUT", "KIND"]
         id_ = shown[1].split()[0]
         assert "Run one:tool1 with" in shown[1]
         (listed,) = json.loads((await ask(url, "questions", "--json")).stdout)["questions"]

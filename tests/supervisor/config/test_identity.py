@@ -50,6 +50,9 @@ def test_users_and_teams_are_read() -> None:
         ({"users": {"ana": {"rol": "admin"}}}, "identity.users.ana.rol", 'did you mean "role"'),
         ({"users": {"a:b": {}}}, 'identity.users["a:b"]', "rename it"),
         ({"teams": {"core": {"members": "ana"}}}, "identity.teams.core.members", "must be a list of strings"),
+        ({"users": {"ana": {"confirm": "always"}}}, "identity.users.ana.confirm", "one of"),
+        ({"users": {"ana": {"confirm": ["write_note"]}}}, "identity.users.ana.confirm[0]", 'write "server:tool"'),
+        ({"teams": {"core": {"confirm": "none"}}}, "identity.teams.core.confirm", "one of"),
         ({"teams": {"core": {"zzz": 1}}}, "identity.teams.core.zzz", "docs/reference/identity.md"),
     ],
 )

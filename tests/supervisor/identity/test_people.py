@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.catalogue.metadata import SAFETY, Judgement
 from actors.principal import LOCAL
 from supervisor.identity.people import (
     OPERATOR,
     ROLES,
+    ConfirmRules,
     People,
     Person,
     Rights,
@@ -104,3 +106,45 @@ def test_names_that_mean_nobody_are_found() -> None:
         (("teams", "core", "servers"), "t", "server"),
     ]
     assert list(People(teams={"core": Team(members=("anna",))}).faults([])) == []
+
+
+LEVELS = st.sampled_from(SAFETY)
+PATTERNS = st.lists(st.sampled_from(["files:write_*", "mail:*", "*", "*:drop_?"]), max_size=3).map(tuple)
+OF_TEAM = LEVELS | PATTERNS
+OF_USER = st.sampled_from(["none", "refuse"]) | OF_TEAM
+JUDGED = st.builds(Judgement, safety=LEVELS, requires_confirmation=st.booleans())
+
+
+@given(OF_USER, st.lists(st.tuples(OF_TEAM, st.booleans()), max_size=4), JUDGED)
+def test_the_strictest_of_a_user_and_the_user_s_own_teams_holds(
+    own: object, teams: list[tuple[object, bool]], judged: Judgement
+) -> None:
+    people = People(
+        users={"ana": User(confirm=own), "ben": User()},  # type: ignore[arg-type]  # as drawn
+        teams={
+            f"t{at}": Team(members=("ana",) if member else ("ben",), confirm=confirm)  # type: ignore[arg-type]
+            for at, (confirm, member) in enumerate(teams)
+        },
+    )
+    said = [own, *(confirm for confirm, member in teams if member)]
+    rules = people.confirm_rules("ana")
+    levels = [each for each in said if each in SAFETY]
+    asked = any(judged.requires_confirmation or judged.reaches(level) for level in levels)
+    assert rules.reaches(judged) is asked
+    assert set(rules.tools) == {pattern for each in said if isinstance(each, tuple) for pattern in each}
+    assert rules.mode == {"none": "run", "refuse": "refuse"}.get(str(own), "ask")
+
+
+def test_who_is_in_no_file_has_no_rules() -> None:
+    assert KNOWN.confirm_rules("dan") == KNOWN.confirm_rules("") == ConfirmRules()
+
+
+def test_patterns_are_of_the_whole_path_and_nothing_else_is_special_in_them() -> None:
+    rules = ConfirmRules(tools=("files:write_*", "a.b:t"))
+    paths = ["files:write_note", "files:rewrite_x", "afiles:write_x", "axb:t", "a.b:t"]
+    assert [rules.confirms(*path.split(":")) for path in paths] == [True, False, False, False, True]
+
+
+def test_a_rule_about_a_server_that_is_not_there_is_told() -> None:
+    people = People(users={"ana": User(confirm=("fils:write", "*:x", "notes:*"))})
+    assert [*people.faults(SERVERS)] == [(("users", "ana", "confirm"), "fils", "server")]

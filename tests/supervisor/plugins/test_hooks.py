@@ -6,14 +6,17 @@ from typing import Any
 
 import msgspec
 import pytest
+import trio
 
 from actors.catalogue.lists.tool_changes import NO_CHANGES
 from actors.catalogue.lists.validation import tool as read
 from actors.catalogue.offer import Offer
 from actors.errors import CallRefused, ConfigError
 from actors.kit import Conditions, Feed
+from actors.protocol.asking.forms import MAX_FIELDS
 from actors.registry.happening import Happening
 from supervisor.config import Settings
+from supervisor.plugins.answers import PluginQuestion
 from supervisor.plugins.contract import (
     DiscoveryFacts,
     Plugin,
@@ -24,8 +27,9 @@ from supervisor.plugins.contract import (
     ToolDefinition,
     decode_result,
 )
-from supervisor.plugins.hooks import PluginTable
+from supervisor.plugins.hooks import Nobody, PluginTable
 from supervisor.plugins.loading import PluginPackage
+from supervisor.plugins.questions import ConfirmationInput, FormInput, GivenAnswer, TextInput, UserQuestion
 from supervisor.plugins.running import MAX_FAILURES, RunningPlugin
 
 CALL = ToolCall(user="ana", role="member", teams=frozenset(), client="c", server="s", tool="t", arguments=b'{"n":1}')
@@ -129,14 +133,14 @@ class Nonsense(Plugin[PluginOptions]):
 
 async def test_a_call_and_its_result_pass_through_all_plugins_in_their_order() -> None:
     table = table_of(one=Adds, two=Quiet, three=Adds)
-    call = await table.before_call(CALL)
+    call = await table.before_call(CALL, Nobody())
     assert call.arguments == b'{"n":3}'
-    assert await table.after_call(call, RESULT) == b'{"content":[3,3]}'
+    assert await table.after_call(call, RESULT, Nobody()) == b'{"content":[3,3]}'
 
 
 async def test_the_first_that_says_no_decides_and_is_named() -> None:
     with pytest.raises(CallRefused) as caught:
-        await table_of(adds=Adds, refuses=Refuses, guards=Guards).before_call(CALL)
+        await table_of(adds=Adds, refuses=Refuses, guards=Guards).before_call(CALL, Nobody())
     assert caught.value.message == "s:t was refused by plugin refuses, nothing was called: not you"
     assert caught.value.data() == {
         "type": "refused",
@@ -151,17 +155,17 @@ async def test_the_first_that_says_no_decides_and_is_named() -> None:
 async def test_one_that_fails_costs_no_call(kind: type[Plugin[Any]]) -> None:
     table = table_of(bad=kind, adds=Adds)
     for _ in range(MAX_FAILURES + 2):
-        call = await table.before_call(CALL)
+        call = await table.before_call(CALL, Nobody())
         assert call.arguments == b'{"n":2}'
-        assert await table.after_call(call, RESULT) == b'{"content":[2]}'
+        assert await table.after_call(call, RESULT, Nobody()) == b'{"content":[2]}'
 
 
 async def test_a_guard_that_fails_refuses_the_call_and_holds_the_result_back() -> None:
     table = table_of(guards=Guards)
     with pytest.raises(CallRefused, match="plugin guards decides whether s:t may be called, and it failed") as before:
-        await table.before_call(CALL)
+        await table.before_call(CALL, Nobody())
     with pytest.raises(CallRefused, match="its result is held back") as after:
-        await table.after_call(CALL, RESULT)
+        await table.after_call(CALL, RESULT, Nobody())
     assert (before.value.outcome, after.value.outcome) == ("not_sent", "completed")
 
 
@@ -172,7 +176,7 @@ async def test_one_that_fails_too_often_is_told_of_in_the_feed_and_as_a_conditio
     made = [RunningPlugin("bad", PluginPackage(Fails, "d", "1"), Fails(PluginOptions()), {}, table, threads=1)]
     table.use(made, Settings())
     for _ in range(MAX_FAILURES + 2):
-        await table.before_call(CALL)
+        await table.before_call(CALL, Nobody())
     (event,) = table.feed._events
     assert event.data["hook"] == "before_call"
     assert (event.type, event.time, event.data["plugin"], event.data["guards"]) == (
@@ -247,7 +251,7 @@ async def test_what_came_of_a_discovery_is_told_and_a_failure_of_that_changes_no
 )
 async def test_what_a_hook_of_a_call_may_not_answer(answer: Any, why: str | None) -> None:
     table = table_of(bad=type("Bad", (Nonsense,), {"answer": answer}))
-    call = await table.before_call(CALL)
+    call = await table.before_call(CALL, Nobody())
     (status,) = table.statuses()
     if why is None:
         assert (status.failures, call.decode_arguments()) == ({}, {"1": {"2": "/w=="}})
@@ -282,7 +286,7 @@ async def test_a_plain_function_that_gives_a_coroutine_says_so() -> None:
             return later()
 
     table = table_of(gives=Gives)
-    assert await table.before_call(CALL) == CALL
+    assert await table.before_call(CALL, Nobody()) == CALL
     (status,) = table.statuses()
     assert status.failures == {"before_call": "returned a coroutine from a function that is not async"}
 
@@ -291,3 +295,86 @@ def test_a_plugin_that_is_not_installed_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigError) as caught:
         PluginTable().prepare({"nowhere": {}}, "mcp.json", {"nowhere": 3}, 1)
     assert str(caught.value).startswith("mcp.json:3: supervisor.plugins.nowhere: no plugin of this name is installed")
+
+
+class Answers:
+    """Implements `Asker`: everybody says yes, after a while."""
+
+    def __init__(self, most: int = 3) -> None:
+        self.most = most
+        self.asked: list[tuple[str, str]] = []
+
+    def answers(self, plugin: str) -> dict[str, GivenAnswer]:
+        return {key: GivenAnswer("accept", b'{"answer":true}') for name, key in self.asked if name == plugin}
+
+    async def ask(self, plugin: str, question: PluginQuestion) -> None:
+        self.asked.append((plugin, question.key))
+        await trio.lowlevel.checkpoint()
+
+
+SURE = UserQuestion("sure", "Sure?", ConfirmationInput())
+
+
+class AsksInThread(Plugin[PluginOptions]):
+    """Asks before a call in a thread, and after it on the loop."""
+
+    def before_call(self, call: ToolCall) -> UserQuestion[bool] | dict[str, Any]:
+        answer = call.answer(SURE)
+        return SURE if answer is None else {"sure": answer.value}
+
+    async def after_call(self, call: ToolCall, result: bytes) -> UserQuestion[bool] | bytes:
+        shown = UserQuestion("shown", "Shown?", ConfirmationInput())
+        return shown if call.answer(shown) is None else b'{"content":[1]}'
+
+
+class AsksTwice(Plugin[PluginOptions]):
+    """Asks what it was answered."""
+
+    guards = True
+
+    async def before_call(self, call: ToolCall) -> UserQuestion[bool]:
+        return SURE
+
+
+class AsksOddly(Plugin[PluginOptions]):
+    """Asks what no page could show."""
+
+    guards = True
+
+    async def before_call(self, call: ToolCall) -> UserQuestion[Any]:
+        fields = {"a": TextInput()}
+        question = UserQuestion("k", "What?", FormInput(fields=fields))
+        fields.update({f"f{at}": TextInput() for at in range(MAX_FIELDS)})
+        return question
+
+
+async def test_a_hook_that_asks_is_asked_again_with_the_answer_in_a_thread_and_on_the_loop() -> None:
+    table, asker = table_of(first=AsksInThread, second=AsksInThread), Answers()
+    call = await table.before_call(CALL, asker)
+    assert call.arguments == b'{"sure":true}'
+    assert call.answers == {}, "nobody else sees them"
+    assert await table.after_call(call, RESULT, asker) == b'{"content":[1]}'
+    assert asker.asked == [("first", "sure"), ("second", "sure"), ("first", "shown"), ("second", "shown")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most", "why"),
+    [
+        (AsksTwice, 3, "returned a question that was asked before"),
+        (AsksInThread, 0, "returned more questions than 0 (max_questions_per_call)"),
+        (AsksOddly, 3, "returned a question that cannot be shown"),
+    ],
+)
+async def test_a_question_of_no_use_is_a_failure(kind: type[Plugin[Any]], most: int, why: str) -> None:
+    table = table_of(asks=kind)
+    if kind.guards:
+        with pytest.raises(CallRefused, match="it failed"):
+            await table.before_call(CALL, Answers(most))
+    else:
+        assert await table.before_call(CALL, Answers(most)) == CALL
+    assert table.statuses()[0].failures == {"before_call": why}
+
+
+async def test_where_nobody_can_be_asked_the_answer_is_none() -> None:
+    table = table_of(asks=AsksInThread)
+    assert (await table.before_call(CALL, Nobody())).arguments == b'{"sure":null}'

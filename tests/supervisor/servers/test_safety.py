@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Conditions, Latest
+from actors.principal import LOCAL
 from supervisor.config import ServerConfig
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.safety import SafetyRules, expose
@@ -44,8 +45,8 @@ def test_names_and_levels_say_what_needs_a_yes(
     daemon: dict[str, Any], entry: dict[str, Any], confirmed: list[str]
 ) -> None:
     asked = rules(files(daemon, **entry))
-    assert [tool for tool in TOOLS if asked.confirms("files", tool)] == confirmed
-    assert [tool for tool in TOOLS if asked.confirms("files", tool)] == confirmed, "also a second time"
+    assert [tool for tool in TOOLS if asked.confirms(LOCAL, "files", tool)] == confirmed
+    assert [tool for tool in TOOLS if asked.confirms(LOCAL, "files", tool)] == confirmed, "also a second time"
 
 
 @pytest.mark.parametrize(
@@ -66,13 +67,13 @@ def test_no_more_is_called_than_is_shown(daemon: dict[str, Any], entry: dict[str
 def test_the_newest_settings_and_definitions_count() -> None:
     cell, catalogue = files({}), Latest(CATALOGUE)
     asked = SafetyRules(cell, catalogue)
-    assert not asked.confirms("files", "writeFile")
+    assert not asked.confirms(LOCAL, "files", "writeFile")
     cell.set(files({"confirm": "dangerous"}).value)
-    assert not asked.confirms("files", "writeFile")
+    assert not asked.confirms(LOCAL, "files", "writeFile")
     deleting = CATALOGUE.entries["files"].tools["delete_file"]
     turned = replace(CATALOGUE.entries["files"], tools={"writeFile": deleting})
     catalogue.set(replace(CATALOGUE, entries={"files": turned}))
-    assert asked.confirms("files", "writeFile"), "the same name, but another tool"
+    assert asked.confirms(LOCAL, "files", "writeFile"), "the same name, but another tool"
 
 
 async def test_the_cell_follows_the_catalogue_at_once_and_the_settings_soon() -> None:

@@ -50,11 +50,12 @@ from supervisor.identity.audit import NO_AUDIT
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.launches.names import LaunchNames
 from supervisor.service.asking.elicitations import Elicitations
-from supervisor.service.asking.hooks import CallHooks
 from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.gateway import Gateway, ServiceParts
+from supervisor.service.plugins.asking import PluginQuestions
+from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.port import answer
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks
@@ -371,9 +372,10 @@ def forwarder(answer: Callable[[CallServer], Result], plugins: PluginTable | Non
     """One before a server that gives this answer."""
     cell = deployment()
     elicitations = Elicitations(Feed(1), lambda: 0.0)
-    trips = round_trips(FakeRouter(answer), cell, Parking(bytes(32)))
-    bench, names = Workbench(), LaunchNames(cell.value.mask)
-    hooks = CallHooks(plugins or PluginTable(), cell, bench, NO_AUDIT)
+    parking, bench, names = Parking(bytes(32)), Workbench(), LaunchNames(cell.value.mask)
+    trips = round_trips(FakeRouter(answer), cell, parking)
+    asking = PluginQuestions(parking, cell, elicitations, bench)
+    hooks = CallHooks(plugins or PluginTable(), cell, bench, NO_AUDIT, asking)
     return Forwarder(trips, cell, bench, HeldTasks(cell, bytes(32)), elicitations, names, hooks)
 
 

@@ -146,7 +146,7 @@ READ_IN: dict[str, set[str]] = {
     "identity": {
         *("config/load", "config/provenance", "servers/deployment", "service/realms", "commands/explain"),
         *("values/checks", "values/rows", "values/explained"),
-        *("front/admission", "front/ui/pages", "oauth/accounts", "oauth/bearer/verifier", "service/asking/hooks"),
+        *("front/admission", "front/ui/pages", "oauth/accounts", "oauth/bearer/verifier", "service/plugins/hooks"),
         "delivery/known_servers",
     },
     "event_sinks": {"config/provenance", "delivery/delivery"},

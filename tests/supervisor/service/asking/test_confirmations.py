@@ -13,16 +13,19 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from actors.errors import CannotAsk, InvalidArguments, MalformedRequest
-from actors.messages import Question, Result
+from actors.messages import CallServer, Question, Result
 from actors.principal import LOCAL
 from actors.protocol.asking.input_required import Retry
-from supervisor.service.asking.confirmations import Declined
+from supervisor.host.loop.workbench import Workbench
+from supervisor.service.asking.confirmations import Confirmations, Declined
+from supervisor.service.asking.consents import Consents
 from supervisor.service.asking.exchange import Exchange, SessionState
-from supervisor.service.asking.parking import GRACE_S, Parked
+from supervisor.service.asking.parking import GRACE_S, Parked, Parking
 from supervisor.service.asking.question_table import QuestionTable
 from supervisor.service.asking.rounds import Rounds
 from supervisor.service.client import Client
 from tests.fakes.exchanges import Ear
+from tests.fakes.kept_audit import KeptAudit
 from tests.supervisor.service.asking.test_round_trips import (
     CALL_MAX_S,
     COMPLETE,
@@ -341,3 +344,11 @@ def test_one_yes_is_one_run_whoever_sends_back_which_state(
             assert len(here.router.calls) == 1
 
     trio.run(scenario, clock=MockClock(autojump_threshold=0))
+
+
+def test_what_nobody_is_to_be_asked_about_is_refused_and_recorded() -> None:
+    audit = KeptAudit()
+    confirmations = Confirmations(Parking(b"key"), Workbench(), audit, Consents(lambda: 0.0))
+    error = confirmations.refusal(CallServer(server="s", method="tools/call", members=b"", name="drop_all"))
+    assert (error.outcome, "s:drop_all was not run" in error.message) == ("not_sent", True)
+    assert audit.notes == [("tool.confirm", "s:drop_all", "refused", "its user is not to be asked")]

@@ -1,17 +1,19 @@
 """A call of a tool and its result as plugins see them, whatever door it came through.
 
-What a client is told before the result (progress, log messages, questions) does not pass here, nor does anything but
-calls of tools. Where plugins look at results no call becomes a task: its client would fetch the result past them.
+What a client is told before the result (progress, log messages, questions of servers) does not pass here, nor does
+anything but calls of tools. Where plugins look at results no call becomes a task: its client would fetch the result
+past them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
 
 from actors.codes import URL_ELICITATION_REQUIRED
-from actors.errors import CallRefused, InvalidArguments
+from actors.errors import CallRefused, InvalidArguments, MalformedRequest
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from actors.protocol.wire import json
@@ -21,10 +23,13 @@ from supervisor.identity.audit import Audit
 from supervisor.identity.people import team_of, user_of
 from supervisor.identity.requester import ORIGIN
 from supervisor.plugins.contract import ToolCall
-from supervisor.plugins.hooks import PluginTable
+from supervisor.plugins.hooks import Asker, Nobody, PluginTable
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
+from supervisor.service.asking.rounds import AskedByResult, InputNeeded
 from supervisor.service.client import Client
+from supervisor.service.plugins.asking import PluginQuestions
+from supervisor.service.request import ServerRequest
 
 _OPENED_COST: Final = 64
 """So many bytes of members cost as much, to be taken apart, as one that a model wrote."""
@@ -34,13 +39,55 @@ NO_TASKS: Final = "a plugin looks at results here, so no call becomes a task; ma
 class CallHooks:
     """What the plugins of the `table` say of calls."""
 
-    def __init__(self, table: PluginTable, deployment: Latest[Deployment], bench: Workbench, audit: Audit) -> None:
+    def __init__(
+        self,
+        table: PluginTable,
+        deployment: Latest[Deployment],
+        bench: Workbench,
+        audit: Audit,
+        questions: PluginQuestions,
+    ) -> None:
         self.table = table
+        self._questions = questions
         self._deployment = deployment
         self._bench = bench
         self._audit = audit
 
-    async def before(self, exchange: Exchange, server: str, tool: str, members: bytes) -> tuple[ToolCall, bytes]:
+    async def call(
+        self, exchange: Exchange, request: ServerRequest, make: Callable[[ServerRequest], Awaitable[bytes]]
+    ) -> bytes:
+        """Return the result of a call that `make` makes, both as plugins have it.
+
+        Raises what `make` and hooks raise, and `InputNeeded` or `AskedByResult` where a plugin asks something.
+        """
+        if request.as_task and self.table.on_results:
+            if exchange.client.era == "legacy":  # it asked for a task; of a modern one any call may become one
+                raise CallRefused(NO_TASKS, server=request.server)
+            request = msgspec.structs.replace(request, as_task=False)
+        asker = await self._questions.begin(exchange, request)
+        try:
+            call, body = asker.known.call, asker.known.result
+            if call is None:
+                call, members = await self.before(exchange, request.server, request.name, request.members, asker)
+                since = request.since + asker.waited_s
+                body = await make(msgspec.structs.replace(request, members=members, since=since))
+            asker.hold(call, body)
+            return await self.after(call, body, asker)
+        except (InputNeeded, AskedByResult) as asked:
+            asker.keep(asked)
+            raise
+        except MalformedRequest:
+            asker.restore()
+            raise
+        except RemoteError as error:
+            if call is None:
+                raise
+            refused = error
+        raise await self.after_error(call, refused)
+
+    async def before(
+        self, exchange: Exchange, server: str, tool: str, members: bytes, asker: Asker
+    ) -> tuple[ToolCall, bytes]:
         """Return a call as plugins have it made, and its members, which are without braces.
 
         Raises `CallRefused`, `InvalidArguments`. A checkpoint if any plugin is asked.
@@ -53,7 +100,7 @@ class CallHooks:
             raise InvalidArguments("arguments must be a JSON object", server=server)
         call = self._call(exchange.client, server, tool, arguments)
         try:
-            allowed = await self.table.before_call(call)
+            allowed = await self.table.before_call(call, asker)
         except CallRefused as error:
             self._record(error, call)
             raise
@@ -62,23 +109,23 @@ class CallHooks:
         opened["arguments"] = msgspec.Raw(allowed.arguments)
         return allowed, encode(opened)[1:-1]
 
-    async def after(self, call: ToolCall, body: bytes) -> bytes:
+    async def after(self, call: ToolCall, body: bytes, asker: Asker) -> bytes:
         """Return the result of a call as plugins have it passed on. Raises `CallRefused`."""
         try:
-            return await self.table.after_call(call, body)
+            return await self.table.after_call(call, body, asker)
         except CallRefused as error:
             self._record(error, call)
             raise
 
     async def after_error(self, call: ToolCall, error: RemoteError) -> RemoteError:
         """Return what a server answered in the place of a result: plugins see its text as a failed result, and its data
-        is left out. Raises `CallRefused`.
+        is left out, and ask nobody about it. Raises `CallRefused`.
         """
         said = error.error
         if not self.table.on_results or said.code == URL_ELICITATION_REQUIRED:
             return error
         result = encode({"content": [{"type": "text", "text": said.message}], "isError": True})
-        shown = await self.after(call, result)
+        shown = await self.after(call, result, Nobody())
         text = said.message if shown is result else _text_of(shown)
         return RemoteError(ErrorObject(said.code, text, msgspec.Raw(b"")), error.server)
 

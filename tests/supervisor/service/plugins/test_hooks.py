@@ -9,6 +9,7 @@ import pytest
 
 from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import CallRefused, InvalidArguments
+from actors.kit import Feed
 from actors.messages import CallServer, Result
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
@@ -17,8 +18,12 @@ from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.people import People, Person, Team, principal_of
 from supervisor.identity.requester import ORIGIN, Requester, RequestOrigin
 from supervisor.plugins.contract import Plugin, PluginOptions, Rejection, ToolCall, decode_result
-from supervisor.service.asking.hooks import CallHooks
+from supervisor.plugins.hooks import Nobody
+from supervisor.service.asking.elicitations import Elicitations
+from supervisor.service.asking.parking import Parking
 from supervisor.service.client import Client
+from supervisor.service.plugins.asking import PluginQuestions
+from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.request import ServerRequest
 from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import exchange
@@ -57,12 +62,14 @@ class Guards(Notes):
 
 def hooks(audit: KeptAudit | None = None, kind: type[Plugin[Any]] = Notes) -> CallHooks:
     Notes.seen.clear()
-    return CallHooks(table_of(notes=kind), deployment(identity=PEOPLE), Workbench(), audit or KeptAudit())
+    cell, bench = deployment(identity=PEOPLE), Workbench()
+    questions = PluginQuestions(Parking(bytes(32)), cell, Elicitations(Feed(1), lambda: 0.0), bench)
+    return CallHooks(table_of(notes=kind), cell, bench, audit or KeptAudit(), questions)
 
 
 async def before(members: bytes, principal: Principal = LOCAL, audit: KeptAudit | None = None) -> bytes:
     client = Client(principal=principal, name="agent")
-    _, said = await hooks(audit).before(exchange(client, "tools/call"), "s", "t", members)
+    _, said = await hooks(audit).before(exchange(client, "tools/call"), "s", "t", members, Nobody())
     return said
 
 
@@ -143,7 +150,7 @@ async def test_an_error_that_asks_the_client_for_something_stays_as_it_is() -> N
 async def test_a_result_that_is_held_back_is_recorded() -> None:
     audit = KeptAudit()
     with pytest.raises(CallRefused):
-        await hooks(audit, Guards).after(CALL, b"{}")
+        await hooks(audit, Guards).after(CALL, b"{}", Nobody())
     assert audit.notes == [("tool.refuse", "s:t", "refused", "by plugin notes")]
 
 

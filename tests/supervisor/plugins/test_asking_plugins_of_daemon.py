@@ -1,0 +1,338 @@
+"""A whole daemon whose plugins ask people: each kind of question, by each way that a client may go."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from supervisor.host.datadir import DataDir, open_data_dir
+from tests.fakes.http_client import META, MODERN, modern_headers
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.fakes.plugins import install, install_example
+from tests.fakes.websocket_client import open_websocket
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+SOURCE = """
+from supervisor.plugins.contract import *
+from supervisor.plugins.questions import *
+
+FIRST = UserQuestion("first", "May it be called?", ConfirmationInput())
+LAST = UserQuestion("last", "May it be shown?", ConfirmationInput())
+
+class Careful(Plugin[PluginOptions]):
+    guards = True
+    calls = []
+
+    def before_call(self, call):
+        type(self).calls.append(call.tool)
+        answer = call.answer(FIRST)
+        if answer is None:
+            return FIRST
+        return None if answer.value else Rejection(f"first: {answer.action}")
+
+    async def after_call(self, call, result):
+        answer = call.answer(LAST)
+        if answer is None:
+            return LAST
+        assert call.answer(FIRST).value
+        return None if answer.value else {"content": [{"type": "text", "text": f"held back: {answer.action}"}]}
+
+class Late(Plugin[PluginOptions]):
+    async def after_call(self, call, result):
+        return LAST if call.answer(LAST) is None else None
+
+class Endless(Plugin[PluginOptions]):
+    guards = True
+
+    async def before_call(self, call):
+        return UserQuestion(f"q{len(call.answers)}", "Again?", ConfirmationInput())
+"""
+SERVERS: dict[str, Any] = {"a": {"command": "x"}}
+SETTINGS = {"reload_on_change": False, "drain_s": 0.2, "plugin_call_timeout_s": 30}
+YES = {"action": "accept", "content": {"answer": True}}
+ABLE = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {"elicitation": {}}}
+KINDS: list[tuple[dict[str, Any], Any, Any]] = [
+    ({"kind": "confirmation"}, True, True),
+    ({"kind": "text"}, "because", "because"),
+    ({"kind": "secret"}, "s3cr3t-word", "s3cr3t-word"),
+    ({"kind": "select", "choices": ["a", "b"]}, "b", "b"),
+    ({"kind": "multiselect", "choices": ["a", "b", "c"]}, ["a", "c"], ["a", "c"]),
+    ({"kind": "file"}, base64.b64encode(b"\x00\xff").decode(), base64.b64encode(b"\x00\xff").decode()),
+    ({"kind": "form", "fields": ["x", "y"]}, {"x": "1", "y": "2"}, {"x": "1", "y": "2"}),
+]
+"""What a plugin asks, what is filled in, and the argument that the tool gets of it."""
+
+
+@pytest.fixture(autouse=True)
+def plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    points = {"careful": "Careful", "late": "Late", "endless": "Endless"}
+    install(tmp_path / "site", "plug_asking", SOURCE, points)
+    install_example("people", tmp_path / "site")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    yield
+    for name in ("plug_asking", "mcpvisor_example_people"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDir]:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+class World:
+    """A daemon with one server; `fake` has what reached it."""
+
+    def __init__(self, client: httpx2.AsyncClient, fake: FakeServer) -> None:
+        self.client, self.fake = client, fake
+
+    async def execute(self, **more: Any) -> Any:
+        """Call the tool as a model whose client cannot be asked."""
+        arguments = {"tool_path": "a:echo", "arguments": {"n": 1}, **more}
+        params = {"name": "execute_mcp_tool", "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return (await self.client.post("/mcp", json=body)).json()["result"]
+
+    async def modern(self, door: str = "/mcp/servers/a", name: str = "echo", **more: Any) -> Any:
+        """Call the tool as a modern client that can be asked."""
+        params = {"name": name, "arguments": {"n": 1}, "_meta": ABLE, **more}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer = (await self.client.post(door, headers=modern_headers("tools/call", name), json=body)).json()
+        return answer.get("result") or answer["error"]
+
+    async def question(self) -> Any:
+        """Return the one question that waits."""
+        (asked,) = (await self.client.get("/api/questions")).json()["questions"]
+        return asked
+
+    async def answer(self, **answer: Any) -> httpx2.Response:
+        id_ = (await self.question())["id"]
+        return await self.client.post(f"/api/questions/{id_}", json=answer)
+
+    @property
+    def calls(self) -> int:
+        return self.fake.count("tools/call")
+
+
+@asynccontextmanager
+async def world(
+    directory: Path, data: DataDir, entry: dict[str, Any] | None = None, **plugins: Any
+) -> AsyncIterator[World]:
+    """Run it. Its events are in `events.jsonl` afterwards."""
+    fake = FakeServer(tools=[tool("echo"), tool("ask")])
+    more = {"plugins": plugins, "event_sinks": [{"name": "lines", "type": "file", "path": "events.jsonl"}]}
+    config = configuration(directory, {"a": {"command": "x", **(entry or {})}}, **SETTINGS, **more)
+    async with running(config, data, connect=lambda _: MemoryTransport(fake.serve)) as client:
+        await until_ready(client)
+        yield World(client, fake)
+
+
+def asking(**asked: Any) -> dict[str, Any]:
+    return {"ask": [{"tools": ["a:*"], "argument": "said", "message": "What is it?", **asked}]}
+
+
+def content_of(kind: str, answer: Any) -> dict[str, Any]:
+    return dict(answer) if kind == "form" else {"answer": answer}
+
+
+@pytest.mark.parametrize(("asked", "answer", "argument"), KINDS)
+async def test_each_kind_is_answered_on_the_page_where_the_client_cannot_be_asked(
+    tmp_path: Path, data: DataDir, asked: dict[str, Any], answer: Any, argument: Any
+) -> None:
+    async with world(tmp_path, data, people=asking(**asked)) as at:
+        told = (await at.execute())["structuredContent"]
+        assert (told["status"], told["plugin"], told["server"]) == ("input_required", "people", "a")
+        question = await at.question()
+        assert (question["plugin"], question["kind"], question["about"]) == ("people", asked["kind"], "echo")
+        page = await at.client.get(f"/questions/{question['id']}")
+        assert "The plugin <b>people</b> asks" in page.text
+        again = await at.execute(continuation=told["continuation"])
+        assert again["structuredContent"]["status"] == "input_required", "nobody has answered"
+        assert at.calls == 0
+        wrong = await at.answer(action="accept", content={"nothing": 1})
+        assert wrong.status_code == 400
+        given = await at.answer(action="accept", content=content_of(asked["kind"], answer))
+        assert given.status_code == 200, given.text
+        done = await at.execute(continuation=again["structuredContent"]["continuation"])
+        assert done["structuredContent"] == {"n": 1, "said": argument}
+        assert at.calls == 1
+        records = (await at.client.get("/api/audit?action=question.answer")).json()["records"]
+        (record,) = records
+        assert (record["target"], record["detail"]) == ("a", f"accept, {asked['kind']}, asked by plugin people")
+        status = (await at.client.get("/api/status")).text
+        assert "s3cr3t-word" not in status + json.dumps(records)
+
+
+@pytest.mark.parametrize(("asked", "answer", "argument"), KINDS)
+async def test_each_kind_is_answered_by_a_modern_client(
+    tmp_path: Path, data: DataDir, asked: dict[str, Any], answer: Any, argument: Any
+) -> None:
+    async with world(tmp_path, data, people=asking(**asked)) as at:
+        first = await at.modern()
+        (request,) = first["inputRequests"].values()
+        assert request["params"]["message"] == "[plugin people] What is it?"
+        given = {"action": "accept", "content": content_of(asked["kind"], answer)}
+        retry = {"inputResponses": {"question-1": given}, "requestState": first["requestState"]}
+        done = await at.modern(**retry)
+        assert done["structuredContent"] == {"n": 1, "said": argument}
+        assert "inputRequests" in await at.modern(**retry), "an answer is good once"
+        assert at.calls == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "runs"),
+    [
+        (YES, True),
+        ({"action": "accept", "content": {"answer": False}}, False),
+        ({"action": "accept", "content": {"answer": "yes"}}, False),
+        ({"action": "accept"}, False),
+        ({"action": "decline"}, False),
+        ({"action": "cancel"}, False),
+        ({}, False),
+    ],
+)
+async def test_a_legacy_client_is_asked_by_requests_and_nothing_but_a_yes_is_one(
+    tmp_path: Path, data: DataDir, answer: dict[str, Any], runs: bool
+) -> None:
+    async with (
+        world(tmp_path, data, people=asking(kind="confirmation")) as at,
+        open_websocket(at.client.base_url.port or 0, "/mcp/servers/a") as socket,
+    ):
+        who = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "a"}}
+        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": who}))
+        await socket.get_message()
+        params = {"name": "echo", "arguments": {"n": 1}}
+        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))
+        asked = json.loads(await socket.get_message())
+        assert asked["params"]["message"] == "[plugin people] What is it?"
+        await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": answer}))
+        result = json.loads(await socket.get_message())["result"]
+        assert bool(result.get("isError")) is not runs
+        assert at.calls == runs
+
+
+async def test_a_question_before_a_confirmation_and_one_after_the_call_run_the_tool_once(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with world(tmp_path, data, {"confirm": ["*"]}, careful={}) as at:
+        first = await at.modern()
+        second = await at.modern(inputResponses={"first": YES}, requestState=first["requestState"])
+        assert [*second["inputRequests"]] == ["confirm"]
+        run = {"confirm": {"action": "accept", "content": {"run": True}}}
+        third = await at.modern(inputResponses=run, requestState=second["requestState"])
+        assert [*third["inputRequests"]] == ["last"]
+        assert at.calls == 1
+        done = await at.modern(inputResponses={"last": YES}, requestState=third["requestState"])
+        assert done["structuredContent"] == {"n": 1}
+        assert at.calls == 1
+        calls = sys.modules["plug_asking"].Careful.calls
+        assert calls == ["echo"] * 3, "not asked again about a call that was made"
+
+
+async def test_a_result_is_kept_until_somebody_says_whether_it_may_be_shown(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"ask": "everyone"}, careful={}) as at:
+        told = (await at.execute())["structuredContent"]
+        told = (await at.execute(continuation=told["continuation"], answers={"first": YES}))["structuredContent"]
+        assert [*told["questions"]] == ["last"]
+        held = await at.execute(continuation=told["continuation"], answers={"last": {"action": "decline"}})
+        assert held["content"][0]["text"] == "held back: decline"
+        assert at.calls == 1
+
+
+async def test_a_request_that_cannot_go_on_costs_neither_the_answers_nor_a_second_call(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with world(tmp_path, data, {"ask": "everyone"}, careful={}) as at:
+        told = (await at.execute())["structuredContent"]
+        told = (await at.execute(continuation=told["continuation"], answers={"first": YES}))["structuredContent"]
+        assert at.calls == 1
+        elsewhere = await at.modern(inputResponses={"last": YES}, requestState=told["continuation"])
+        assert "go on with it there" in elsewhere["message"]
+        done = await at.execute(continuation=told["continuation"], answers={"last": YES})
+        assert done["structuredContent"] == {"n": 1}
+        assert at.calls == 1
+
+
+async def test_answers_of_another_call_or_nobody_s_mean_nothing(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, careful={}) as at:
+        first = await at.modern()
+        other = await at.modern(arguments={"n": 2}, inputResponses={"first": YES}, requestState=first["requestState"])
+        assert [*other["inputRequests"]] == ["first"], "another call: it is asked anew"
+        forged = await at.modern(inputResponses={"first": YES}, requestState="mcpvisor-made-up")
+        assert [*forged["inputRequests"]] == ["first"]
+        assert at.calls == 0
+
+
+async def test_where_nobody_can_be_asked_the_plugin_is_told_so(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, careful={}) as at:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo", "arguments": {}}}
+        result = (await at.client.post("/mcp/servers/a", json=body)).json()["result"]
+        assert "first: none" in result["content"][0]["text"]
+        assert at.calls == 0
+
+
+async def test_a_plugin_that_asks_without_end_is_one_that_fails(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"max_questions_per_call": 2}, endless={}) as at:
+        answer = await at.modern()
+        for key in ("q0", "q1"):
+            assert [*answer["inputRequests"]] == [key]
+            answer = await at.modern(inputResponses={key: YES}, requestState=answer["requestState"])
+        assert "it failed; nothing was called" in answer["content"][0]["text"]
+        (row,) = (await at.client.get("/api/status")).json()["plugins"]
+        assert "more questions than 2 (max_questions_per_call)" in row["failures"]["before_call"]
+
+
+@pytest.mark.parametrize("entry", [{}, {"confirm": ["*"]}])
+async def test_a_call_whose_plugin_is_gone_begins_anew_with_all_that_it_needs(
+    tmp_path: Path, data: DataDir, entry: dict[str, Any]
+) -> None:
+    async with world(tmp_path, data, entry, careful={}) as at:
+        first = await at.modern()
+        body = {"mcpServers": {"a": {"command": "x", **entry}}, "supervisor": SETTINGS}
+        (tmp_path / "mcp.json").write_text(json.dumps(body))
+        assert (await at.client.post("/api/reload")).status_code == 200
+        second = await at.modern(inputResponses={"first": YES}, requestState=first["requestState"])
+        if entry:
+            assert [*second["inputRequests"]] == ["confirm"]
+        assert at.calls == (not entry)
+
+
+async def test_a_server_that_asks_afterwards_has_its_answer_and_nobody_is_asked_twice(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with world(tmp_path, data, careful={}) as at:
+        wanted: dict[str, Any] = {"name": "ask", "arguments": {"message": "Your name?"}}
+        first = await at.modern(**wanted)
+        second = await at.modern(**wanted, inputResponses={"first": YES}, requestState=first["requestState"])
+        assert [each["params"]["message"] for each in second["inputRequests"].values()] == ["Your name?"]
+        name = {"question-1": {"action": "accept", "content": {"name": "Ada"}}}
+        third = await at.modern(**wanted, inputResponses=name, requestState=second["requestState"])
+        assert [*third["inputRequests"]] == ["last"]
+        done = await at.modern(**wanted, inputResponses={"last": YES}, requestState=third["requestState"])
+        assert "Ada" in json.dumps(done)
+        assert at.calls == 1
+
+
+async def test_events_say_that_a_plugin_asks_and_nothing_of_what(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, people=asking(kind="secret", message="The word?")) as at:
+        told = (await at.execute())["structuredContent"]
+        await at.answer(action="accept", content={"answer": "s3cr3t-word"})
+        await at.execute(continuation=told["continuation"])
+    text = (tmp_path / "events.jsonl").read_text()
+    events = [each for each in map(json.loads, text.splitlines()) if each["type"].startswith("mcp.elicitation.")]
+    about = {"server_slug": "a", "kind": "secret", "asked": "page", "plugin": "people"}
+    assert [(each["type"], each["data"]) for each in events] == [
+        ("mcp.elicitation.asked", about),
+        ("mcp.elicitation.ended", {**about, "action": "accept"}),
+    ]
+    assert "s3cr3t-word" not in text
+    assert "The word?" not in text
