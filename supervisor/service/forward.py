@@ -92,14 +92,17 @@ class Forwarder:
         exchange.forwarded, began = True, perf_counter()
         try:
             result: Result = await self._round_trips.result(exchange, message, by_result=request.by_result)
+        except RemoteError as error:
+            self._tell_error(exchange, message, perf_counter() - began, error)
+            refused = within_limits(error)
+        except CapabilityRequired as lacking:
+            self._tell_error(exchange, message, perf_counter() - began, lacking)
+            if request.written is not None:  # whoever speaks to this server acts on it
+                raise
+            result = lacking.result  # a model is shown what the server said
         except BaseException as error:
             self._tell_error(exchange, message, perf_counter() - began, error)
-            if isinstance(error, RemoteError):
-                refused = within_limits(error)
-            elif isinstance(error, CapabilityRequired) and request.written is None:
-                result = error.result  # a model is shown what the server said
-            else:  # whoever speaks to this server acts on it
-                raise
+            raise
         else:
             exchange.waited_s = waited_s = result.waited_s
             self._tell(exchange, message, perf_counter() - began - waited_s)
