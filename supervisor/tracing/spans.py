@@ -15,12 +15,15 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 from actors.kit import Reply
+from actors.observer import CallTrace
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.metrics.words import CANCELLED, error_label
 from supervisor.tracing import names
 from supervisor.tracing.context import TraceContext, with_context
 
 ERROR: Final = Status(StatusCode.ERROR)
+LEAST_WAIT_NS: Final = 1_000_000
+"""A request that is sent sooner did not wait: a span costs the call a third of what it takes itself."""
 Attributes = dict[str, str | int | float | bool]
 
 
@@ -40,9 +43,12 @@ class SpanFactory:
         attributes: Attributes,
         *,
         links: list[trace.Link] | None = None,
+        begun: int | None = None,
     ) -> Span:
+        """Return a span that has `begun` then, or begins now."""
+        at = self.clock() if begun is None else begun
         return self._tracer.start_span(
-            name, parent, kind, attributes, links, self.clock(), record_exception=False, set_status_on_exception=False
+            name, parent, kind, attributes, links, at, record_exception=False, set_status_on_exception=False
         )
 
     def add(self, name: str, attributes: Attributes, seconds: float, *, good: bool) -> None:
@@ -52,6 +58,13 @@ class SpanFactory:
         if not good:
             span.set_status(ERROR)
         span.end(end)
+
+
+def context_of(span: Span, baggage: str) -> TraceContext:
+    """Return what is told of a span to those whose parent it is."""
+    told = span.get_span_context()
+    ids = trace.format_trace_id(told.trace_id), trace.format_span_id(told.span_id)
+    return TraceContext(*ids, told.trace_flags.sampled, told.trace_state.to_header(), baggage)
 
 
 def end_span(span: Span, error: str, code: int, *, faulty: bool, now: int) -> None:
@@ -65,8 +78,22 @@ def end_span(span: Span, error: str, code: int, *, faulty: bool, now: int) -> No
     span.end(now)
 
 
+class UntracedCall:
+    """Implements `CallTrace` for a request that is not traced: its server is told so, and no span is made."""
+
+    def __init__(self, context: TraceContext) -> None:
+        self._context = context
+
+    def send(self, meta: bytes) -> bytes:
+        """See `CallTrace.send`."""
+        return with_context(meta, self._context)
+
+    def end(self, error: str, code: int = 0) -> None:
+        """Do nothing."""
+
+
 class SdkCallSpans:
-    """Implements `CallTrace`: the wait of a request before it is sent, and each time that it is."""
+    """Implements `CallTrace`: the wait of a request before it is sent, if it does wait, and each time that it is."""
 
     def __init__(self, factory: SpanFactory, parent: Context, name: str, attributes: Attributes, baggage: str) -> None:
         self._factory = factory
@@ -74,8 +101,7 @@ class SdkCallSpans:
         self._name = name
         self._attributes = attributes
         self._baggage = baggage if factory.baggage else ""
-        server = {names.SERVER: attributes[names.SERVER]}
-        self._wait: Span | None = factory.start(names.WAIT_SPAN, parent, SpanKind.INTERNAL, server)
+        self._begun: int | None = factory.clock()
         self._span: Span | None = None
 
     @property
@@ -86,31 +112,27 @@ class SdkCallSpans:
     def send(self, meta: bytes) -> bytes:
         """See `CallTrace.send`."""
         factory = self._factory
-        if self._wait is not None:
-            self._wait.end(factory.clock())
-            self._wait = None
+        self._end_wait(factory.clock(), "")
         if self._span is not None:  # it is sent again: nobody carried it out
             end_span(self._span, "unreached", 0, faulty=True, now=factory.clock())
         self._span = span = factory.start(self._name, self._parent, SpanKind.CLIENT, self._attributes)
-        told = span.get_span_context()
-        state = told.trace_state.to_header()
-        context = TraceContext(
-            trace.format_trace_id(told.trace_id),
-            trace.format_span_id(told.span_id),
-            told.trace_flags.sampled,
-            state,
-            self._baggage,
-        )
-        return with_context(meta, context)
+        return with_context(meta, context_of(span, self._baggage))
+
+    def _end_wait(self, now: int, error: str) -> None:
+        """Make a span of the wait that ends now; of one that was none only where it ends with an error."""
+        begun, self._begun = self._begun, None
+        if begun is not None and (error or now - begun >= LEAST_WAIT_NS):
+            server = {names.SERVER: self._attributes[names.SERVER]}
+            span = self._factory.start(names.WAIT_SPAN, self._parent, SpanKind.INTERNAL, server, begun=begun)
+            end_span(span, error, 0, faulty=bool(error), now=now)
 
     def end(self, error: str, code: int = 0) -> None:
         """See `CallTrace.end`."""
         now, faulty = self._factory.clock(), bool(error)
-        if self._wait is not None:
-            end_span(self._wait, error, 0, faulty=faulty, now=now)
+        self._end_wait(now, error)
         if self._span is not None:
             end_span(self._span, error, code, faulty=faulty, now=now)
-        self._wait = self._span = None
+        self._span = None
 
 
 class SdkRequestTrace:
@@ -129,7 +151,9 @@ class SdkRequestTrace:
         told = self._span.get_span_context()
         return trace.format_trace_id(told.trace_id) if told.trace_flags.sampled else ""
 
-    def begin_call(self, server: str, method: str, name: str, *, remote: bool) -> SdkCallSpans:
+    def begin_call(self, server: str, method: str, name: str, *, remote: bool) -> CallTrace:
+        if not self._span.is_recording():
+            return UntracedCall(context_of(self._span, self._baggage if self._factory.baggage else ""))
         attributes: Attributes = {
             names.METHOD: method[: names.MAX_TEXT],
             names.SERVER: server,
