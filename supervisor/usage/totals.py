@@ -11,11 +11,9 @@ import trio
 from actors.catalogue.criteria import ToolTotals
 from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
-from supervisor.usage.history import History
+from supervisor.usage.history import FLUSH_S, History
 from supervisor.usage.ledger import Ledger, Noted, note_nothing
 from supervisor.usage.records import GOOD, UNHEARD, CallRecord
-
-FLUSH_S = 5.0
 
 ToolKey = tuple[str, str]
 """Of a tool: its server, and its name."""
