@@ -24,8 +24,8 @@ class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     """A call that ended at `time` (unix s, set by the ledger).
 
     `server` is empty for a meta-tool, `tool` is the server's own name of it. It took `took_ms` after it had waited
-    `waited_ms` for its server. Sizes are bytes: of the arguments, and of the result as the server gave it. Tokens: of
-    what a model was shown, and those that it was spared thereby.
+    `waited_ms` for its server; 0 is what was not measured. Sizes are bytes: of the arguments, and of the result in the
+    era of the client. Tokens: of what a model was shown, and those that it was spared thereby.
     """
 
     time: float = 0.0

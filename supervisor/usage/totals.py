@@ -38,6 +38,7 @@ class Usage:
         self._store = store
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
+        self._of_all: dict[ToolKey, ToolUsage] = {}
         self._loaded = False
         ledger.takers += (history.take, self.take)
         history.settle = ledger.settle
@@ -49,6 +50,9 @@ class Usage:
         self._totals.clear()
         for row in rows:
             self._totals[row.principal][row.server, row.tool] = row
+        self._of_all.clear()
+        for row in (*rows, *(row for own in self._fresh.values() for row in own.values())):
+            _count(self._of_all, row)
         self._loaded = True
 
     def take(self, records: Sequence[CallRecord]) -> None:
@@ -68,6 +72,7 @@ class Usage:
                 waited_ms=sum([record.waited_ms for record in calls]),
             )
             _count(self._fresh[principal], used)
+            _count(self._of_all, used)
 
     def flush(self) -> None:
         """Hand all that is new to the store."""
@@ -101,11 +106,16 @@ class Usage:
             for row in rows[:1000]
         ]
 
-    def totals(self, principal: Principal) -> dict[tuple[str, str], ToolTotals]:
+    def totals(self, principal: Principal | None) -> dict[tuple[str, str], ToolTotals]:
+        """Return what one has used, or None: what all have."""
         return {
             key: ToolTotals(row.calls, row.failures, row.total_ms, row.waited_ms)
-            for key, row in self.of(principal).items()
+            for key, row in (self._all() if principal is None else self.of(principal)).items()
         }
+
+    def _all(self) -> dict[ToolKey, ToolUsage]:
+        self.ledger.settle()
+        return self._of_all
 
     def of(self, principal: Principal) -> dict[ToolKey, ToolUsage]:
         """Return what one has used, without a look at what all others have."""
