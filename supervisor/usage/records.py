@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 
@@ -18,6 +18,13 @@ GOOD: Final[frozenset[CallOutcome]] = frozenset(("ok", "tool_error"))
 UNHEARD: Final[frozenset[CallOutcome]] = frozenset(("rejected", "cancelled"))
 """Calls that ended so say nothing about their tool."""
 MAX_CLIENT_CHARS: Final = 64
+
+
+class CallArguments(NamedTuple):
+    """What a call was given, as JSON, and the schema of its tool; of both as it was written."""
+
+    arguments: msgspec.Raw
+    schema: msgspec.Raw = msgspec.Raw(b"")
 
 
 class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
@@ -43,3 +50,9 @@ class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     error: str = ""
     """The type of the error, as in its `data.type`."""
     era: str = ""
+
+
+class Used(Protocol):
+    """Told of each call that ended, and what it was given; it knows the time."""
+
+    def __call__(self, record: CallRecord, given: CallArguments | None = None) -> None: ...

@@ -12,8 +12,9 @@ from actors.catalogue.criteria import ToolTotals
 from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
 from supervisor.usage.history import FLUSH_S, History
+from supervisor.usage.kept_arguments import KeptArguments
 from supervisor.usage.ledger import Ledger, Noted, note_nothing
-from supervisor.usage.records import GOOD, UNHEARD, CallRecord
+from supervisor.usage.records import GOOD, UNHEARD, CallArguments, CallRecord
 
 ToolKey = tuple[str, str]
 """Of a tool: its server, and its name."""
@@ -35,6 +36,7 @@ class Usage:
         """`keep` is for the history, `noted` for the ledger, the `clock` for both."""
         self.history = history = History(store, clock, keep)
         self.ledger = ledger = Ledger(clock, noted)
+        self.arguments = KeptArguments(keep)
         self._store = store
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
@@ -55,6 +57,11 @@ class Usage:
             _count(self._of_all, row)
         self._loaded = True
 
+    def add(self, record: CallRecord, given: CallArguments | None = None) -> None:
+        """Have a call counted that has ended now. Implements `records.Used`."""
+        self.ledger.add(record)
+        self.arguments.add(record, given)
+
     def take(self, records: Sequence[CallRecord]) -> None:
         """Count calls. One that was refused or given up says nothing about its tool. Implements `ledger.Take`."""
         by_tool: defaultdict[tuple[Principal, str, str], list[CallRecord]] = defaultdict(list)
@@ -73,6 +80,10 @@ class Usage:
             )
             _count(self._fresh[principal], used)
             _count(self._of_all, used)
+
+    def arguments_of(self, number: int) -> str | None:
+        """Return the arguments of the call with a number, as JSON, short and masked; None if they are not kept."""
+        return self.arguments.of(number - self.history.before)
 
     def flush(self) -> None:
         """Hand all that is new to the store."""

@@ -90,6 +90,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     log_records_lost: Callable[[], int] = int
     totals: Callable[[Principal | None], Usage] = lambda principal: {}
     history: History
+    arguments: Callable[[int], str | None] = lambda number: None
     control: Control
     configurator: Configurator
     editor: Editor

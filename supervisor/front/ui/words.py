@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -102,6 +103,11 @@ def clock(value: float | None, now: float) -> str:
         return NONE
     near = abs(now - value) < HALF_A_DAY_S
     return time.strftime("%H:%M:%S" if near else "%Y-%m-%d %H:%M:%S", time.localtime(value))
+
+
+def json_text(value: object) -> str:
+    """Return JSON with line ends, in which everything can be seen."""
+    return "\n".join(map(escape, json.dumps(value, indent=2, ensure_ascii=False).split("\n")))
 
 
 def text(value: object) -> str:
