@@ -162,6 +162,7 @@ PURE = (
     "supervisor.metrics.words",
     "supervisor.tracing.context",
     "supervisor.tracing.names",
+    "supervisor.usage.arguments",
     "supervisor.usage.histogram",
     "supervisor.usage.merits",
     "supervisor.usage.periods",

@@ -51,12 +51,13 @@ class Mask:
         self._known = sorted(secrets, key=lambda form: (-len(form), form))
         self.longest = len(self._known[0].encode(errors="surrogateescape")) if self._known else 0
 
-    def join(self, other: Mask) -> Mask:
-        """Return what hides the secrets of both."""
-        both = Mask({})
-        both._known = sorted({*self._known, *other._known}, key=lambda form: (-len(form), form))
-        both.longest = max(self.longest, other.longest)
-        return both
+    def join(self, *others: Mask) -> Mask:
+        """Return what hides the secrets of all."""
+        whole = Mask({})
+        known = {*self._known}.union(*(other._known for other in others))
+        whole._known = sorted(known, key=lambda form: (-len(form), form))
+        whole.longest = max((self.longest, *(other.longest for other in others)))
+        return whole
 
     def hides(self, other: Mask) -> bool:
         """Say whether all is hidden that the other one hides."""
@@ -107,6 +108,12 @@ def is_secret(name: str, value: str) -> bool:
         return True
     named = bool(words & _SECRET_WORDS) or any(word.endswith(_SECRET_ENDS) for word in words)
     return named and not _PLACE.fullmatch(value)
+
+
+def says_secret(name: str) -> bool:
+    """Say whether a name says that its value is a secret, whatever that is."""
+    words = {word.lower() for word in _NAME_WORDS.findall(name)}
+    return bool(words & (_SECRET_WORDS | _PASSWORD_WORDS)) or any(word.endswith(_SECRET_ENDS) for word in words)
 
 
 def looks_secret(value: str) -> bool:

@@ -4,8 +4,7 @@ Rules of this file:
 - A field is a key of the configuration file, with the same name. Its unit is in its name (`_s` seconds, `_bytes`), its
   bounds are in its type, and below it is what it means: pages of `docs/reference` are generated from them. A comment
   above a field is the heading of it and those that follow there.
-- The structs do not validate themselves: `load.py` does, and says file, line and key. Code that builds one by hand is
-  trusted.
+- The structs do not validate themselves: `load.py` does, and says file, line and key.
 - `repr` never shows values of `env` and `headers`, arguments or addresses: they may hold secrets, and reprs get logged.
 """
 
@@ -165,8 +164,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     result_kept_s: PositiveSeconds = 900.0
     """How long the daemon keeps such a result after it was read last."""
     max_kept_calls: Count = 2000
-    """The newest calls, which are remembered one by one: who, which tool, how it ended, how long it took, how large it
-    was; not what was said."""
+    """The newest calls, which are remembered one by one, without what was said."""
+    calls_keep_arguments: bool = False
+    """Keep their arguments, too, short and masked."""
 
     # Plugins
     plugins: dict[str, PluginEntry] = field(default_factory=dict)

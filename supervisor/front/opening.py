@@ -33,6 +33,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.journals.reader import LogReader
 from supervisor.servers.launches.running import Launches
+from supervisor.servers.launches.secrets import ConfiguredSecrets
 from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.reloading.reload import Reload
 from supervisor.servers.safety import expose
@@ -93,7 +94,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         shown,
         registry.statuses,
         deployment,
-        used=house.usage.ledger.add,
+        used=house.usage.add,
         audit=house.trail,
         subscribers=servers.subscribers,
         key=house.data.key("request-state"),
@@ -104,6 +105,8 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         meters=house.meters,
         used_by=house.usage.of,
     )
+    house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
+    house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
     gateway = Gateway(parts, house.version)
     core.start_soon(gateway.run)
     core.start_soon(gateway.parts.parking.run, house.closing)
@@ -143,6 +146,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         log_records_lost=count_lost_records,
         totals=house.usage.totals,
         history=house.usage.history,
+        arguments=house.usage.arguments_of,
         configurator=house.reload,
         editor=ServerEdits(house.reload, deployment),
         key=house.data.key("page"),

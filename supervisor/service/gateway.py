@@ -42,7 +42,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parking
 from supervisor.service.asking.round_trips import RoundTrips
-from supervisor.service.calls.counting import Used, record_of
+from supervisor.service.calls.counting import record_of
 from supervisor.service.calls.meta_calls import MetaCalls
 from supervisor.service.calls.searches import Searches, UsedBy
 from supervisor.service.calls.tool_calls import ToolCalls
@@ -63,6 +63,7 @@ from supervisor.service.results.keeper import KeptResults
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
 from supervisor.tokens.counting import META_TOKENS
+from supervisor.usage.records import Used
 
 Handler = Callable[[Exchange], Awaitable[bytes]]
 Define = Callable[[str, Tool | Resource | Prompt], dict[str, Any]]

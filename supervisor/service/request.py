@@ -70,6 +70,8 @@ class Parts(NamedTuple):
     meta: msgspec.Raw
     name: str
     task: msgspec.Raw = NO_META
+    arguments: msgspec.Raw = NO_META
+    """Those of a call of a tool, which are among the members, too."""
 
 
 def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Parts:
@@ -93,9 +95,8 @@ def parts_from(method: str, members: dict[str, msgspec.Raw], retry: Retry | None
         members.pop(RESPONSES, None)
         members.pop(STATE, None)
     task = members.pop("task", NO_META) if method == "tools/call" else NO_META
-    return Parts(
-        encode(members)[1:-1], meta, json.text_at(members.get(NAMED_BY.get(method, "")))[:MAX_NAME_CHARS], task
-    )
+    name = json.text_at(members.get(NAMED_BY.get(method, "")))[:MAX_NAME_CHARS]
+    return Parts(encode(members)[1:-1], meta, name, task, members.get("arguments", NO_META))
 
 
 def with_name(parts: Parts, name: str) -> Parts:

@@ -1,7 +1,9 @@
 """Keeps what was called: the newest calls, and sums of periods, in memory and on the disk.
 
 Rules of this file:
-- What ended counts for whoever reads, and is handed to the store within a second.
+- What ended counts for whoever reads, and is handed to the store within `FLUSH_S`. The store writes it `LINGER_S`
+  later, so that a daemon that is killed loses the calls of its last second at most. Where nothing was called nothing is
+  written.
 - The newest minute is in memory. When it is over it goes into the quarter and the hour around it, and an hour that is
   over into its day. What a crash left undone is made again at the next start, from the minutes and hours on the disk.
 - Until the disk has been read once nothing is written there, and the first minute lasts: what the disk has of the same
@@ -23,7 +25,8 @@ from supervisor.host.loop.workbench import beside
 from supervisor.usage.periods import KEPT_S, LENGTH_S, OF, Level, Period, decode, start_of
 from supervisor.usage.records import CallRecord
 
-FLUSH_S: Final = 1.0
+FLUSH_S: Final = 0.4
+"""Each row that changed is written so often at most: that of the newest minute, and the calls since."""
 EXPIRE_S: Final = 600.0
 _RECORDS: Final = msgspec.msgpack.Decoder(list[CallRecord])
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -54,6 +57,8 @@ class History:
     def __init__(self, store: CallStore, clock: Callable[[], float], keep: int) -> None:
         self.newest = 0
         """The number of the newest call, from 1."""
+        self.before = 0
+        """So many of them were before this start, as far as that is known."""
         self.settle: Callable[[], None] = lambda: None
         """Called before anything is read: it may have calls for `take`."""
         self._store = store
@@ -146,7 +151,7 @@ class History:
         self._loaded = True
         self._take(known)
         last, kept = calls
-        self.newest += last
+        self.newest, self.before = self.newest + last, last
         room = self._keep - len(self._calls)
         self._calls.extendleft(kept[: -room - 1 : -1] if room else ())
 

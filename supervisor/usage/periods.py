@@ -51,7 +51,7 @@ class Tally(msgspec.Struct, array_like=True):
         """Count calls of this key."""
         for outcome, count in Counter([record.outcome for record in records]).items():
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
-        self.took.add([record.took_ms for record in records if record.outcome not in UNHEARD])
+        self.took.add([record.took_ms for record in records if record.took_ms and record.outcome not in UNHEARD])
         self.waited.add([record.waited_ms for record in records if record.waited_ms])
         self.bytes_in += sum([record.bytes_in for record in records])
         self.bytes_out += sum([record.bytes_out for record in records])

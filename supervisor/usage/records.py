@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, Protocol, get_args
 
 import msgspec
 
@@ -20,12 +20,19 @@ UNHEARD: Final[frozenset[CallOutcome]] = frozenset(("rejected", "cancelled"))
 MAX_CLIENT_CHARS: Final = 64
 
 
+class CallArguments(NamedTuple):
+    """What a call was given, as JSON, and the schema of its tool; of both as it was written."""
+
+    arguments: msgspec.Raw
+    schema: msgspec.Raw = msgspec.Raw(b"")
+
+
 class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     """A call that ended at `time` (unix s, set by the ledger).
 
     `server` is empty for a meta-tool, `tool` is the server's own name of it. It took `took_ms` after it had waited
-    `waited_ms` for its server. Sizes are bytes: of the arguments, and of the result as the server gave it. Tokens: of
-    what a model was shown, and those that it was spared thereby.
+    `waited_ms` for its server; 0 is what was not measured. Sizes are bytes: of the arguments, and of the result in the
+    era of the client. Tokens: of what a model was shown, and those that it was spared thereby.
     """
 
     time: float = 0.0
@@ -43,3 +50,9 @@ class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     error: str = ""
     """The type of the error, as in its `data.type`."""
     era: str = ""
+
+
+class Used(Protocol):
+    """Told of each call that ended, and what it was given; it knows the time."""
+
+    def __call__(self, record: CallRecord, given: CallArguments | None = None) -> None: ...

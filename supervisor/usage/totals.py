@@ -11,11 +11,10 @@ import trio
 from actors.catalogue.criteria import ToolTotals
 from actors.principal import Principal
 from supervisor.store import Store, ToolUsage
-from supervisor.usage.history import History
+from supervisor.usage.history import FLUSH_S, History
+from supervisor.usage.kept_arguments import KeptArguments
 from supervisor.usage.ledger import Ledger, Noted, note_nothing
-from supervisor.usage.records import GOOD, UNHEARD, CallRecord
-
-FLUSH_S = 5.0
+from supervisor.usage.records import GOOD, UNHEARD, CallArguments, CallRecord
 
 ToolKey = tuple[str, str]
 """Of a tool: its server, and its name."""
@@ -37,9 +36,11 @@ class Usage:
         """`keep` is for the history, `noted` for the ledger, the `clock` for both."""
         self.history = history = History(store, clock, keep)
         self.ledger = ledger = Ledger(clock, noted)
+        self.arguments = KeptArguments(keep)
         self._store = store
         self._totals: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
+        self._of_all: dict[ToolKey, ToolUsage] = {}
         self._loaded = False
         ledger.takers += (history.take, self.take)
         history.settle = ledger.settle
@@ -51,7 +52,15 @@ class Usage:
         self._totals.clear()
         for row in rows:
             self._totals[row.principal][row.server, row.tool] = row
+        self._of_all.clear()
+        for row in (*rows, *(row for own in self._fresh.values() for row in own.values())):
+            _count(self._of_all, row)
         self._loaded = True
+
+    def add(self, record: CallRecord, given: CallArguments | None = None) -> None:
+        """Have a call counted that has ended now. Implements `records.Used`."""
+        self.ledger.add(record)
+        self.arguments.add(record, given)
 
     def take(self, records: Sequence[CallRecord]) -> None:
         """Count calls. One that was refused or given up says nothing about its tool. Implements `ledger.Take`."""
@@ -70,6 +79,11 @@ class Usage:
                 waited_ms=sum([record.waited_ms for record in calls]),
             )
             _count(self._fresh[principal], used)
+            _count(self._of_all, used)
+
+    def arguments_of(self, number: int) -> str | None:
+        """Return the arguments of the call with a number, as JSON, short and masked; None if they are not kept."""
+        return self.arguments.of(number - self.history.before)
 
     def flush(self) -> None:
         """Hand all that is new to the store."""
@@ -103,11 +117,16 @@ class Usage:
             for row in rows[:1000]
         ]
 
-    def totals(self, principal: Principal) -> dict[tuple[str, str], ToolTotals]:
+    def totals(self, principal: Principal | None) -> dict[tuple[str, str], ToolTotals]:
+        """Return what one has used, or None: what all have."""
         return {
             key: ToolTotals(row.calls, row.failures, row.total_ms, row.waited_ms)
-            for key, row in self.of(principal).items()
+            for key, row in (self._all() if principal is None else self.of(principal)).items()
         }
+
+    def _all(self) -> dict[ToolKey, ToolUsage]:
+        self.ledger.settle()
+        return self._of_all
 
     def of(self, principal: Principal) -> dict[ToolKey, ToolUsage]:
         """Return what one has used, without a look at what all others have."""

@@ -34,10 +34,10 @@ from actors.server.subscribers import Subscribers
 from supervisor.config import Settings
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.elicitations import Elicitations
-from supervisor.service.calls.counting import Used
 from supervisor.service.client import Client
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import answer
+from supervisor.usage.records import Used
 from tests.fakes.exchanges import exchange
 from tests.fakes.lines import Lines, line
 from tests.fakes.memory import MemoryPeer, MemoryTransport
@@ -197,7 +197,7 @@ async def served(
     policy: RestartPolicy | None = None,
     start: ServerSettings | None = None,
     era: Era = "legacy",
-    used: Used = lambda *_: None,
+    used: Used = lambda record, given=None: None,
     tool_rules: Mapping[str, ToolRules] | None = None,
 ) -> AsyncIterator[Served]:
     """Run a gateway before servers; those not `undiscovered` are ready. `also`: more names, and whom they mean."""

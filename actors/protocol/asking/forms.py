@@ -185,7 +185,12 @@ def _field(name: str, raw: msgspec.Raw, required: bool) -> FormField:
 def _is_secret(name: str, given: _Property) -> bool:
     if given.write_only or given.format == "password" or len(name) > MAX_TITLE_CHARS:
         return True
-    shown = f"{name} {given.title[:MAX_TITLE_CHARS]} {given.description[:MAX_MESSAGE_CHARS]}".lower()
+    return is_secret_name(f"{name} {given.title[:MAX_TITLE_CHARS]} {given.description[:MAX_MESSAGE_CHARS]}")
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether a name, or the words beside it, say that a value is a secret."""
+    shown = name.lower()
     joined = shown.replace(" ", "").replace("_", "").replace("-", "")
     if any(word in joined for word in _SECRETS):
         return True

@@ -88,8 +88,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     usage: Callable[[Principal], Any] = lambda principal: {}
     counters: Callable[[], ConnectionCounters] = ConnectionCounters
     log_records_lost: Callable[[], int] = int
-    totals: Callable[[Principal], Usage] = lambda principal: {}
+    totals: Callable[[Principal | None], Usage] = lambda principal: {}
     history: History
+    arguments: Callable[[int], str | None] = lambda number: None
     control: Control
     configurator: Configurator
     editor: Editor

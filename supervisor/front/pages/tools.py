@@ -85,7 +85,7 @@ async def _tools(view: View, criteria: Criteria) -> bytes:
     _check_servers(view, criteria.servers)
     catalogue = view.visible_catalogue()
     described = await view.described.of(catalogue)
-    usage = view.totals(view.principal)
+    usage = view.totals(None if REQUESTER.get().person.may("auditor") else view.principal)
     treat = partial(_treat, view.deployment.value, view.confirm_rules())
     return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described, treat)))
 

@@ -1,6 +1,7 @@
 """What was called: sums by tool, server, client or user (`/api/usage`), over time, and the newest calls (`/api/calls`).
 
-A member sees what they called, an auditor what everybody did. What was said in a call is nowhere here.
+A member sees what they called, an auditor what everybody did. What was answered is nowhere here; arguments are, where
+`calls_keep_arguments` says so. They are what somebody wrote: nobody but them and an admin sees them.
 """
 
 from __future__ import annotations
@@ -77,7 +78,9 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
         return json_response({**told, "buckets": buckets})
 
     async def calls(wanted: CallsQuery) -> Response:
-        """Show the newest calls one by one, and the `next` to go on before, null at the end."""
+        """Show the newest calls one by one, and the `next` to go on before; `arguments` are null if not kept, or not
+        yours to see.
+        """
         which, listed, following = _selection(wanted), list[dict[str, Any]](), None
         for number, record in view.history.calls(wanted.before):
             if not _has(wanted, which, record):
@@ -85,7 +88,10 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
             if len(listed) == wanted.limit:
                 following = listed[-1]["number"]
                 break
-            listed.append(call_row(number, record))
+            shown = view.arguments(number) if _may_read(record) else None
+            listed.append(
+                {**call_row(number, record), "arguments": None if shown is None else msgspec.Raw(shown.encode())}
+            )
         return json_response({"calls": listed, "next": following, "newest": view.history.newest})
 
     app.add_url_rule("/api/usage", "usage", with_query(UsageQuery, usage))
@@ -104,6 +110,11 @@ def _selection(wanted: UsageQuery | CallsQuery) -> CallSelection:
         tool=wanted.tool,
         meta_tools=wanted.meta_tools,
     )
+
+
+def _may_read(record: CallRecord) -> bool:
+    """Say whether somebody may see the arguments of a call."""
+    return (asks := REQUESTER.get()).person.may("admin") or record.principal == asks.principal
 
 
 def _has(wanted: CallsQuery, which: CallSelection, record: CallRecord) -> bool:

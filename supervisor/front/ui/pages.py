@@ -168,6 +168,7 @@ class Dashboard(Frame):
             calls=told,
             asked=asked,
             outcomes=OUTCOMES,
+            kept=self.view.deployment.value.settings.calls_keep_arguments,
             after=None if following is None else f"/ui/calls?{urlencode({**wanted, 'before': following})}",
             json="/api/calls",
         )

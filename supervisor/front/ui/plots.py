@@ -49,13 +49,12 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def bars(buckets: Sequence[Mapping[str, Any]]) -> Bars:
-    """Return a bar for each bucket of `/api/usage/timeline`. The newest is not over, and sets no measure."""
-    counts = [bucket["calls"] for bucket in buckets]
-    most = max([*counts[:-1], 1])
+    """Return a bar for each bucket of `/api/usage/timeline`, of which the newest is not over."""
+    most = max([1, *(bucket["calls"] for bucket in buckets)])
     width = WIDTH / max(1, len(buckets))
+    scale = HEIGHT / most
     drawn: list[Bar] = []
     for place, bucket in enumerate(buckets):
-        scale = HEIGHT / max(most, bucket["calls"])
         failed = bucket["failed"]
         drawn.append(
             Bar(

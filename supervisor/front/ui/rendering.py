@@ -68,6 +68,7 @@ def _environment() -> jinja2.Environment:
     made.filters |= {
         "clock": words.clock,
         "glyph": words.glyph_of,
+        "json_text": words.json_text,
         "kind": words.kind_of,
         "moment": words.moment,
         "ms": words.milliseconds,

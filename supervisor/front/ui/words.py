@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,6 +21,8 @@ ON_ITS_WAY: Final = "◐"
 WANTS_YOU: Final = "▲"
 NONE: Final = "-"
 MAX_CELL: Final = 300
+LEAST_PERCENT: Final = 0.1
+HALF_A_DAY_S: Final = 43_200
 
 
 def state_of(row: dict[str, Any]) -> str:
@@ -80,6 +83,8 @@ def share(part: float, whole: float) -> str:
     if not whole:
         return NONE
     percent = part / whole * 100
+    if 0 < percent < LEAST_PERCENT:
+        return f"< {LEAST_PERCENT} %"
     return f"{percent:.0f} %" if percent in (0, 100) or percent >= 10 else f"{percent:.1f} %"
 
 
@@ -92,9 +97,17 @@ def moment(value: float | None) -> str:
     return "" if value is None else datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def clock(value: float | None) -> str:
-    """Return the time of day of the daemon's machine."""
-    return NONE if value is None else time.strftime("%H:%M:%S", time.localtime(value))
+def clock(value: float | None, now: float) -> str:
+    """Return the time of day of the daemon's machine, with the date of what is not near to `now`."""
+    if value is None:
+        return NONE
+    near = abs(now - value) < HALF_A_DAY_S
+    return time.strftime("%H:%M:%S" if near else "%Y-%m-%d %H:%M:%S", time.localtime(value))
+
+
+def json_text(value: object) -> str:
+    """Return JSON with line ends, in which everything can be seen."""
+    return "\n".join(map(escape, json.dumps(value, indent=2, ensure_ascii=False).split("\n")))
 
 
 def text(value: object) -> str:

@@ -37,6 +37,12 @@ class LaunchNames:
         launch = self._find(server, principal)
         return self._mask_of(server if launch is None else launch.name)
 
+    def hide_own(self, principal: Principal, text: str) -> str:
+        """Return a text without the secrets of all launches that somebody does not share with all."""
+        for launch in self._own.get(principal, {}).values():
+            text = self._mask_of(launch.name)(text) if launch.name else text
+        return text
+
     def _find(self, server: str, principal: Principal) -> OwnLaunch | None:
         own = self._own.get(principal)
         return own.get(server) if own is not None else None

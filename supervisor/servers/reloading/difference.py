@@ -22,7 +22,7 @@ LIVE: Final = frozenset(
         *("max_query_chars", "notify_catalogue_changes", "show_debug", "reload_on_change", "reload_drain_s"),
         *("identity", "profile", "profiles", "rank_by_use"),
         *("audit_days", "audit_calls", "server_log_bytes", "server_log_files", "metrics_tools"),
-        "event_sinks",
+        *("event_sinks", "calls_keep_arguments"),
         *("expose", "confirm", "trust", "catalogue_max_age_s"),
         *("plugins", "plugin_call_timeout_s", "plugin_discovery_timeout_s", "plugin_threads"),
         *("result_token_budget", "max_kept_result_bytes", "result_kept_s"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from time import perf_counter
 
 import msgspec
@@ -13,10 +13,8 @@ from actors.errors import CallRefused, CallTimedOut, MailboxFull, ServerDisabled
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import has_failed
-from supervisor.usage.records import MAX_CLIENT_CHARS, CallOutcome, CallRecord
+from supervisor.usage.records import MAX_CLIENT_CHARS, CallArguments, CallOutcome, CallRecord, Used
 
-Used = Callable[[CallRecord], None]
-"""Told of each call that ended; it knows the time."""
 REFUSED = (MailboxFull, ServerDisabled, ShuttingDown)
 """Errors of ours that say nothing about the tool that was called."""
 BYTES_PER_TOKEN = 4
@@ -37,11 +35,12 @@ def record_of(exchange: Exchange, server: str, tool: str, bytes_in: int = 0) -> 
 
 
 async def count(
-    used: Used, exchange: Exchange, server: str, tool: Tool, bytes_in: int, call: Awaitable[bytes]
+    used: Used, exchange: Exchange, server: str, tool: Tool, arguments: msgspec.Raw, call: Awaitable[bytes]
 ) -> bytes:
     """Await the call of a tool, and tell how that ended."""
     exchange.tool = tool
-    record, started = record_of(exchange, server, (tool.own or tool).name, bytes_in), perf_counter()
+    record, started = record_of(exchange, server, (tool.own or tool).name, len(arguments)), perf_counter()
+    given = CallArguments(arguments, tool.input_schema)
     try:
         body = await call
     except (SupervisorError, RemoteError) as error:
@@ -51,18 +50,18 @@ async def count(
         took_ms = (perf_counter() - started) * 1000
         only_waited = isinstance(error, SupervisorError) and error.outcome == "not_sent"
         record.waited_ms, record.took_ms = (took_ms, 0.0) if only_waited else (0.0, took_ms)
-        used(record)
+        used(record, given)
         raise
     except trio.Cancelled:
         record.outcome, record.took_ms = "cancelled", (perf_counter() - started) * 1000
-        used(record)
+        used(record, given)
         raise
     record.waited_ms = exchange.waited_s * 1000
     record.took_ms = max(0.0, (perf_counter() - started) * 1000 - record.waited_ms)
     record.bytes_out = len(body)
     if has_failed(msgspec.Raw(body)):
         record.outcome, exchange.failed = "tool_error", True
-    used(record)
+    used(record, given)
     return body
 
 

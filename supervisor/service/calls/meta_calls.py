@@ -50,7 +50,7 @@ from supervisor.service.introduction import Introduction
 from supervisor.service.lookup.visible import Visible
 from supervisor.service.request import NO_META
 from supervisor.service.resources import Reading
-from supervisor.usage.records import CallOutcome
+from supervisor.usage.records import CallArguments, CallOutcome
 
 ENVELOPE_COST = 16
 """So many bytes of an envelope cost as much as one that a model wrote: they are passed over."""
@@ -111,7 +111,7 @@ class MetaCalls:
         """Tell of a call of a meta-tool that reached no server."""
         record = record_of(exchange, "", definitions.EXECUTE if call.name not in definitions.SCHEMAS else call.name)
         record.bytes_in, record.outcome, record.error = len(call.arguments), outcome, error
-        self._tools.used(record)
+        self._tools.used(record, CallArguments(call.arguments))
 
     async def _perform(self, exchange: Exchange, call: _Call) -> bytes:
         client, given, cost = exchange.client, call.arguments, len(call.arguments)
@@ -137,7 +137,7 @@ class MetaCalls:
         record = record_of(exchange, "", name, len(given))
         record.took_ms, record.bytes_out = (time.perf_counter() - started) * 1000, len(body)
         record.tokens_shown = len(body) // 2 // BYTES_PER_TOKEN
-        self._tools.used(record)
+        self._tools.used(record, CallArguments(given))
         return body
 
     async def _execute(self, exchange: Exchange, wanted: execution.Execute, meta: msgspec.Raw) -> bytes:

@@ -25,13 +25,14 @@ from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.calls.counting import Used, count
+from supervisor.service.calls.counting import count
 from supervisor.service.calls.failures import is_for_client
 from supervisor.service.fitting.relay import has_failed
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
 from supervisor.service.results.keeper import KeptResults
+from supervisor.usage.records import Used
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
@@ -89,7 +90,7 @@ class ToolCalls:
                 exchange,
                 ServerRequest(entry.server, "tools/call", members, meta, name=own, since=since, by_result=by_result),
             )
-            body = await count(self.used, exchange, entry.server, tool, len(approved.arguments), call)
+            body = await count(self.used, exchange, entry.server, tool, approved.arguments, call)
         except RemoteError as error:
             if approved.remark and not is_for_client(error):
                 raise _with_remark(error, approved.remark) from None

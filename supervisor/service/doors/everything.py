@@ -84,4 +84,4 @@ class Everything(ManyServers):
         members["name"] = msgspec.Raw(encode((tool.own or tool).name))
         rest = parts_from("tools/call", members, exchange.retry)
         call = self.parts.forward.ask(exchange, request_of(exchange, entry, rest, since, tool))
-        return await count(self.parts.used, exchange, entry.server, tool, len(exchange.params), call)
+        return await count(self.parts.used, exchange, entry.server, tool, rest.arguments, call)

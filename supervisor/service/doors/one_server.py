@@ -149,7 +149,7 @@ class OneServer:
         if tool.own is not None:
             parts = with_name(parts, tool.own.name)
         call = self._ask(exchange, entry, parts, since, tool)
-        return await count(self._parts.used, exchange, self._server, tool, len(exchange.params), call)
+        return await count(self._parts.used, exchange, self._server, tool, parts.arguments, call)
 
     async def _ask(
         self, exchange: Exchange, entry: Entry, parts: Parts, since: float, tool: Tool | None = None

@@ -59,7 +59,7 @@ from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.port import answer
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks
-from supervisor.usage.records import CallRecord
+from supervisor.usage.records import CallArguments, CallRecord
 from tests.fakes.deployments import deployment
 from tests.fakes.embedder import FakeEmbedder, document_levels
 from tests.fakes.exchanges import exchange
@@ -200,7 +200,7 @@ async def gateway(
     server = FileServer(era, capabilities)
     used: list[tuple[str, str, bool]] = []
 
-    def note(record: CallRecord) -> None:
+    def note(record: CallRecord, given: CallArguments | None = None) -> None:
         if record.server and record.outcome not in ("rejected", "cancelled"):
             used.append((record.server, record.tool, record.outcome in ("ok", "tool_error")))
 

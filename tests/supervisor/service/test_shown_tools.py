@@ -18,7 +18,7 @@ from actors.protocol.agreement.versions import Era
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
-from supervisor.usage.records import CallRecord
+from supervisor.usage.records import CallArguments, CallRecord
 from tests.fakes.exchanges import exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import WholeServer
@@ -81,7 +81,7 @@ async def rig(rules: ToolRules = RULES, era: Era = "legacy", **more: Any) -> Asy
     server = WholeServer(era, tools=list(TOOLS))
     used: list[tuple[str, str]] = []
 
-    def note(record: CallRecord) -> None:
+    def note(record: CallRecord, given: CallArguments | None = None) -> None:
         if record.server:
             used.append((record.server, record.tool))
 

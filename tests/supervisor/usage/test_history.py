@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.principal import LOCAL, Principal
 from supervisor.store import open_store
-from supervisor.usage.history import CallStore, History
+from supervisor.usage.history import FLUSH_S, CallStore, History
 from supervisor.usage.periods import KEPT_S, LENGTH_S, MAX_KEYS, OTHERS, Level, Period, decode, start_of
 from supervisor.usage.records import OUTCOMES, CallRecord
 from supervisor.usage.summaries import total
@@ -114,6 +115,39 @@ async def test_the_newest_calls_are_remembered_with_their_numbers() -> None:
     assert [(number, record.tool) for number, record in again.calls()] == [(n, f"tool {n}") for n in (9, 8, 7, 6, 5)]
     assert [number for number, _ in again.calls(before=7)] == [6, 5]
     assert again.newest == 9
+
+
+async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_was(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    class Counting(CallMemory):
+        written = 0
+
+        def save_period(self, level: str, start: int, payload: bytes) -> None:
+            self.written += 1
+            super().save_period(level, start, payload)
+
+        def append_calls(self, number: int, payload: bytes, keep: int) -> None:
+            self.written += 1
+            super().append_calls(number, payload, keep)
+
+    store = Counting()
+    store.ready.set()
+    history = History(store, lambda: NOON + trio.current_time(), 50)
+    await history.load()  # in a thread, for which this clock does not wait
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(history.run)
+        await trio.sleep(3610)
+        assert store.written == 0
+        history.take([call(time=NOON + trio.current_time()) for _ in range(1000)])
+        await trio.sleep(FLUSH_S + 0.01)
+        assert store.written == 2, "the minute, and the calls"
+        assert await counts(History(store, lambda: NOON, 50), "minute") == {int(NOON) + 3600: 1000}
+        await trio.sleep(60)
+        assert store.written == 4, "and when the minute is over, the quarter and the hour"
+        await trio.sleep(50)
+        assert store.written == 4
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_clock_that_is_set_back_loses_nothing() -> None:

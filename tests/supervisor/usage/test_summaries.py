@@ -79,3 +79,15 @@ def test_the_newest_bucket_is_under_way(window: str) -> None:
     assert buckets[-1]["start"] <= NOW < buckets[-1]["start"] + kind.bucket_s
     assert all(bucket["took_ms"]["p95"] is None for bucket in buckets)
     assert kind.bucket_s % LENGTH_S[kind.level] == 0
+
+
+def test_what_was_not_measured_is_no_time() -> None:
+    """A server that did not come up in time never heard of the call, and a client that left says nothing of it."""
+    calls = [
+        CallRecord(time=NOW, server="desk", tool="a", outcome="timeout", waited_ms=60_000.0),
+        CallRecord(time=NOW, server="desk", tool="a", outcome="cancelled", took_ms=1.0),
+        CallRecord(time=NOW, server="desk", tool="a", took_ms=30.0),
+    ]
+    (row,) = rows(periods_of(calls, "1h"), "tool")
+    assert (row["calls"], row["took_ms"]["count"], row["took_ms"]["mean"]) == (3, 1, 30.0)
+    assert row["waited_ms"]["count"] == 1

@@ -71,6 +71,10 @@ async def test_what_one_principal_called_is_no_business_of_another(tmp_path: Pat
             "waited_ms": 0.0,
         }
         assert usage.table(Principal("nobody")) == []
+        usage.ledger.add(call(other, "files", "read_file", good=True, took_ms=3.0))
+        assert usage.totals(None) == {("files", "read_file"): (3, 1, 18.0, 0.0)}, "what all have, for who may see it"
+        await usage.load()
+        assert usage.totals(None) == {("files", "read_file"): (3, 1, 18.0, 0.0)}
 
 
 async def test_a_row_that_is_no_number_costs_no_call_its_answer(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from actors.life.states import State
 from supervisor.front.ui.words import (
     GLYPHS,
     MAX_CELL,
+    clock,
     glyph_of,
     kind_of,
     milliseconds,
@@ -20,6 +23,8 @@ from supervisor.front.ui.words import (
     span,
     text,
 )
+
+NOON = time.mktime((2026, 11, 26, 12, 0, 0, 0, 0, -1))
 
 
 @pytest.mark.parametrize("state", [each.value for each in State])
@@ -54,6 +59,10 @@ def test_every_state_has_a_mark_and_a_meaning(state: str) -> None:
         (share(0, 7), "0 %"),
         (share(1, 3), "33 %"),
         (share(1, 300), "0.3 %"),
+        (share(1, 3000), "< 0.1 %"),
+        (clock(None, 0), "-"),
+        (clock(NOON, NOON + 60), "12:00:00"),
+        (clock(NOON, NOON + 86_400), "2026-11-26 12:00:00"),
         (moment(None), ""),
         (moment(0), "1970-01-01T00:00:00Z"),
     ],

@@ -127,6 +127,7 @@ READ_IN: dict[str, set[str]] = {
     "profile": {"service/doors/addresses"},
     "audit_days": {"store/people/trail"},
     "audit_calls": {"store/people/trail"},
+    "calls_keep_arguments": {"front/opening", "front/ui/pages"},
     "server_log_bytes": {"servers/journals/keeper"},
     "server_log_files": {"servers/journals/keeper"},
     "metrics_tools": {"daemon", "front/pages/metrics"},

@@ -8,7 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.messages import SleepServer
 from supervisor.service.calls import counting
-from supervisor.usage.records import CallRecord
+from supervisor.usage.records import CallArguments, CallRecord
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.published import served
 
@@ -18,7 +18,7 @@ async def test_the_time_of_a_call_is_told_apart_from_that_in_which_its_server_wo
 ) -> None:
     counted: list[tuple[str, bool, float, float]] = []
 
-    def used(record: CallRecord) -> None:
+    def used(record: CallRecord, given: CallArguments | None = None) -> None:
         counted.append((record.tool, record.outcome == "ok", round(record.took_ms), round(record.waited_ms)))
 
     monkeypatch.setattr(counting, "perf_counter", trio.current_time)

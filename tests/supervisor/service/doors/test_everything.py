@@ -245,7 +245,9 @@ async def test_a_call_without_a_name_is_an_error_of_the_protocol(params: Any) ->
 async def test_calls_are_counted() -> None:
     async with door({"one": WholeServer()}) as rig:
         used: list[tuple[str, str, str]] = []
-        rig.running.gateway.parts.used = lambda record: used.append((record.server, record.tool, record.outcome))
+        rig.running.gateway.parts.used = lambda record, given=None: used.append(
+            (record.server, record.tool, record.outcome)
+        )
         await rig.ask(LEGACY, "tools/call", {"name": "one__tool0"})
         await rig.ask(LEGACY, "tools/call", {"name": "one__none"})
         assert used == [("one", "tool0", "ok")]

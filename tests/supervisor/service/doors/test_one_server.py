@@ -273,7 +273,9 @@ async def test_a_call_that_fails_by_our_doing_is_a_result_for_the_model() -> Non
 async def test_calls_of_known_tools_are_counted() -> None:
     async with door() as rig:
         used: list[tuple[str, str, str]] = []
-        rig.running.gateway.parts.used = lambda record: used.append((record.server, record.tool, record.outcome))
+        rig.running.gateway.parts.used = lambda record, given=None: used.append(
+            (record.server, record.tool, record.outcome)
+        )
         await rig.ask(LEGACY, "tools/call", {"name": "tool0"})
         await rig.ask(LEGACY, "tools/call", {"name": "made up"})
         rig.server.errors["tools/call"] = {"code": 1, "message": "no"}

@@ -1,0 +1,153 @@
+"""Arguments of calls: shown nowhere, or where a setting allows it, to whoever called and to admins, without secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.supervisor.test_daemon import configuration, running
+from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
+
+CONFIGURED = "canary-6f1c-of-the-shop"
+GIVEN = "canary that was typed"
+MARKED = "canary that the schema marks"
+IDENTITY: dict[str, Any] = {"users": {"ana": {"role": "admin"}, "ben": {}, "cem": {"role": "auditor"}, "dan": {}}}
+SCHEMA = {"type": "object", "properties": {"motto": {"type": "string", "writeOnly": True}, "text": {}}}
+SERVERS: dict[str, Any] = {
+    "desk": {"command": "x"},
+    "shop": {"command": "x", "env": {"SHOP_API_KEY": CONFIGURED}},
+}
+ARGUMENTS = {"text": f"a\u202eb {CONFIGURED}", "password": GIVEN, "motto": MARKED, "n": [1, 2]}
+SHOWN = {"text": "a\u202eb ***", "password": "***", "motto": "***", "n": [1, 2]}
+KEPT = "Arguments are kept in memory, short and masked"
+NOT_KEPT = "Arguments and results are not kept."
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+def connect(server: DeployedServer) -> MemoryTransport:
+    return MemoryTransport(FakeServer(tools=[tool("echo", inputSchema=SCHEMA), tool("refuse")]).serve)
+
+
+@asynccontextmanager
+async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterator[Doorway]:
+    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY, **settings)
+    async with running(config, data, connect=connect) as client:
+        at = Doorway(client, data.key("page").hex())
+        await until_ready(at)
+        for user in IDENTITY["users"]:
+            await at.admit(user, role="admin")
+        yield at
+
+
+async def execute(at: Doorway, who: str, path: str = "desk:echo", arguments: Any = ARGUMENTS) -> Any:
+    return await at.call(who, "execute_mcp_tool", tool_path=path, arguments=arguments)
+
+
+async def arguments(at: Doorway, who: str, **wanted: Any) -> list[Any]:
+    """Return the arguments of the calls that somebody sees, the oldest first."""
+    answer = await at.ask(who, "GET", "/api/calls", params={"meta_tools": "true", **wanted})
+    return [row["arguments"] for row in reversed(answer.json()["calls"])]
+
+
+async def test_they_are_not_kept_unless_a_setting_says_so(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data) as at:
+        await execute(at, "ben")
+        assert await arguments(at, "ben") == await arguments(at, "ana") == [None]
+        page = (await at.ask("ana", "GET", "/ui/calls")).text
+        assert NOT_KEPT in page
+        assert "<details>" not in page
+
+
+async def test_whoever_called_and_an_admin_see_them_without_secrets(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, calls_keep_arguments=True) as at:
+        await execute(at, "ben")
+        await at.call("ben", "discover_mcp_tools", query=f"say {CONFIGURED} again")
+        await execute(at, "ben", "desk:none")
+        await at.rpc("ben", "tools/call", "/mcp/all", name="desk__echo", arguments=ARGUMENTS)
+        await at.rpc("ben", "tools/call", "/mcp/servers/desk", name="echo", arguments=ARGUMENTS)
+        rejected = {"tool_path": "desk:none", "arguments": {**SHOWN, "motto": MARKED}}  # no tool, no schema
+        told = [SHOWN, {"query": "say *** again"}, rejected, SHOWN, SHOWN]
+        assert await arguments(at, "ben") == await arguments(at, "ana") == told
+        assert await arguments(at, "cem") == [None] * 5, "an auditor sees that something was called, not with what"
+        assert await arguments(at, "dan") == []
+        for who, count in (("ben", 3), ("ana", 3), ("cem", 0)):
+            page = (await at.ask(who, "GET", "/ui/calls")).text
+            assert KEPT in page
+            assert page.count("<summary>arguments</summary>") == count
+            assert ("a\\u202eb ***" in page) == (count > 0)
+            assert "\u202e" not in page
+        assert len((await at.ask("dan", "GET", "/ui/calls")).text.split("<details>")) == 1
+
+
+async def test_no_secret_and_no_argument_gets_anywhere_else(
+    tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with daemon(tmp_path, data, calls_keep_arguments=True, audit_calls=True) as at:
+        given = {**ARGUMENTS, "text": "harmless but private", "also": json.dumps({"token": GIVEN})}
+        for path in ("desk:echo", "desk:refuse", "desk:none"):
+            await execute(at, "ben", path, {key: value for key, value in given.items() if key != "motto"})
+        with trio.fail_after(30):
+            while (await at.ask("ana", "GET", "/api/status")).json()["store"]["pending_writes"]:  # noqa: ASYNC110
+                await trio.sleep(0.02)
+        paths = ("/api/calls", "/ui/calls", "/ui", "/ui/servers/desk", "/api/usage", "/metrics", "/api/status/debug")
+        said = {path: (await at.ask("ana", "GET", path, params=META)).text for path in paths}
+        said["events"] = (await at.ask("ana", "GET", "/api/events/kept")).text
+        said["audit"] = (await at.ask("ana", "GET", "/api/audit")).text
+        assert "harmless but private" in said["/api/calls"]
+    said["log"] = caplog.text
+    with closing(sqlite3.connect(data.database)) as store:
+        said["store"] = "\n".join(map(repr, store.iterdump()))
+    files = b"".join(each.read_bytes() for each in data.root.rglob("*") if each.is_file())
+    said["files"] = files.decode(errors="replace")
+    for place, text in said.items():
+        assert GIVEN not in text, place
+        assert CONFIGURED not in text, place
+        if place not in ("/api/calls", "/ui/calls", "/ui", "/ui/servers/desk"):
+            assert "harmless but private" not in text, place
+
+
+META = {"meta_tools": "true"}
+
+
+async def test_when_the_setting_goes_they_are_gone(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, calls_keep_arguments=True) as at:
+        await execute(at, "ben")
+        assert await arguments(at, "ben") == [SHOWN]
+        for wanted in (False, True):
+            path = tmp_path / "mcp.json"
+            body = json.loads(path.read_text())
+            body["supervisor"]["calls_keep_arguments"] = wanted
+            path.write_text(json.dumps(body))
+            reloaded = await at.ask("operator", "POST", "/api/reload")
+            assert reloaded.status_code == 200, reloaded.text
+            assert await arguments(at, "ben") == [None]
+            assert (KEPT if wanted else NOT_KEPT) in (await at.ask("ben", "GET", "/ui/calls")).text
+        await execute(at, "ben")
+        assert await arguments(at, "ben") == [None, SHOWN]
+
+
+async def test_large_arguments_cost_a_call_nothing(tmp_path: Path, data: DataDir) -> None:
+    async with daemon(tmp_path, data, calls_keep_arguments=True) as at:
+        large = "x" * (4 * 1024 * 1024 - 1000)
+        assert "isError" not in await execute(at, "ben", arguments={"text": large})
+        (shown,) = await arguments(at, "ben")
+        assert shown["text"].startswith("xxx")
+        assert len(json.dumps(shown)) < 2000
