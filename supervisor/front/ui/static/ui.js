@@ -1,8 +1,8 @@
 // Keeps a page up to date: it takes new parts of the same page, and puts them where the old ones are. Every text was
 // escaped by the daemon; nothing here makes markup of a text (Trusted Types forbid it).
-const QUICK_MS = 20; // between two looks at the least
-const EARN_MS = 300; // in which another look is earned, and so many are saved up: what happens after a quiet time is
-const MOST_LOOKS = 4; // seen at once, and a storm of events costs the daemon no more than a look in that time
+const PAUSE_MS = 250; // between two looks in a storm of events, and the less the fewer were made of late
+const EARN_MS = 300; // in which another look is earned
+const MOST_LOOKS = 4; // so many are saved up: what happens after a quiet time is seen at once
 const LOOK_MS = 5000; // where nothing is told
 const MOST_MS = 30000;
 const COMMENT = ":".charCodeAt(0);
@@ -73,12 +73,12 @@ function morph(old, fresh) {
 // Rows keep their places while somebody points at them.
 const busy = (part) => part.matches(":hover") || part.contains(document.activeElement);
 
-// How long to wait until there is a look to spend.
+// How long to wait until the next look.
 function pause() {
   const now = performance.now();
-  looks = Math.min(MOST_LOOKS, looks + (now - earnedAt) / EARN_MS);
+  looks = Math.min(MOST_LOOKS, Math.max(0, looks + (now - earnedAt) / EARN_MS));
   earnedAt = now;
-  return Math.max(QUICK_MS, (1 - looks) * EARN_MS);
+  return PAUSE_MS * (1 - looks / MOST_LOOKS);
 }
 
 async function look() {
