@@ -154,6 +154,7 @@ PURE = (
     "supervisor.values.checks",
     "supervisor.values.rows",
     "supervisor.front.ui.attention",
+    "supervisor.front.ui.lifeline",
     "supervisor.front.ui.plots",
     "supervisor.events.*",
     "supervisor.delivery.queue",

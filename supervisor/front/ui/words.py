@@ -6,6 +6,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from supervisor.metatools.texts import clean, escape
 
 GLYPHS: Final = {
@@ -95,6 +97,11 @@ def moment(value: float | None) -> str:
 def clock(value: float | None) -> str:
     """Return the time of day of the daemon's machine."""
     return NONE if value is None else time.strftime("%H:%M:%S", time.localtime(value))
+
+
+def setting(value: object) -> str:
+    """Return a value of the configuration: a text as it is, any other as JSON."""
+    return text(value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
 
 def text(value: object) -> str:
