@@ -152,6 +152,7 @@ PURE = (
     "supervisor.oauth.issuers.trouble",
     "supervisor.identity.values",
     "supervisor.values.checks",
+    "supervisor.values.holders",
     "supervisor.values.rows",
     "supervisor.front.ui.attention",
     "supervisor.front.ui.lifeline",

@@ -18,6 +18,7 @@ from supervisor.front.ui import attention, trying
 from supervisor.front.ui.frame import Frame, Pairs
 from supervisor.front.ui.lifeline import lifeline
 from supervisor.front.ui.orders import add_orders
+from supervisor.front.ui.people import add_people
 from supervisor.front.ui.rendering import ASSETS, asset
 from supervisor.front.ui.words import kind_of, state_of
 from supervisor.identity.grants import EXECUTE
@@ -53,11 +54,11 @@ def add_ui_routes(view: View, app: QuartTrio) -> None:
         ("/ui/calls", "ui_calls", pages.calls),
         ("/ui/usage", "ui_usage", pages.usage),
         ("/ui/changes", "ui_changes", pages.changes),
-        ("/ui/people", "ui_people", pages.people),
         ("/ui/static/<mark>/<name>", "ui_static", pages.static),
     ):
         app.add_url_rule(path, endpoint, pages.with_errors(page))
     app.add_url_rule("/ui/tool", "ui_call", pages.with_errors(pages.call), methods=["POST"])
+    add_people(view, app)
     add_orders(view, app)
 
 
@@ -206,22 +207,6 @@ class Dashboard(Frame):
         """Show the definitions that wait for approval, with what differs."""
         trust, approves = await self.ask("trust"), self.may_approve
         return await self.page("changes", "Changes", trust=trust, approves=approves, json="/api/trust")
-
-    async def people(self) -> Response:
-        """Show who may come in, and who did what."""
-        tokens = (await self.ask("access_tokens"))["tokens"] if self.may_order else []
-        audit = (await self.ask("audit", {"limit": "50"}))["records"]
-        identity = self.view.deployment.value.settings.identity
-        return await self.page(
-            "people",
-            "People",
-            auth=self.view.deployment.value.settings.auth,
-            users=sorted(identity.users),
-            teams={name: sorted(team.members) for name, team in sorted(identity.teams.items())},
-            tokens=tokens,
-            records=audit,
-            json="/api/audit",
-        )
 
     async def static(self, mark: str, name: str) -> Response:
         """Give the style or the script of the pages; another text has another `mark`."""
