@@ -90,11 +90,10 @@ class ConfigurationPages:
         return response
 
     async def source(self, wanted: ConfigurationQuery) -> Response:
-        """Show the file: its `path`, `loaded_at`, and `token_file`, which has the key that changes take.
+        """Show the file: `path`, `loaded_at`, `token_file` with the key that changes take; its faults (`refused`).
 
-        `refused` has its faults while it is not in force, `restart` the settings that wait for a restart. With a
-        `server`, `values` are all that hold for it, what is set first: each with its `key`, its `source`, its `place`,
-        `line` and `variables` there, and all that in words (`from`). A `value` that may be secret is `***`.
+        `restart`: settings that wait for one. With a `server`, `values` that hold for it, each with where it comes
+        from; `***` for what may be secret.
         """
         source = msgspec.to_builtins(self._view.configurator.source.value)
         named = {"server": wanted.server, "values": await self._values_of(wanted.server)} if wanted.server else {}
