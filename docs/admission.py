@@ -79,7 +79,14 @@ ROWS: Final = (
     Row("questions as pages", ("GET /questions", "GET /questions/{question}"), "303 401 yes yes yes yes 401"),
     Row("answers there", ("POST /questions/{question}",), "303 401 yes yes yes 403 401"),
     Row("a call there", ("POST /ui/tool",), "303 401 404 yes yes 403 401"),
-    Row("orders there", ("POST /ui/servers/{server}/{order}", "POST /ui/changes"), "303 401 404 404 yes 403 401"),
+    Row(
+        "orders there",
+        (
+            *("POST /ui/servers/{server}/{order}", "POST /ui/changes"),
+            *("POST /ui/tokens", "POST /ui/tokens/{id_}/revoke"),
+        ),
+        "303 401 404 404 yes 403 401",
+    ),
     Row(
         "logins, tickets and answers of yours",
         (

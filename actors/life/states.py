@@ -106,6 +106,8 @@ class Life(msgspec.Struct, frozen=True):
 
 ALIVE = frozenset({State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY, State.DRAINING})
 """Those in which there is a process, or one is being started."""
+RAN = ALIVE - {State.SPAWNING, State.DRAINING}
+"""Those in which a process runs that nobody has asked to end: what leaves one for a failure has crashed."""
 RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})
 TIMERS: Mapping[State, frozenset[Timer]] = {
     State.HANDSHAKING: frozenset({Timer.HANDSHAKE}),

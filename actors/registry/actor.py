@@ -34,7 +34,7 @@ from actors.messages import (
 )
 from actors.registry import happening
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
-from actors.registry.happening import Happening
+from actors.registry.happening import Happening, StateChanges
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexing import Indexing
 from actors.registry.memory import Memory
@@ -51,7 +51,7 @@ Message = Fact | Work | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools
 
 
 class Registry(Actor[Message]):
-    """One per daemon. `catalogue`, `statuses` and `feed` may be read by anybody."""
+    """One per daemon. `catalogue`, `statuses`, `feed` and `changes` may be read by anybody."""
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class Registry(Actor[Message]):
         self.catalogue: Latest[Catalogue] = Latest(first)
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
+        self.changes = StateChanges()
         self._entries |= {
             name: self._make(name, kind, own, (reviewed or {}).get(name, NO_CHANGES))
             for name, (kind, own) in known.items()
@@ -109,8 +110,7 @@ class Registry(Actor[Message]):
 
     def offer(self, server: str) -> Offer | None:
         """Return what a server itself offers, whatever of it is shown."""
-        entry = self._entries.get(server)
-        return entry.own if entry is not None else None
+        return entry.own if (entry := self._entries.get(server)) is not None else None
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
         if isinstance(message, ServerListed):
@@ -144,6 +144,7 @@ class Registry(Actor[Message]):
                 self._pinning.forget(server)
                 self._saver.forget(server)
                 self._reviews.forget(server)
+                self.changes.forget(server)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
             case NamesChanged(names=names):
@@ -166,6 +167,7 @@ class Registry(Actor[Message]):
         self.statuses.set({**self.statuses.value, status.server: status})
         if before is None or message.previous is not status.state or before.disabled != status.disabled:
             self._emit("server_state", status.server, happening.state_data(message))
+            self.changes.add(message, self._clock())
             self._make_available(status)
 
     def _make_available(self, status: ServerStatus) -> None:

@@ -1,20 +1,30 @@
-"""What is told in the event feed."""
+"""What is told in the event feed, and the newest changes of state of each server.
+
+The feed is everybody's: with 200 servers its newest thousand may have none of a server that was started an hour ago. So
+who draws the life of one server has a memory of that one, which no other can push out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Standing
-from actors.life.states import State
+from actors.life.states import RAN, State
 from actors.messages import ServerChanged, ServerListed, ServerStatus
 
 MAX_WAITING = 500
 """So many tools that wait for approval are named in one event."""
+MAX_CHANGES: Final = 200
+"""Of one launch: some thirty times awake and asleep again."""
+MAX_LAUNCHES: Final = 10_000
+"""The one that was met first is forgotten for one more."""
+MAX_REASON_CHARS: Final = 200
 
 
 _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
@@ -72,3 +82,54 @@ def waiting_data(standing: Standing) -> dict[str, Any]:
     """Return which tools wait for approval now, and whether clients see them meanwhile."""
     waiting = dict([*standing.waiting.items()][:MAX_WAITING])
     return {"waiting": len(standing.waiting), "held": standing.holds, "tools": waiting}
+
+
+class StateChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server became at a `time` in unix seconds, from what, and why, where that was told."""
+
+    time: float
+    state: State
+    previous: State
+    disabled: bool = False
+    reason: str = ""
+
+    @property
+    def row(self) -> dict[str, object]:
+        """The state as a row of `/api/status` has it."""
+        return {"state": self.state.value, "disabled": self.disabled}
+
+    @property
+    def is_crash(self) -> bool:
+        """Whether it ended unasked."""
+        return self.state in (State.RESPAWNING, State.FAILED) and self.previous in RAN
+
+    @property
+    def is_wake(self) -> bool:
+        return self.state is State.SPAWNING and self.previous is State.DORMANT
+
+
+class StateChanges:
+    """The newest of each launch."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, deque[StateChange]] = {}
+
+    def add(self, message: ServerChanged, time: float) -> None:
+        launch, data = message.status.server, state_data(message)
+        change = StateChange(
+            time=time,
+            state=message.status.state,
+            previous=message.previous,
+            disabled=message.status.disabled,
+            reason=data.get("reason", "")[:MAX_REASON_CHARS],
+        )
+        if launch not in self._of and len(self._of) >= MAX_LAUNCHES:
+            del self._of[next(iter(self._of))]
+        self._of.setdefault(launch, deque(maxlen=MAX_CHANGES)).append(change)
+
+    def of(self, launch: str) -> Sequence[StateChange]:
+        """Return those of one launch, the oldest first."""
+        return tuple(self._of.get(launch, ()))
+
+    def forget(self, launch: str) -> None:
+        self._of.pop(launch, None)

@@ -116,6 +116,18 @@ def says_secret(name: str) -> bool:
     return bool(words & (_SECRET_WORDS | _PASSWORD_WORDS)) or any(word.endswith(_SECRET_ENDS) for word in words)
 
 
+def is_harmless(name: str, value: str) -> bool:
+    """Say whether a value can be no secret, whatever it is for: a switch, a number, a level, a path, an address.
+
+    Of any other value `is_secret` can only guess.
+    """
+    if is_secret(name, value):
+        return False
+    if _SMALL_NUMBER.fullmatch(value):
+        return not is_secret(name, "value")
+    return not value or any(form.fullmatch(value) for form in (_SWITCH, _LEVEL, _PLACE))
+
+
 def looks_secret(value: str) -> bool:
     """Say whether a value gives itself away, whatever it is called."""
     return any(_is_random(run) for run in _RUN.findall(value)) or without_secrets(value) != value

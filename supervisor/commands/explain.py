@@ -80,7 +80,7 @@ def explain(server: str | None, config: Path | None, *, user: str, team: str, as
             return
         values = explain_server(configuration, entry, environ)
     if as_json:
-        print_json({"path": str(configuration.path), "server": server, "values": [_row(each) for each in values]})
+        print_json({"path": str(configuration.path), "server": server, "values": [each.row() for each in values]})
     else:
         _show(values, configuration.path.name, of_daemon=server is None)
         for line in lines(notes):
@@ -115,7 +115,7 @@ def _show_for(
     waits = [_way_to_give(server, name, tier) for name, tier in holds.missing.items()]
     if as_json:
         whose = {"path": str(configuration.path), "server": server, "team": holds.team}
-        shown = {"values": [_row(each) for each in values], "given": given, "missing": holds.missing}
+        shown = {"values": [each.row() for each in values], "given": given, "missing": holds.missing}
         print_json({**whose, **shown, "faults": holds.faults})
     else:
         _show(values, configuration.path.name, of_daemon=False)
@@ -162,11 +162,6 @@ def _data_dir(environ: dict[str, str]) -> EffectiveValue:
         place = ""
     origin = Origin(source="derived", place="the environment", variables=lookups.names)
     return EffectiveValue(key="data_dir", value=place, origin=origin)
-
-
-def _row(each: EffectiveValue) -> dict[str, Any]:
-    origin: dict[str, Any] = msgspec.to_builtins(each.origin)
-    return {"key": each.key, "value": each.value, **origin}
 
 
 def _show(values: list[EffectiveValue], file: str, *, of_daemon: bool) -> None:

@@ -56,7 +56,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given; `stamps` say of it and
     of the `envFile`s that were wanted with it, by their absolute paths, which state was read; `digest` is the beginning
-    of the SHA-256 of the file. `origins` are those of `Findings`.
+    of the SHA-256 of the file. `origins` are those of `Findings`, and `environ` is where variables were looked up.
     """
 
     settings: Settings
@@ -67,6 +67,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     stamps: Mapping[Path, Stamp] = {}
     digest: str = ""
     origins: Mapping[tuple[str, KeyPath], Origin] = {}
+    environ: Mapping[str, str] = {}
 
     @property
     def server_names(self) -> dict[str, str]:
@@ -101,7 +102,7 @@ def load(
     text = read(path)
     digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
     parsed = parse(change(text), path, environ, read_file=read, missing=missing, listen=listen)
-    return replace(parsed, stamps=stamps, digest=digest)
+    return replace(parsed, stamps=stamps, digest=digest, environ=environ)
 
 
 def parse(

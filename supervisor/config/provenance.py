@@ -8,18 +8,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from actors.transport.mask import Mask, by_option, is_secret, looks_secret
+from actors.transport.mask import Mask, by_option, is_harmless, is_secret, looks_secret
 from actors.transport.redaction import HIDDEN, without_secrets
 from actors.transport.stdio.command import build_environment
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.given import shown_identity
-from supervisor.config.load import Configuration
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.jsonc import KeyPath, show_path
 from supervisor.config.syntax.origins import DEFAULT, Origin
@@ -31,6 +30,7 @@ _GROUPS = frozenset({"env", "headers", "oauth", "profiles", "tools"})
 """Keys that hold values by names, each of which has an origin of its own."""
 _SECRET_GROUPS = frozenset({"trace_headers"})
 """The same, where every value is for a service outside and may be a secret of any form."""
+_IN_GROUP = re.compile(r"(env|headers)\b")
 _ADDRESSES = frozenset({"url", "trace_endpoint"})
 _OF_DAEMON = frozenset({"expose", "confirm", "result_token_budget"})
 """Keys that are settings of the daemon, too, which holds where a server has none."""
@@ -39,12 +39,27 @@ _BY_KIND = Origin(source="derived", place="kind")
 _PART_OF_ADDRESS = re.compile(r"[^/?&=#:@]+")
 
 
+class Explicable(Protocol):
+    """A configuration, or what a daemon made of it: the settings in force, and where values come from."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def origins(self) -> Mapping[tuple[str, KeyPath], Origin]:
+        """Those of `Configuration`."""
+
+
 class EffectiveValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value that holds, as it may be shown. `key`: as the documentation calls it, names of groups behind a dot."""
 
     key: str
     value: Any
     origin: Origin
+
+    def row(self) -> dict[str, Any]:
+        """Return it with the members of its origin, as JSON values."""
+        return {"key": self.key, "value": self.value, **msgspec.to_builtins(self.origin)}
 
     def words(self, file: str, *, of_daemon: bool) -> str:
         """Return where it comes from. `file` is how the configuration file is called."""
@@ -64,16 +79,14 @@ class EffectiveValue(msgspec.Struct, frozen=True, kw_only=True):
         return "default"
 
 
-def _origin_of(configuration: Configuration, server: str, key: KeyPath) -> Origin:
+def _origin_of(configuration: Explicable, server: str, key: KeyPath) -> Origin:
     """Return where a value of a server comes from, or of the daemon for an empty name."""
     while key and (server, key) not in configuration.origins:
         key = key[:-1]
     return configuration.origins.get((server, key), DEFAULT)
 
 
-def explain_server(
-    configuration: Configuration, server: ServerConfig, environ: Mapping[str, str]
-) -> list[EffectiveValue]:
+def explain_server(configuration: Explicable, server: ServerConfig, environ: Mapping[str, str]) -> list[EffectiveValue]:
     """Return all that holds for a server of the configuration, what is set first; `environ` is the daemon's."""
     view = _View(partial(_origin_of, configuration, server.name), server.mask(), environ)
     own: dict[str, Any] = msgspec.structs.asdict(server)
@@ -98,7 +111,7 @@ def explain_server(
     return _set_first([*values, *passing])
 
 
-def explain_confirm(configuration: Configuration, *, user: str, team: str) -> list[EffectiveValue]:
+def explain_confirm(configuration: Explicable, *, user: str, team: str) -> list[EffectiveValue]:
     """Return what a user and the user's teams, or without one a team, have to say yes to besides what everybody has."""
     people = configuration.settings.identity
     teams = sorted(people.teams_of(user)) if user else [team]
@@ -115,8 +128,19 @@ def explain_confirm(configuration: Configuration, *, user: str, team: str) -> li
     ]
 
 
+def withhold(values: Iterable[EffectiveValue]) -> Iterator[EffectiveValue]:
+    """Yield values for who may not read the file itself: of variables and headers only what can be no secret.
+
+    Arguments and addresses are shown as they are for all: whoever has an account on the machine sees the former.
+    """
+    for each in values:
+        name = _IN_GROUP.match(each.key)
+        shown = name is None or (isinstance(each.value, str) and is_harmless(each.key[name.end() :], each.value))
+        yield each if shown else msgspec.structs.replace(each, value=HIDDEN)
+
+
 def explain_daemon(
-    configuration: Configuration, data_dir: EffectiveValue, environ: Mapping[str, str]
+    configuration: Explicable, data_dir: EffectiveValue, environ: Mapping[str, str]
 ) -> list[EffectiveValue]:
     """Return all settings of the daemon, what is set first. `data_dir` is what holds where the setting is not set."""
     settings = configuration.settings

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count, islice
 from typing import Final
 
+import trio
+
 from actors.kit import Latest
 from actors.principal import LOCAL, Principal
 from supervisor.delivery.calls import event_of
@@ -27,7 +29,7 @@ class EventLog:
 
     def __init__(self, clock: Callable[[], float], keep: int, max_bytes: int = MAX_BYTES) -> None:
         self.newest: Latest[int] = Latest(0)
-        """The number of the newest event, which is its version, too."""
+        """The number of the newest event. Its version is another one: several events may come at once."""
         self.told: Callable[[Iterable[DaemonEvent]], None] = lambda events: None
         self._clock = clock
         self._keep = keep
@@ -68,6 +70,12 @@ class EventLog:
         number = self.newest.value
         self.told(map(_event, fresh, count(number + 1)))
         self.newest.set(number + len(fresh))
+
+    async def wait_after(self, number: int) -> None:
+        """Wait until there is an event behind one. A checkpoint."""
+        await trio.lowlevel.checkpoint()
+        while self.newest.value <= number:
+            await self.newest.wait_newer(self.newest.version)
 
     def has_after(self, number: int) -> bool:
         """Say whether all that followed an event is still here."""

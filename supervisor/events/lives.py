@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from actors.launch import launches_of
-from actors.life.states import ALIVE, State
+from actors.life.states import RAN, State
 from actors.registry.happening import Happening
 from supervisor.events.event import timestamp
 from supervisor.events.kinds import (
@@ -34,7 +34,6 @@ MAX_TEXT: Final = 500
 _CODE: Final = re.compile(r"\bexit code (\d{1,3})\b")
 _SIGNAL: Final = re.compile(r"\bkilled by signal (\d{1,2})\b")
 _DOWN: Final = (State.RESPAWNING, State.FAILED)
-_RAN: Final = ALIVE - {State.SPAWNING, State.DRAINING}
 Base = Mapping[str, Any]
 """The fields that all events of a server have."""
 
@@ -179,7 +178,7 @@ class Lives(Struct):
                 discovery_count=life.discoveries,
                 failure_count=life.failures,
             )
-        if previous in _RAN:
+        if previous in RAN:
             yield self._crash(life, base, state, reason, time)
         life.listing_at, life.ended, life.dormant_at = None, reason or "it ended", None
         if state is State.FAILED:

@@ -133,6 +133,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         statuses=registry.statuses,
         live=servers.statuses,
         feed=registry.feed,
+        changes=registry.changes.of,
         events=house.events,
         kept_events=store.load_events,
         closing=house.closing,

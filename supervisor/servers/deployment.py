@@ -33,9 +33,9 @@ from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
 from supervisor.config.effective import Effective, effective, missing_for_users, why_not
-from supervisor.config.identity import IDENTITY
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.syntax.origins import Origin
 from supervisor.config.terms import terms_of
 from supervisor.identity.given import Given
 from supervisor.identity.people import OwnLaunch, Person, Role, principal_of, servers_of
@@ -95,9 +95,9 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     `entries` are all that could be read, `resting` says of some of them, and of the others, why they do not run;
     `users` are those that a server is for, where it names any, `named` all of these; `described` is what is configured
     to be said of servers; `digests` are those of the launches of `servers`, `rules` those of their calls, `tool_rules`
-    those of what is seen of their tools, where there are any. `given` are the values of teams and users, `lines` has
-    where in the file they stand, `key` is that of launch digests. `known_launches` are those of people, by server,
-    user and team, each with what it was made of.
+    those of what is seen of their tools, where there are any. `given` are the values of teams and users, `origins` and
+    `environ` are those of the configuration, `key` is that of launch digests. `known_launches` are those of people, by
+    server, user and team, each with what it was made of.
     """
 
     path: Path = Path()
@@ -116,7 +116,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     rules: Mapping[str, CallRules] = {}
     tool_rules: Mapping[str, ToolRules] = {}
     given: GivenValues = NO_VALUES
-    lines: Mapping[KeyPath, int] = {}
+    origins: Mapping[tuple[str, KeyPath], Origin] = {}
+    environ: Mapping[str, str] = {}
     key: bytes = b""
     known_launches: dict[tuple[str, str, str], tuple[tuple[object, ...], OwnLaunch]] = msgspec.field(
         default_factory=dict
@@ -126,6 +127,9 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     def server_names(self) -> frozenset[str]:
         """Every server there is in the file, also those that cannot run."""
         return frozenset(self.entries) | {resting.name for resting in self.resting}
+
+    def line_of(self, place: KeyPath) -> int | None:
+        return self.origins["", place].line if ("", place) in self.origins else None
 
     @cached_property
     def value_takers(self) -> frozenset[str]:
@@ -263,7 +267,8 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
         rules={name: rules_for(entries[name], configuration.settings) for name in usual},
         tool_rules={name: config.tools for name, config in entries.items() if config.tools},
         given=given,
-        lines={key: origin.line for (server, key), origin in configuration.origins.items() if _is_value(server, key)},
+        origins=configuration.origins,
+        environ=configuration.environ,
         key=key,
     )
 
@@ -271,10 +276,6 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
 def _owner(holds: Effective, person: Person) -> str:
     """Return who alone has a launch, as it has a secret or a login of theirs; empty where equals may share it."""
     return person.user if holds.is_personal or holds.config.logs_in_each else ""
-
-
-def _is_value(server: str, key: KeyPath) -> bool:
-    return not server and len(key) > 1 and key[0] == IDENTITY
 
 
 def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> DeployedServer:

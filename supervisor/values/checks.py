@@ -113,6 +113,6 @@ def check_not_in_file(deployment: Deployment, place: ValuePlace) -> None:
     owner = people.users.get(place.owner) if place.tier == "user" else people.teams.get(place.owner)
     if owner is None or place.name not in owner.values.get(place.server, {}):
         return
-    line = deployment.lines.get(place_of(place.tier, place.owner, place.server, place.name))
+    line = deployment.line_of(place_of(place.tier, place.owner, place.server, place.name))
     where = f", line {line}" if line else ""
     raise ValueNotTaken(f"the configuration file has {place.name}{where}: what is given here would have no effect")

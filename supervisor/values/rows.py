@@ -116,7 +116,7 @@ def _place_of(deployment: Deployment, tier: Tier, owner: str, server: str, name:
     named = people.users.get(owner) if tier == "user" else people.teams.get(owner)
     if named is None or name not in named.values.get(server, {}):
         return "daemon", None
-    return "file", deployment.lines.get(place_of(tier, owner, server, name))
+    return "file", deployment.line_of(place_of(tier, owner, server, name))
 
 
 def team_of(deployment: Deployment, user: Person, server: str) -> str:

@@ -33,6 +33,7 @@ PAGES = (
     "/ui/servers",
     "/ui/servers/hostile",
     "/ui/servers/broken",
+    "/ui/servers/growing?window=7d",
     "/ui/tools",
     "/ui/tools?query=show+something",
     "/ui/tool?path=hostile:show",
@@ -134,7 +135,7 @@ def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(dae
         ["see", "live"],
         ["text", "[id='row-growing'] .state"],
         ["signal"],
-        ["see", "respawning", 5000],
+        ["lacks", "[id='row-growing'] .state", "ready", 5000],
         ["goto", "/ui/servers/growing"],
         ["see", "Sleep", 20_000],
         ["click", "form[action$='/sleep'] button"],
@@ -144,6 +145,91 @@ def test_a_server_that_dies_is_seen_at_once_and_its_order_says_what_was_done(dae
     )
     assert told[2].endswith("ready")
     assert told[4] < 2000, "it is told of by an event"
+
+
+def test_the_life_of_a_server_is_drawn_and_where_its_values_come_from_is_said(daemon: Daemon) -> None:
+    trio.run(daemon.call, "growing:echo", {"text": "up"})
+    told = walk(
+        daemon.url,
+        ["goto", "/ui/servers/growing?window=24h"],
+        ["see", "States, 24h"],
+        ["label", ".life-plot svg"],
+        ["lines", ".life-plot rect.ok title"],
+        ["count", ".life-plot rect.unknown"],
+        ["text", "#configuration table"],
+        ["text", "#configuration details summary"],
+        ["goto", "/ui/servers/broken"],
+        ["text", ".life-plot figcaption"],
+    )
+    assert re.fullmatch(
+        r"States over time: not known .*ready .*; \d+ crash(es)?, \d+ wakes?\. The list below has each\.", told[2]
+    )
+    assert told[3][-1].startswith("ready, ")
+    assert told[4] == 1
+    rows = dict(line.split("\t", 1) for line in told[5].splitlines())
+    assert rows["kind"] == "stdio\tfollows from command"
+    assert rows["command"].startswith(f"{sys.executable}\tmcp.json:")
+    assert re.fullmatch(r"\d+ defaults", told[6])
+    assert "failed" in told[8]
+
+
+def test_a_storm_of_events_makes_few_looks(daemon: Daemon) -> None:
+    over = trio.Event()
+
+    async def storm() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rage)
+            await trio.to_thread.run_sync(watch)
+            over.set()
+
+    async def rage() -> None:
+        while not over.is_set():
+            await daemon.call("growing:echo", {"text": "more"})
+
+    def watch() -> None:
+        told.extend(walk(daemon.url, ["goto", "/ui"], ["see", "live"], ["looks", 4000]))
+
+    told: list[Any] = []
+    trio.run(storm)
+    assert 4 <= told[-1] <= 4000 / 250 + 4 + 1, "four in a second, and those that were saved up"
+
+
+ASKED = {"message": "<b>Who</b>?", "properties": {"name": {"type": "string"}}}
+
+
+def test_a_question_is_seen_on_the_overview_and_answered_from_there(tmp_path: Path) -> None:
+    with running(tmp_path, {"asks": {**stand_in("talkative"), "ask": "everyone"}}) as daemon:
+        trio.run(daemon.ready)
+
+        async def execute(**beside: Any) -> Any:
+            given = {"tool_path": "asks:ask", "arguments": ASKED, **beside}
+            return (await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given}))["result"]
+
+        waiting: list[Any] = []
+        told = walk(
+            daemon.url,
+            ["goto", "/ui"],
+            ["see", "live"],
+            ["signal"],
+            ["see", "1 question waits for an answer", 5000],
+            ["text", "nav .badge"],
+            ["text", "title"],
+            ["submit", "#needs a[href='/questions']"],
+            ["submit", "a[href^='/questions/']"],
+            ["type", "[name='field.name']", "Ada"],
+            ["submit", "button[value=accept]"],
+            ["see", "The server has your answer"],
+            ["goto", "/ui"],
+            ["count", "#needs li"],
+            ["count", "nav .badge"],
+            meanwhile=lambda: waiting.append(trio.run(execute)),
+        )
+        assert told[3] < 2000, "it is told of by an event"
+        assert (told[4], told[5]) == ("1", "(1) Overview · mcpvisor")
+        assert told[-2:] == [0, 0]
+        continuation = waiting[0]["structuredContent"]["continuation"]
+        answer = trio.run(lambda: execute(continuation=continuation))
+        assert json.loads(answer["content"][0]["text"]) == {"action": "accept", "content": {"name": "Ada"}}
 
 
 def test_a_changed_definition_is_shown_as_a_difference_and_approved(tmp_path: Path) -> None:
@@ -315,8 +401,89 @@ def test_a_person_signs_in_and_sees_what_is_theirs(tmp_path: Path) -> None:
         assert again.status_code == 400
 
 
-def command(daemon: Daemon, *words: str) -> str:
-    environ = {**os.environ, "XDG_STATE_HOME": str(daemon.directory)}
+def test_an_admin_makes_and_revokes_tokens_and_sees_which_values_are_missing(tmp_path: Path) -> None:
+    servers = {"desk": {**stand_in("growing"), "env": {"KEY": "${team:KEY}", "OWN": "${user:OWN}"}}}
+    given = {"desk": {"KEY": "the key of core"}}
+    identity = {
+        "users": {"ana": {"role": "admin"}, "ben": {}, "cem": {"role": "auditor"}},
+        "teams": {"core": {"members": ["ben"], "servers": ["desk"], "values": given}},
+    }
+    with running(tmp_path, servers, auth="tokens", identity=identity) as daemon:
+        keys = {user: token(daemon, user, role) for user, role in (("ana", "admin"), ("cem", "auditor"))}
+        made = walk(
+            daemon.url,
+            ["goto", "/ui/people"],
+            ["type", "input[name=secret]", keys["ana"]],
+            ["submit", "main button"],
+            ["text", "#teams tbody"],
+            ["text", "#values tbody"],
+            ["axe"],
+            ["choose", "select[name=user]", "ben"],
+            ["choose", "select[name=team]", "core"],
+            ["type", "input[name=label]", "<i>laptop</i>"],
+            ["submit", "#make-token button"],
+            ["text", ".once"],
+            ["looks", 1000],
+            ["axe"],
+            ["wide"],
+            ["path"],
+            ["text", "main"],
+            ["goto", "/ui/people"],
+            ["text", "#tokens tbody"],
+            ["text", "#audit tbody tr"],
+        )
+        assert made[3].split("\t") == ["core", "ben", "desk"]
+        assert [line.split("\t") for line in made[4].splitlines()] == [
+            ["desk", "KEY", "team", "team core", "-"],
+            ["desk", "OWN", "user", "-", "ben"],
+        ]
+        assert (made[5], made[12], made[13]) == ([], [], False)
+        secret = made[10]
+        assert re.fullmatch(r"mcpv_\w+", secret)
+        assert (made[11], made[14]) == (0, "/ui/tokens"), "nothing takes it away"
+        assert "For ben in the team core, as member; it expires in 90 days" in made[15]
+        assert "<i>laptop</i>" in made[17]
+        assert "token.create" in made[18]
+        assert secret not in made[17] + made[18] + daemon.log
+        assert secret not in command(daemon, "audit", "--json", token=keys["ana"])
+        ben = walk(
+            daemon.url,
+            ["goto", "/ui/people"],
+            ["type", "input[name=secret]", secret],
+            ["submit", "main button"],
+            ["goto", "/ui"],
+            ["text", "#needs"],
+        )
+        assert (ben[2], "desk needs your OWN" in " ".join(ben[4].split())) == (404, True)
+        seen = walk(
+            daemon.url,
+            ["goto", "/ui/people"],
+            ["type", "input[name=secret]", keys["cem"]],
+            ["submit", "main button"],
+            ["count", "#teams"],
+            ["count", "#tokens, #values, #make-token"],
+        )
+        assert seen[3:] == [1, 0], "an auditor sees who is in which team, and no more"
+        row = next(line.split("\t")[0] for line in made[17].splitlines() if "laptop" in line)
+        revoked = walk(
+            daemon.url,
+            ["goto", "/ui/people"],
+            ["type", "input[name=secret]", keys["ana"]],
+            ["submit", "main button"],
+            ["click", f"[id='token-{row}'] button"],
+            ["see", f"The token {row} of ben is revoked"],
+            ["gone", "<i>laptop</i>", 5000],
+            ["wide"],
+            ["axe"],
+            width=390,
+        )
+        assert revoked[-2:] == [False, []]
+        again = walk(daemon.url, ["goto", "/ui"], ["type", "input[name=secret]", secret], ["submit", "main button"])
+        assert again[2] == 400
+
+
+def command(daemon: Daemon, *words: str, token: str = "") -> str:
+    environ = {**os.environ, "XDG_STATE_HOME": str(daemon.directory), **({"MCPVISOR_TOKEN": token} if token else {})}
     done = subprocess.run(
         [sys.executable, "-m", "supervisor", *words, "--url", daemon.url],
         capture_output=True,

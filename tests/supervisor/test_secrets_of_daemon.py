@@ -228,6 +228,8 @@ class Rig:
                     continue
                 path = path.replace("spare", server).replace("nowhere", server)
                 await self.ask(who, method, path, **({"json": {}} if method != "GET" else {}))
+        for server in SERVERS:
+            await self.ask(who, "GET", f"/api/configuration?server={server}")
 
     async def ask_doors(self, who: str | None) -> None:
         """Use every door as a client does, down to each failure of the servers behind it. Cargo is asked for last."""

@@ -23,7 +23,7 @@ from actors.launch import is_own, server_of
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
-from actors.registry.happening import Happening
+from actors.registry.happening import Happening, StateChange
 from actors.transport.stdio.figures import Figures, ProcessFigures, since_boot
 from supervisor.delivery.events import DaemonEvents
 from supervisor.front.edge.wire import ConnectionCounters
@@ -79,6 +79,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     statuses: Latest[Mapping[str, ServerStatus]]
     live: Statuses = msgspec.field(default_factory=Statuses)
     feed: Feed[Happening]
+    changes: Callable[[str], Sequence[StateChange]] = lambda server: ()
+    """Gives the newest changes of state of a server, the oldest first."""
     events: DaemonEvents
     kept_events: Callable[..., Awaitable[Sequence[tuple[int, bytes]]]] = lambda *wanted: _none()
     closing: trio.Event

@@ -19,11 +19,13 @@ from quart_trio import QuartTrio
 
 from actors.errors import CallTimedOut, InvalidArguments
 from actors.protocol.wire import json
+from supervisor.config.provenance import explain_server, withhold
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.audit import describe
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.host.loop.workbench import beside
 from supervisor.identity.secrets import endpoint, is_key
 from supervisor.servers.reloading.port import Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
@@ -39,6 +41,12 @@ class ReloadQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     plan: bool = False
     path: str = ""
+
+
+class ConfigurationQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`server`: also what holds for that one, and where each value comes from."""
+
+    server: str = ""
 
 
 class NewServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +70,7 @@ _CHANGE: Final = msgspec.json.Decoder(EntryChange)
 def add_configuration_routes(view: View, app: QuartTrio) -> None:
     pages = ConfigurationPages(view)
     app.after_request(pages.tell_refused)
-    app.add_url_rule("/api/configuration", "configuration", pages.source)
+    app.add_url_rule("/api/configuration", "configuration", with_query(ConfigurationQuery, pages.source))
     app.add_url_rule("/api/reload", "reload", with_query(ReloadQuery, pages.reload), methods=["POST"])
     app.add_url_rule("/api/servers", "add_server", pages.add, methods=["POST"])
     app.add_url_rule("/api/servers/<path:server>", "change_server", pages.change, methods=["PATCH"])
@@ -81,13 +89,24 @@ class ConfigurationPages:
             response.headers[HEADER] = value_of(refused[0])
         return response
 
-    async def source(self) -> Response:
-        """Show the file: its `path`, `loaded_at`, and `token_file`, which has the key that changes take.
+    async def source(self, wanted: ConfigurationQuery) -> Response:
+        """Show the file: `path`, `loaded_at`, `token_file` with the key that changes take; its faults (`refused`).
 
-        `refused` has its faults while it is not in force, `restart` the settings that wait for a restart.
+        `restart`: settings that wait for one. With a `server`, `values` that hold for it, each with where it comes
+        from; `***` for what may be secret.
         """
         source = msgspec.to_builtins(self._view.configurator.source.value)
-        return json_response({**source, "token_file": self._view.token_file})
+        named = {"server": wanted.server, "values": await self._values_of(wanted.server)} if wanted.server else {}
+        return json_response({**source, "token_file": self._view.token_file, **named})
+
+    async def _values_of(self, server: str) -> list[dict[str, Any]]:
+        self._view.control.check(server)
+        deployment = self._view.deployment.value
+        if (entry := deployment.entries.get(server)) is None:
+            return []  # it has faults, which are its state
+        explained = await beside(lambda: list(withhold(explain_server(deployment, entry, deployment.environ))))
+        file = deployment.path.name
+        return [{**each.row(), "from": each.words(file, of_daemon=False)} for each in explained]
 
     async def reload(self, wanted: ReloadQuery) -> Response:
         """Read the file again: `outcome`, `message`, `changes`; 422 with its faults if it is refused.

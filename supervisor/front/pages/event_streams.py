@@ -147,7 +147,7 @@ class _Telling:
     async def _tell(self) -> None:
         """Send what there is, or wait for it; say that we are there, if there is nothing for long."""
         with trio.move_on_after(self._keepalive_s) as quiet:
-            await self._log.newest.wait_newer(self._number)
+            await self._log.wait_after(self._number)
             if self._log.newest.value < self._number + MAX_AT_ONCE:
                 await trio.sleep(GATHER_S)
         if quiet.cancelled_caught:

@@ -58,7 +58,7 @@ class TokenPages:
 
     async def table(self) -> Response:
         """List all tokens: whose each is, what it gives, when it expires, when it was used last."""
-        return json_response({"tokens": [_row(token) for token in self._view.tokens.all()]})
+        return json_response({"tokens": [token_row(token) for token in self._view.tokens.all()]})
 
     async def make(self) -> Response:
         """Make a token: `{"user": ..., "team": ..., "role": ..., "server": ..., "label": ..., "expires_in_s": ...}`.
@@ -69,25 +69,33 @@ class TokenPages:
             new: NewToken = json.read(_NEW, await request.get_data())
         except json.UnreadableJson as error:
             raise InvalidArguments(f"the body cannot be used: {error}") from None
-        for name in filter(None, (new.user or " ", new.team)):
-            if fault := name_fault(name):
-                raise InvalidArguments(fault)
-        deployment, now = self._view.deployment.value, self._view.clock()
-        person = deployment.person(new.user, role=new.role, team=new.team)
-        if person is None:
-            where = f" in the team {new.team!r}" if new.team else ""
-            raise InvalidArguments(f'there is no user {new.user!r}{where} in "identity" of the configuration')
-        server = _server_for(person, new, deployment) if new.server else ""
-        until = None if new.expires_in_s is None else now + new.expires_in_s
-        text, token = await self._view.tokens.make(
-            new.user, role=new.role, team=new.team, server=server, label=new.label, expires_at=until, now=now
-        )
-        address = {"address": personal_path(server)} if server else {}
-        return json_response({"token": text, **_row(token), **address}, 201)
+        return json_response(await make_token(self._view, new), 201)
 
     async def revoke(self, id_: str) -> Response:
         """Let a token be none any more, at once."""
-        return json_response({"revoked": _row(await self._view.tokens.revoke(id_))})
+        return json_response({"revoked": token_row(await self._view.tokens.revoke(id_))})
+
+
+async def make_token(view: View, new: NewToken) -> dict[str, Any]:
+    """Make a token, and return its row with its text, which nobody can show again, and the `address` it is for if any.
+
+    Raises `InvalidArguments` for somebody who is not there, and what `TokenTable.make` raises.
+    """
+    for name in filter(None, (new.user or " ", new.team)):
+        if fault := name_fault(name):
+            raise InvalidArguments(fault)
+    deployment, now = view.deployment.value, view.clock()
+    person = deployment.person(new.user, role=new.role, team=new.team)
+    if person is None:
+        where = f" in the team {new.team!r}" if new.team else ""
+        raise InvalidArguments(f'there is no user {new.user!r}{where} in "identity" of the configuration')
+    server = _server_for(person, new, deployment) if new.server else ""
+    until = None if new.expires_in_s is None else now + new.expires_in_s
+    text, token = await view.tokens.make(
+        new.user, role=new.role, team=new.team, server=server, label=new.label, expires_at=until, now=now
+    )
+    address = {"address": personal_path(server)} if server else {}
+    return {"token": text, **token_row(token), **address}
 
 
 def _server_for(person: Person, new: NewToken, deployment: Deployment) -> str:
@@ -100,7 +108,8 @@ def _server_for(person: Person, new: NewToken, deployment: Deployment) -> str:
     return server
 
 
-def _row(token: SavedToken) -> dict[str, Any]:
+def token_row(token: SavedToken) -> dict[str, Any]:
+    """Return what is shown of a token: nothing that it could be used with."""
     return {
         "id": id_of(token.digest),
         "user": token.user,

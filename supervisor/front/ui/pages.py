@@ -11,11 +11,14 @@ from urllib.parse import urlencode
 from quart import Response, abort, request
 from quart_trio import QuartTrio
 
+from actors.launch import server_of
 from supervisor.front.pages.api import View
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import attention, trying
 from supervisor.front.ui.frame import Frame, Pairs
+from supervisor.front.ui.lifeline import lifeline
 from supervisor.front.ui.orders import add_orders
+from supervisor.front.ui.people import add_people
 from supervisor.front.ui.rendering import ASSETS, asset
 from supervisor.front.ui.words import kind_of, state_of
 from supervisor.identity.grants import EXECUTE
@@ -31,7 +34,10 @@ OFFERED: Final = {
 """Which orders make sense in a state; in any other: restart and disable."""
 PER_PAGE: Final = 50
 NEWEST: Final = 10
-MAX_EVENTS: Final = 50
+MAX_EVENTS: Final = 200
+SHOWN_EVENTS: Final = 20
+"""Without unfolding the rest."""
+_STATE: Final = "server_state"
 _ABSENT: Final = {"requires_reauth": False, "reason": "", "last_error": "", "next_start": None, "since": None}
 """What a row lacks of a server of which nothing is known yet."""
 
@@ -48,11 +54,11 @@ def add_ui_routes(view: View, app: QuartTrio) -> None:
         ("/ui/calls", "ui_calls", pages.calls),
         ("/ui/usage", "ui_usage", pages.usage),
         ("/ui/changes", "ui_changes", pages.changes),
-        ("/ui/people", "ui_people", pages.people),
         ("/ui/static/<mark>/<name>", "ui_static", pages.static),
     ):
         app.add_url_rule(path, endpoint, pages.with_errors(page))
     app.add_url_rule("/ui/tool", "ui_call", pages.with_errors(pages.call), methods=["POST"])
+    add_people(view, app)
     add_orders(view, app)
 
 
@@ -83,19 +89,26 @@ class Dashboard(Frame):
         return await self.page("servers", "Servers", status=status, by_server=by_server, json="/api/status")
 
     async def server(self, server: str) -> Response:
-        """Show one server: how it is, what happened to it, its calls, tools and log."""
-        row, only = {**_ABSENT, **await self.ask("server", server=server)}, {"server": server}
+        """Show one server: how it is, its life and calls over time, its tools, log, and where its values come from."""
+        row, only, window = {**_ABSENT, **await self.ask("server", server=server)}, {"server": server}, _window()
+        timeline = await self.ask("usage_timeline", {**only, "window": window})
+        begin = timeline["from"]
+        end = begin + timeline["bucket_s"] * len(timeline["buckets"])
         return await self.page(
             "server",
             server,
             row=row,
             offered=OFFERED.get(state_of(row), ("restart", "disable")),
+            window=window,
             usage=await self.ask("usage", only),
-            timeline=await self.ask("usage_timeline", only),
+            timeline=timeline,
+            life=lifeline(self.view.changes(server), begin, end, timeline["to"]),
+            events=self._events_of(server),
+            shown_events=SHOWN_EVENTS,
             calls=await self.ask("calls", {**only, "limit": str(NEWEST)}),
             tools=await self.ask("tools", {"servers": server, "limit": "500", "include_unavailable": "true"}),
             log=await self.ask("server_logs", {"lines": "200"}, server=server),
-            life=self._life_of(server),
+            configured=await self.ask("configuration", {"server": server_of(server)}),
             json=f"/api/servers/{server}",
         )
 
@@ -196,22 +209,6 @@ class Dashboard(Frame):
         trust, approves = await self.ask("trust"), self.may_approve
         return await self.page("changes", "Changes", trust=trust, approves=approves, json="/api/trust")
 
-    async def people(self) -> Response:
-        """Show who may come in, and who did what."""
-        tokens = (await self.ask("access_tokens"))["tokens"] if self.may_order else []
-        audit = (await self.ask("audit", {"limit": "50"}))["records"]
-        identity = self.view.deployment.value.settings.identity
-        return await self.page(
-            "people",
-            "People",
-            auth=self.view.deployment.value.settings.auth,
-            users=sorted(identity.users),
-            teams={name: sorted(team.members) for name, team in sorted(identity.teams.items())},
-            tokens=tokens,
-            records=audit,
-            json="/api/audit",
-        )
-
     async def static(self, mark: str, name: str) -> Response:
         """Give the style or the script of the pages; another text has another `mark`."""
         del mark
@@ -220,15 +217,19 @@ class Dashboard(Frame):
     async def _by_server(self) -> dict[str, Any]:
         return {row["server"]: row for row in (await self.ask("usage", {"by": "server"}))["rows"]}
 
-    def _life_of(self, server: str) -> list[dict[str, Any]]:
-        """Return what the feed has of a server, the newest first."""
-        told: list[dict[str, Any]] = []
-        for event in reversed(self.view.feed.events()):
-            if event.server == server and len(told) < MAX_EVENTS:
-                state = str(event.data.get("state", ""))
-                what, why = state or event.type.replace("_", " "), event.data.get("reason", "")
-                told.append({"time": event.time, "what": what, "why": why, "kind": kind_of({"state": state})})
-        return told
+    def _events_of(self, server: str) -> list[dict[str, Any]]:
+        """Return what happened to a server, the newest first: its states, and what else the feed still has of it."""
+        told: list[dict[str, Any]] = [
+            {"time": each.time, "what": state_of(each.row), "why": each.reason, "kind": kind_of(each.row)}
+            for each in self.view.changes(server)
+        ]
+        told += [
+            {"time": event.time, "what": event.type.replace("_", " "), "why": "", "kind": ""}
+            for event in self.view.feed.events()
+            if event.server == server and event.type != _STATE
+        ]
+        told.sort(key=lambda each: float(each["time"]))
+        return told[::-1][:MAX_EVENTS]
 
 
 def _window() -> str:

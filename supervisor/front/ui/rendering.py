@@ -14,7 +14,7 @@ from typing import Any, Final
 import jinja2
 from quart import Response
 
-from supervisor.front.ui import plots, words
+from supervisor.front.ui import lifeline, plots, words
 from supervisor.host.loop.workbench import beside
 
 POLICY: Final = (
@@ -74,6 +74,7 @@ def _environment() -> jinja2.Environment:
         "ms": words.milliseconds,
         "number": words.number,
         "percent": words.percent,
+        "setting": words.setting,
         "size": words.size,
         "span": words.span,
         "state": words.state_of,
@@ -82,6 +83,8 @@ def _environment() -> jinja2.Environment:
     made.globals |= {
         "bars_of": plots.bars,
         "height": plots.HEIGHT,
+        "life_height": lifeline.HEIGHT,
+        "life_labels": lifeline.LABELS,
         "lines_of": plots.lines,
         "mark": MARK,
         "share": words.share,

@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any, Final
 
+import msgspec
+
 from supervisor.metatools.texts import clean, escape
 
 GLYPHS: Final = {
@@ -108,6 +110,11 @@ def clock(value: float | None, now: float) -> str:
 def json_text(value: object) -> str:
     """Return JSON with line ends, in which everything can be seen."""
     return "\n".join(map(escape, json.dumps(value, indent=2, ensure_ascii=False).split("\n")))
+
+
+def setting(value: object) -> str:
+    """Return a value of the configuration: a text as it is, any other as JSON."""
+    return text(value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
 
 def text(value: object) -> str:

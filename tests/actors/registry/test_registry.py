@@ -264,6 +264,7 @@ async def test_a_removed_server_leaves_nothing_behind() -> None:
         assert catalogue.index.servers == {"t"}
         assert "s" not in rig.kept.offers
         assert "s" not in rig.registry.statuses.value
+        assert not rig.registry.changes.of("s")
         assert ("tools_changed", "s") in rig.events
 
 
@@ -281,6 +282,7 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
         await rig.until(lambda seen: "s" in seen.entries)
         await rig.tell(listed("s", offering("b")))
         await rig.until(lambda seen: "b" in seen.entries["s"].tools)
+        assert [each.state for each in rig.registry.changes.of("s")] == [State.READY]
         assert rig.events == [
             ("server_state", "s"),
             ("discovery_completed", "s"),
@@ -301,6 +303,7 @@ async def test_the_old_name_of_a_tool_is_remembered_also_while_its_server_is_awa
         await rig.until(lambda seen: "s" in seen.entries)
         await rig.tell(listed("s", offering("b")))
         await rig.until(lambda seen: "b" in seen.entries["s"].tools)
+        assert [each.state for each in rig.registry.changes.of("s")] == [State.READY]
         assert rig.registry.catalogue.value.entries["s"].renamed == {"a": "b"}
         await rig.tell(changed("s", State.FAILED, State.READY), changed("s", State.READY, State.SPAWNING))
         await rig.tell(listed("s", offering("c")))

@@ -4,8 +4,11 @@
 //   ["goto", PATH]  ["see", TEXT, MS]  ["gone", TEXT, MS]  ["click", SELECTOR]  ["type", SELECTOR, TEXT]  ["press", KEY]
 //   ["follow", SELECTOR]  goes where a link leads, also one that opens a window of its own.
 //   ["choose", SELECTOR, VALUE]  ["text", SELECTOR]  ["count", SELECTOR]  ["wide"]  ["axe"]  ["path"]  ["cookies"]  ["markup"]
+//   ["label", SELECTOR]  tells what a part is called for who cannot see it, ["lines", SELECTOR] the texts of all such parts.
+//   ["looks", MS]  tells how often the page was asked for anew in that time.
 //   ["signal"]  prints a line and waits for one on stdin, so that the test can do something meanwhile.
-// `see` and `gone` wait so long at the most, and tell how many milliseconds it took. What each step tells is printed as JSON at the
+//   ["lacks", SELECTOR, TEXT, MS]  waits until a part does not say that any more.
+// `see`, `gone` and `lacks` wait so long at the most, and tell how many milliseconds it took. What each step tells is printed as JSON at the
 // end: {told: [...], wrong: what the console, the policy or a dialog said, elsewhere: requests to other hosts}.
 "use strict";
 const { readFileSync } = require("node:fs");
@@ -32,7 +35,7 @@ async function axe(page) {
     .map((each) => `${each.id}: ${each.nodes.map((node) => node.html.slice(0, 120)).join(" | ")}`);
 }
 
-async function step(page, [deed, first, second]) {
+async function step(page, [deed, first, second, third]) {
   switch (deed) {
     case "goto":
       return (await page.goto(url + first, { waitUntil: "load" })).status();
@@ -44,6 +47,8 @@ async function step(page, [deed, first, second]) {
       return until(page, (text) => document.body.innerText.includes(text), first, second);
     case "gone":
       return until(page, (text) => !document.body.innerText.includes(text), first, second);
+    case "lacks":
+      return until(page, ([part, text]) => !document.querySelector(part)?.innerText.includes(text), [first, second], third);
     case "click":
       return page.click(first);
     case "submit":
@@ -56,6 +61,10 @@ async function step(page, [deed, first, second]) {
       return page.select(first, second).then(() => undefined);
     case "text":
       return page.$eval(first, (part) => part.innerText);
+    case "label":
+      return page.$eval(first, (part) => part.getAttribute("aria-label"));
+    case "lines":
+      return page.$$eval(first, (parts) => parts.map((part) => part.textContent));
     case "count":
       return page.$$eval(first, (parts) => parts.length);
     case "wide":
@@ -75,6 +84,12 @@ async function step(page, [deed, first, second]) {
           return error.name;
         }
       });
+    case "looks": {
+      const asked = () => page.evaluate((to) => performance.getEntriesByType("resource").filter((each) => each.initiatorType === "xmlhttprequest" && each.name === to).length, page.url());
+      const before = await asked();
+      await new Promise((done) => setTimeout(done, first));
+      return (await asked()) - before;
+    }
     case "signal":
       console.error("signal");
       await lines.next();

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from actors.errors import ConfigError
 from supervisor.config import Configuration, Settings, parse
-from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server
+from supervisor.config.provenance import EffectiveValue, explain_daemon, explain_server, withhold
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
 from supervisor.config.syntax.values import keys_of
 
@@ -298,3 +298,35 @@ def test_what_the_environment_of_the_daemon_sets_names_its_variable() -> None:
     assert words(values, "catalogue_max_age_s") == (30.0, "MCPVISOR_CATALOGUE_MAX_AGE_S of the environment")
     assert words(values, "discovery_timeout_s") == (7.0, "MCP_TOOL_TIMEOUT of the environment")
     assert words(values, "call_timeout_s") == (7.0, "MCP_TOOL_TIMEOUT of the environment")
+
+
+def test_who_may_not_read_the_file_sees_of_variables_and_headers_what_can_be_no_secret() -> None:
+    env = {"WORD": "plain", "LOG_LEVEL": "debug", "PORT": "3000", "CONFIG": "/etc/x", "PIN_CODE": "1234", "KEY": "5678"}
+    local = explained({"command": "c", "args": ["--verbose"], "env": {**env, "EMPTY": ""}})
+    shown = {each.key: each.value for each in withhold(local.values())}
+    assert shown.keys() == local.keys()
+    assert {key: value for key, value in shown.items() if key in {f"env.{name}" for name in (*env, "EMPTY")}} == {
+        "env.WORD": "***",
+        "env.LOG_LEVEL": "debug",
+        "env.PORT": "3000",
+        "env.CONFIG": "/etc/x",
+        "env.PIN_CODE": "***",
+        "env.KEY": "***",
+        "env.EMPTY": "",
+    }
+    assert (shown["command"], shown["args"]) == ("c", ["--verbose"])
+    remote = explained({"url": "https://h.example/mcp", "headers": {"X-Own": "word", "X-Trace": "true"}})
+    shown = {each.key: each.value for each in withhold(remote.values())}
+    assert [shown[key] for key in ("url", "headers.X-Own", "headers.X-Trace")] == [
+        "https://h.example/mcp",
+        "***",
+        "true",
+    ]
+
+
+@given(st.dictionaries(st.text("ABC", min_size=1), st.text("abc123/:-", max_size=12), max_size=5))
+def test_what_is_shown_to_others_is_shown_to_the_operator_too(env: dict[str, str]) -> None:
+    values = explained({"command": "c", "env": env})
+    for each in withhold(values.values()):
+        assert each.value in ("***", values[each.key].value)
+        assert each.origin == values[each.key].origin

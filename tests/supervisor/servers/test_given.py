@@ -185,9 +185,10 @@ def test_where_the_values_of_a_file_stand_is_known() -> None:
     written = {"users": {"ana": {"values": {"github": {"TOKEN": "x"}}}}}
     text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": written}}, indent=1)
     deployment = deploy(parse(text, Path("/etc/mcp.json"), {}), key=KEY)
-    (line,) = deployment.lines.values()
+    line = deployment.line_of(("identity", "users", "ana", "values", "github", "TOKEN"))
+    assert line is not None
     assert text.splitlines()[line - 1].strip() == '"TOKEN": "x"'
-    assert list(deployment.lines) == [("identity", "users", "ana", "values", "github", "TOKEN")]
+    assert deployment.line_of(("identity", "users", "ana", "values", "github", "OTHER")) is None
 
 
 def test_a_value_is_in_nothing_that_is_shown_of_a_deployment() -> None:

@@ -49,8 +49,8 @@ STORED = [
 ]
 
 
-def configuration() -> Configuration:
-    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": IDENTITY}}, indent=1)
+def configuration(identity: dict[str, Any] = IDENTITY) -> Configuration:
+    text = json.dumps({"mcpServers": SERVERS, "supervisor": {"identity": identity}}, indent=1)
     return parse(text, Path("/x/mcp.json"), {})
 
 
@@ -61,8 +61,8 @@ def stored() -> GivenValues:
     return given
 
 
-def deployed(given: GivenValues) -> Deployment:
-    return deploy(configuration(), key=KEY, given=given)
+def deployed(given: GivenValues, identity: dict[str, Any] = IDENTITY) -> Deployment:
+    return deploy(configuration(identity), key=KEY, given=given)
 
 
 def person(deployment: Deployment, user: str) -> Person:

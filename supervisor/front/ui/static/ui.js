@@ -1,12 +1,16 @@
 // Keeps a page up to date: it takes new parts of the same page, and puts them where the old ones are. Every text was
 // escaped by the daemon; nothing here makes markup of a text (Trusted Types forbid it).
-const PAUSE_MS = 250; // between two looks at the least
+const PAUSE_MS = 250; // between two looks in a storm of events, and the less the fewer were made of late
+const EARN_MS = 300; // in which another look is earned
+const MOST_LOOKS = 4; // so many are saved up: what happens after a quiet time is seen at once
 const LOOK_MS = 5000; // where nothing is told
 const MOST_MS = 30000;
 const COMMENT = ":".charCodeAt(0);
 const bar = document.getElementById("live");
 const said = document.getElementById("said");
-let stream, timer, tries = 0, newest = 0, looking = false, again = false;
+// A page that shows what is shown once: an answer, a token that was made. Another look would take it away.
+const once = document.querySelector("input[type=password][autofocus], #try .answer, .once") !== null;
+let stream, timer, tries = 0, looking = false, again = false, looks = MOST_LOOKS, earnedAt = performance.now();
 
 function tell(text, wrong = false) {
   said.textContent = text;
@@ -69,14 +73,23 @@ function morph(old, fresh) {
 // Rows keep their places while somebody points at them.
 const busy = (part) => part.matches(":hover") || part.contains(document.activeElement);
 
+// How long to wait until the next look.
+function pause() {
+  const now = performance.now();
+  looks = Math.min(MOST_LOOKS, Math.max(0, looks + (now - earnedAt) / EARN_MS));
+  earnedAt = now;
+  return PAUSE_MS * (1 - looks / MOST_LOOKS);
+}
+
 async function look() {
-  if (document.hidden) return;
+  if (document.hidden || once) return;
   if (looking) {
     again = true;
     return;
   }
   looking = true;
   again = false;
+  looks -= 1;
   try {
     const fresh = await load(location.href);
     const main = fresh.getElementById("main");
@@ -96,7 +109,7 @@ async function look() {
   setTimeout(() => {
     looking = false;
     if (again) look();
-  }, PAUSE_MS);
+  }, pause());
 }
 
 function wait() {
@@ -112,7 +125,7 @@ function wait() {
 // Whatever the stream of events tells is a reason to look; only its comments, which keep it alive, are none. A page that
 // nobody sees gives it up: a browser opens few connections to one host.
 async function listen() {
-  if (document.hidden || stream) return;
+  if (document.hidden || once || stream) return;
   const mine = (stream = new AbortController());
   try {
     const answer = await fetch("/api/events?brief=true", { headers: { accept: "text/event-stream" }, signal: mine.signal });
@@ -228,7 +241,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 sortAgain();
-if (!document.querySelector("input[type=password][autofocus]") && !document.querySelector("#try .answer")) {
+if (!once) {
   show("live", true);
   listen();
   wait();

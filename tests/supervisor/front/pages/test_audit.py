@@ -29,6 +29,8 @@ ELSEWHERE = {
     "POST /api/reload": "a reading of the configuration records itself, whoever wanted it",
     "POST /api/access-tokens": "the table of tokens records what becomes of them",
     "DELETE /api/access-tokens/<id_>": "the table of tokens records what becomes of them",
+    "POST /ui/tokens": "the table of tokens records what becomes of them",
+    "POST /ui/tokens/<id_>/revoke": "the table of tokens records what becomes of them",
     "POST /api/logins/<login>/answer": "a login records its end, and what was wrong before",
     "POST /api/tickets": "a ticket is worth what the credential is worth, and gone in half a minute",
     "POST /ui/servers/<server>/<order>": "the order itself is recorded, as one that is given there",

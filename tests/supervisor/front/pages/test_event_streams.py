@@ -12,6 +12,7 @@ from supervisor.delivery.events import DaemonEvents
 from supervisor.events.other_kinds import LimitExceeded
 from supervisor.front.pages.api import View
 from supervisor.front.pages.event_streams import EventStreams
+from supervisor.usage.records import CallRecord
 from tests.fakes.event_reader import StreamReader, reading
 from tests.fakes.front_server import dispatch, running
 from tests.fakes.told_events import events_of
@@ -76,6 +77,18 @@ async def test_a_reader_that_keeps_up_gets_everything() -> None:
                 events.log.append(LimitExceeded(resource="x", reason="y"))
             seen, resets = await read_until(reader, events.log.newest.value)
             assert (seen, resets) == (50, 0)
+
+
+async def test_calls_that_are_counted_together_hold_up_nothing_that_comes_after_them() -> None:
+    events = events_of()
+    async with streaming(events) as url, reading(url) as reader:
+        await reader.next()
+        with trio.fail_after(30):
+            for _ in range(3):
+                events.take([CallRecord(tool="t", outcome="ok")] * 4)
+                assert await read_until(reader, events.log.newest.value) == (4, 0)
+                events.log.append(LimitExceeded(resource="x", reason="y"))
+                assert (await reader.next())[1] == "resource.limit.exceeded"
 
 
 async def test_whoever_reads_the_rest_elsewhere_gets_what_happened_in_brief() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 from quart_trio import QuartTrio
 
+from supervisor.config import parse
 from supervisor.front.pages.api import add_routes
 from supervisor.front.pages.configuration import add_configuration_routes
+from supervisor.servers.deployment import deploy
 from tests.fakes.control import Configured
 from tests.fakes.front_server import Running, dispatch, running
 from tests.supervisor.front.pages.test_api import view
@@ -152,3 +155,25 @@ async def test_the_key_is_on_no_page_and_in_no_log(caplog: pytest.LogCaptureFixt
             _, _, answer = await ask(server, "GET", path)
             assert KEY[:32] not in json.dumps(answer)
     assert KEY[:32] not in caplog.text
+
+
+async def test_the_page_of_the_configuration_says_where_each_value_of_a_server_comes_from() -> None:
+    text = '{"mcpServers": {"a": {"command": "x", "env": {"WORD": "unlikely", "PORT": "80"}}, "a b.c": {}}}'
+    asked = Asked()
+    asked.view.deployment.set(deploy(parse(text, Path("/etc/mcp.json"), {"HOME": "/home/me"}), key=bytes(32)))
+    async with asked.served() as server:
+        status, _, whole = await ask(server, "GET", "/api/configuration")
+        assert (status, "values" in whole) == (200, False)
+        status, _, answer = await ask(server, "GET", "/api/configuration?server=a")
+        rows = {each["key"]: each for each in answer["values"]}
+        assert (status, answer["server"], rows["command"]["value"]) == (200, "a", "x")
+        assert (rows["command"]["source"], rows["command"]["line"], rows["command"]["from"]) == (
+            "file",
+            1,
+            "mcp.json:1",
+        )
+        assert (rows["env.PORT"]["value"], rows["env.WORD"]["value"]) == ("80", "***")
+        assert rows["idle_timeout_s"]["from"] == "default"
+        assert "unlikely" not in json.dumps(answer)
+        assert (await ask(server, "GET", "/api/configuration?server=a%20b.c"))[2]["values"] == []
+        assert (await ask(server, "GET", "/api/configuration?server=nobody"))[0] == 404
