@@ -10,7 +10,7 @@ import msgspec
 
 from supervisor.events.event import EventEnvelope
 from supervisor.events.kinds import DiscoveredTool, OfServer
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.other_kinds import KINDS, TYPES
 from supervisor.reference.configuration import bullet, descriptions, paragraph, with_links
 
 AUDIENCES: Final = {
@@ -52,10 +52,14 @@ def _list(struct: type[msgspec.Struct]) -> str:
 
 
 def _kind(name: str, kind: type[Any]) -> str:
-    text = " ".join((kind.__doc__ or "").split())
+    text, base = " ".join((kind.__doc__ or "").split()), kind.__mro__[1]
+    if base in TYPES:
+        text += f" It has the fields of `{TYPES[base]}`, too."
     lines = [f"**`{name}`** ({AUDIENCES[kind.audience]})", with_links(text)]
     item = "\\\n".join(map(paragraph, lines))
-    known = OfServer.__struct_fields__ if issubclass(kind, OfServer) else ()
+    known = (
+        base.__struct_fields__ if base in TYPES else OfServer.__struct_fields__ if issubclass(kind, OfServer) else ()
+    )
     fields = "\n".join(bullet(each) for each in _fields(kind, known))
     return f"- {indent(item, '  ').lstrip()}" + (f"\n\n{indent(fields, '  ')}\n" if fields else "\n")
 

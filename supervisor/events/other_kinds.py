@@ -85,8 +85,7 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
     success: bool
     """Whether it ended with a result that is no error."""
     outcome: str
-    """`ok`, `tool_error`, `error`, `timeout`, `cancelled`, `rejected`, or `unknown`: nobody knows what its server has
-    done."""
+    """`ok`, `tool_error`, `error`, `timeout`, `cancelled`, `rejected`; `unknown`: whether it ran is not known."""
     error_type: str | None = None
     """The type of the [error](errors.md)."""
     response_time_ms: float
@@ -104,16 +103,21 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
 
 
 class ElicitationAsked(EventData, frozen=True, kw_only=True):
-    """A server, or a plugin, asks a user something."""
+    """A server, or a plugin, asks a user something, or the daemon whether a tool may run."""
 
+    audience: ClassVar[Audience] = "caller"
     server_slug: str
     """The server."""
+    tool_name: str | None = None
+    """The server's own name of the tool whose call asks; left out for a prompt or a resource."""
     kind: str
     """What kind of question it is, such as `form` or `url`."""
     asked: str
     """Where it can be answered: `client` or `page`."""
-    plugin: str = ""
-    """The plugin that asks; empty where the server does."""
+    plugin: str | None = None
+    """The plugin that asks; left out where the server does, or the daemon."""
+    question_id: str | None = None
+    """Of one on a page: what stands behind `/questions/` and `/api/questions/` for it."""
 
 
 class ElicitationEnded(ElicitationAsked, frozen=True, kw_only=True):
@@ -161,7 +165,7 @@ class PluginRecovered(EventData, frozen=True, kw_only=True):
     plugin: str
     """Its name."""
     hook: str
-    """The hook that works."""
+    """Its hook that works, or does not."""
 
 
 class PluginDisabled(PluginRecovered, frozen=True, kw_only=True):
