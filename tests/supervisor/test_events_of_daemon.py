@@ -12,12 +12,14 @@ from typing import Any
 import httpx2
 import pytest
 import trio
+from trio_websocket import WebSocketConnection
 
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.event_reader import EventReader, StreamReader, listening, reading
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
+from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 
@@ -113,6 +115,50 @@ async def test_the_life_of_a_server_is_told(tmp_path: Path, data: DataDir) -> No
         assert (await reader.until("mcp.server.respawned"))["dormant_duration_seconds"] >= 0
         await client.post("/api/servers/clock/restart")
         assert (await reader.until("mcp.server.restarted"))["attempt_number"] == 1
+
+
+@pytest.mark.parametrize("door", ["/mcp", "/mcp/all"])
+async def test_a_server_that_goes_away_and_comes_back_is_told_to_readers_and_to_clients(
+    tmp_path: Path, data: DataDir, door: str
+) -> None:
+    """By an event each, and as clients lose and get its tools, by `list_changed`, once each."""
+    fake = FakeServer(tools=[tool("echo"), tool("crash")])
+    config = configuration(tmp_path, {"clock": {"command": "x", "max_restarts": 0}}, list_changed_min_interval_s=0)
+    async with running(config, data, connect=lambda server: MemoryTransport(fake.serve)) as client:
+        await until_ready_client(client)
+        port = client.base_url.port or 0
+        async with reading(url_of(client)) as reader, open_websocket(port, door) as socket:
+
+            async def ask(method: str, **params: Any) -> Any:
+                await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}))
+                return (await next_message(socket))["result"]
+
+            async def tools() -> int:
+                params = {"name": "discover_mcp_tools", "arguments": {"query": "*"}}
+                body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                found = (await client.post("/mcp", json=body)).json()["result"]["structuredContent"]
+                return sum(row["tool_path"].startswith("clock:") for row in found["tools"])
+
+            await ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "x"})
+            await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            await ask("ping")
+            assert await tools() == 2
+            await call(client, "clock:crash")
+            away = await reader.until("mcp.server.away")
+            assert (away["server_slug"], away["tool_count"], "exit code" in away["reason"]) == ("clock", 2, True)
+            assert (await next_message(socket))["method"] == "notifications/tools/list_changed"
+            assert await tools() == 0
+            assert (await client.post("/api/servers/clock/restart")).status_code == 200
+            back = await reader.until("mcp.server.back")
+            assert (back["tool_count"], back["away_duration_seconds"] >= 0) == (2, True)
+            assert (await next_message(socket))["method"] == "notifications/tools/list_changed"
+            assert await tools() == 2
+            assert await ask("ping") == {}, "and no other notification came before"
+
+
+async def next_message(socket: WebSocketConnection) -> Any:
+    with trio.fail_after(20):
+        return json.loads(await socket.get_message())
 
 
 async def until_ready_client(client: httpx2.AsyncClient) -> None:
