@@ -69,6 +69,11 @@ class EventFrame(NamedTuple):
     name: str
     data: bytes
 
+    @property
+    def lines(self) -> bytes:
+        """It as a server-sent event."""
+        return b"id: %b\nevent: %b\ndata: %b\n\n" % (self.id.encode(), self.name.encode(), self.data)
+
 
 SendFrames = Callable[[Sequence[EventFrame]], Awaitable[None]]
 """Sends some; none says that we are there. A checkpoint."""
@@ -84,7 +89,7 @@ class EventStreams:
 
     async def __call__(self, request: HttpRequest) -> None:
         method = "WS" if request.is_websocket else request.method
-        if not admits(self._view.audit, request.requester, method if method == "WS" else "GET", EVENTS_PATH):
+        if not admits(self._view.audit, request.requester, "WS" if request.is_websocket else "GET", EVENTS_PATH):
             await request.fail(404, NO_PAGE)
             return
         if method not in ("GET", "HEAD", "WS"):
@@ -114,8 +119,9 @@ class EventStreams:
     async def _serve(self, request: HttpRequest, wanted: EventsQuery) -> None:
         after = (request.fields.lines.get(_LAST) or b"").decode("latin-1") or wanted.after
         telling = _Telling(self._view, request, self._keepalive_s, wanted.brief)
+        await telling.begin(after)  # before the client sees the stream, and thinks that it hears
         if request.is_websocket:
-            await serve_socket(request, self._view.closing, lambda socket: telling.run(partial(_say, socket), after))
+            await serve_socket(request, self._view.closing, lambda socket: telling.run(partial(_say, socket)))
             return
         request.end_with_credential()
         async with trio.open_nursery() as nursery:
@@ -124,7 +130,7 @@ class EventStreams:
                 stream = EventStream(request)
                 await stream.open()
                 await request.send(b"retry: %d\n" % RETRY_MS)
-                await telling.run(partial(_send, request, stream), after)
+                await telling.run(partial(_send, request, stream))
             nursery.cancel_scope.cancel()
         await request.end()
 
@@ -133,11 +139,7 @@ async def _send(request: HttpRequest, stream: EventStream, frames: Sequence[Even
     if not frames:
         await stream.comment()
         return
-    await request.send(b"".join(b"id: %b\nevent: %b\ndata: %b\n\n" % _lines(frame) for frame in frames))
-
-
-def _lines(frame: EventFrame) -> tuple[bytes, bytes, bytes]:
-    return frame.id.encode(), frame.name.encode(), frame.data
+    await request.send(b"".join([frame.lines for frame in frames]))
 
 
 async def _say(socket: WebSocket, frames: Sequence[EventFrame]) -> None:
@@ -157,20 +159,24 @@ class _Telling:
         self._person = request.requester.person
         self._member = None if self._person.may("auditor") else request.principal
         self._number = 0
+        self._is_known = True
         self._seen: Deployment | None = None
         self._servers = frozenset[str]()
         self._had = frozenset[str]()
         """Servers that the member has, or had until they were removed."""
 
-    async def run(self, send: SendFrames, after: str) -> None:
-        """Tell for ever what follows an event, or what happens from now on if `after` is empty."""
+    async def begin(self, after: str) -> None:
+        """Note that we tell what follows an event, or what happens from now on if `after` is empty."""
         known = self._view.events.places.read(after, self._member) if after else self._log.newest.value
-        is_good = known is not None and self._log.has_after(known)
-        self._number = known if is_good and known is not None else self._log.newest.value
+        self._is_known = known is not None and self._log.has_after(known)
+        self._number = known if self._is_known and known is not None else self._log.newest.value
         if self._member is not None:
             await self._view.seen_by(self._person)  # so that it is known who has which launch
         self._reader()
-        await send([self._frame("hello", self._hello()), *([] if is_good else [self._reset()])])
+
+    async def run(self, send: SendFrames) -> None:
+        """Tell for ever."""
+        await send([self._frame("hello", self._hello()), *([] if self._is_known else [self._reset()])])
         while True:
             await self._tell(send)
 
