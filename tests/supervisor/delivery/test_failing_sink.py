@@ -102,7 +102,7 @@ class World:
             self.emitted += 1
             dropped = self.status().dropped
             data = LimitExceeded(resource="x", reason="y")
-            self.delivery.take(DaemonEvent(number=self.emitted, time=0.0, data=data))
+            self.delivery.take([DaemonEvent(number=self.emitted, time=0.0, data=data)])
             self.check_counts()
             assert self.status().dropped == dropped or self.status().queued >= self.configs[-1].queue_events
 
@@ -176,6 +176,7 @@ LONG_S = 48.0 + 10.0 + OVERTIME_S
 )
 @example([*MOODS], [("put", 30)], 4, 40, False)
 @example(["hangs", "throttled", "lost"], [("put", 30), ("wait", 3.0), ("put", 30)], 10, 20, True)
+@example([], [("put", 1), ("wait", 3.0), ("change", 1)], 2, 12, False)
 @example(["slow"], [("put", 9), ("wait", 3.0), ("change", 2), ("put", 1)], 5, 12, True)
 def test_order_is_kept_nothing_is_lost_but_what_the_bound_says_and_counts_add_up(
     moods: list[str], steps: list[tuple[str, Any]], batch: int, queue: int, ends_at_once: bool
