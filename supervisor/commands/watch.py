@@ -25,7 +25,7 @@ BACKOFF_MAX_S = 10.0
 MAX_NAMES: Final = 20
 """In each list of names; of the others the number is shown."""
 CALL: Final = "mcp.tool.executed"
-_QUESTION: Final = ("{tool_name}", "a {kind}, by its {asked}", "/questions/{question_id}")
+_QUESTION: Final = ("{tool_name}", "plugin {plugin}", "a {kind}, by its {asked}", "/questions/{question_id}")
 DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "hello": ("version {version}", "catalogue revision {revision}"),
     "reset": ("some events are missing: the daemon was started anew, or they were too many",),
@@ -50,7 +50,7 @@ DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp.prompts.updated": (),
     CALL: ("{tool_name}", "{outcome}", "{error_type}", "{response_time_ms:.0f} ms", "{user_id}", "{client_name}"),
     "mcp.elicitation.asked": _QUESTION,
-    "mcp.elicitation.ended": (*_QUESTION[:2], "{action}"),
+    "mcp.elicitation.ended": (*_QUESTION[:3], "{action}"),
     "config.refreshed": ("{server_count} servers",),
     "config.error": ("{error_message}",),
     "plugin.disabled": ("{plugin}", "{hook}", "{reason}"),

@@ -85,7 +85,8 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
     success: bool
     """Whether it ended with a result that is no error."""
     outcome: str
-    """`ok`, `tool_error`, `error`, `timeout`, `cancelled`, `rejected`; `unknown`: whether it ran is not known."""
+    """`ok`, `tool_error`, `error`, `timeout`, `cancelled`, `rejected`, or `unknown`: nobody knows what its server has
+    done."""
     error_type: str | None = None
     """The type of the [error](errors.md)."""
     response_time_ms: float
@@ -165,7 +166,7 @@ class PluginRecovered(EventData, frozen=True, kw_only=True):
     plugin: str
     """Its name."""
     hook: str
-    """Its hook that works, or does not."""
+    """Its hook that works again, or is off."""
 
 
 class PluginDisabled(PluginRecovered, frozen=True, kw_only=True):
