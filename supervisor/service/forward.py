@@ -152,9 +152,14 @@ class Forwarder:
         trace = exchange.trace
         everyone = rules.asks_everyone
         exchange.asked_by = request.server if request.labelled else ""
-        tool = request.name if request.method == "tools/call" else ""
         exchange.elicitations = CallElicitations(
-            self._elicitations, request.server, request.name, rules.question_timeout_s, everyone, client, tool=tool
+            self._elicitations,
+            request.server,
+            request.name,
+            rules.question_timeout_s,
+            everyone,
+            client,
+            tool=request.tool_name,
         )
         by = request.since + (rules.max_s if request.method == RESULT else rules.timeout_s)
         return CallServer(
