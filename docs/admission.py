@@ -60,7 +60,7 @@ ROWS: Final = (
             *("GET /api/me", "GET /api/values", "GET /api/logins/{login}"),
             *("GET /api/logs", "WS /api/logs"),  # a member sees lines of what is started for them alone
             *("GET /api/usage", "GET /api/usage/timeline", "GET /api/calls", "GET /api/consents"),
-            "GET /api/events",
+            *("GET /api/events", "WS /api/events"),
             *("GET /api/questions", "GET /api/questions/{question}"),
         ),
         "401 401 yes yes yes yes 401",
@@ -104,7 +104,7 @@ ROWS: Final = (
             *("GET /metrics", "GET /api/status", "GET /api/status/debug", "GET /api/configuration", "GET /api/audit"),
             "GET /api/events/kept",
             *("GET /api/servers/{server}", *LOGS),
-            *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust", "WS /api/events"),
+            *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust"),
         ),
         "401 401 404 yes yes yes 401",
     ),

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from supervisor.events.event import EventEnvelope
-from supervisor.events.kinds import DiscoveredTool, OfServer
-from supervisor.events.other_kinds import KINDS
+from supervisor.events.kinds import DiscoveredTool, EventData, OfServer
+from supervisor.events.other_kinds import KINDS, TYPES
 from supervisor.reference.configuration import bullet, descriptions, paragraph, with_links
 
 AUDIENCES: Final = {
@@ -52,11 +52,13 @@ def _list(struct: type[msgspec.Struct]) -> str:
 
 
 def _kind(name: str, kind: type[Any]) -> str:
-    text = " ".join((kind.__doc__ or "").split())
+    base = next((each for each in kind.__mro__[1:] if each in TYPES), None)
+    also = f" It has the fields of `{TYPES[base]}`, too." if base else ""
+    text = " ".join((kind.__doc__ or "").split()) + also
     lines = [f"**`{name}`** ({AUDIENCES[kind.audience]})", with_links(text)]
     item = "\\\n".join(map(paragraph, lines))
-    known = OfServer.__struct_fields__ if issubclass(kind, OfServer) else ()
-    fields = "\n".join(bullet(each) for each in _fields(kind, known))
+    shared: type[EventData] = base or (OfServer if issubclass(kind, OfServer) else EventData)
+    fields = "\n".join(bullet(each) for each in _fields(kind, shared.__struct_fields__))
     return f"- {indent(item, '  ').lstrip()}" + (f"\n\n{indent(fields, '  ')}\n" if fields else "\n")
 
 

@@ -26,6 +26,7 @@ from supervisor.reference.configuration import paragraph, with_links
 _ANGLES = str.maketrans("{}", "<>")
 _NOTHING = cast("View", SimpleNamespace(elicitations=None))
 """What pages are shown of where none is asked for."""
+LIVE = {**STREAMS, **{f"WS {path}": told for path, told in PATHS.items()}}
 Parameters = type[msgspec.Struct] | None
 
 
@@ -33,14 +34,10 @@ def route_list() -> str:
     """Return all routes but those of MCP by their subjects: each with what it does, and its parameters."""
     parts = [f"### {title}\n\n" + "\n".join(_pages(add)) for title, add in ROUTES.items()]
     live = [
-        _item([f"WebSocket {path}"], text, parameters, needed_role(f"WS {path.translate(_ANGLES)}"))
-        for path, (text, parameters) in PATHS.items()
+        _item([route.replace("WS ", "WebSocket ")], text, parameters, needed_role(route.translate(_ANGLES)))
+        for route, (text, parameters) in LIVE.items()
     ]
-    streams = [
-        _item([f"GET {path}"], text, parameters, needed_role(f"GET {path}"))
-        for path, (text, parameters) in STREAMS.items()
-    ]
-    return "\n\n".join([*parts, "### Event streams and WebSockets\n\n" + "\n".join([*streams, *live])])
+    return "\n\n".join([*parts, "### Event streams and WebSockets\n\n" + "\n".join(live)])
 
 
 def dashboard_list() -> str:
@@ -55,7 +52,7 @@ def page_routes() -> set[str]:
     for add in (*ROUTES.values(), add_ui_routes):
         add(_NOTHING, app)
     pages = {f"{method} {path}" for rule in app.url_map.iter_rules() for method, path in _requests(rule)}
-    return pages | {f"WS {path}" for path in PATHS} | {f"GET {path}" for path in STREAMS}
+    return pages | LIVE.keys()
 
 
 def _requests(rule: Any) -> Iterator[tuple[str, str]]:

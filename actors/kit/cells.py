@@ -95,12 +95,8 @@ class Feed(Generic[T]):
         self._latest.set(self._latest.value + 1)
 
     async def after(self, number: int) -> tuple[int, int, list[T]]:
-        """Wait for events newer than `number`; return (newest number, how many were missed, events). A checkpoint.
-
-        A number that was never given out, of another run of the daemon say, counts as "from now on".
-        """
-        seen = min(max(number, 0), self.newest)
-        await self._latest.wait_newer(seen)
-        wanted = self.newest - seen
+        """Wait for events newer than `number`; return (newest number, how many were missed, events). A checkpoint."""
+        await self._latest.wait_newer(number)
+        wanted = self.newest - number
         events = list(self._events)[max(0, len(self._events) - wanted) :]
         return self.newest, wanted - len(events), events

@@ -292,7 +292,7 @@ class Registry(Actor[Message]):
         if shown is not None and has_same_tools(shown.offer, message.offer):
             self.catalogue.set(self.catalogue.value.with_counts(message.server, message.counts, exact=message.exact))
         for launch in alike if counted.offer != entry.offer else ():
-            self._emit("tools_counted", launch, {"tools": len(entry.tools), "exact": message.exact})
+            self._emit("tools_counted", launch, {})
 
     def _emit(self, type_: str, server: str | None, data: dict[str, Any]) -> None:
         revision = self.catalogue.value.revision

@@ -17,6 +17,7 @@ from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Standing
 from actors.life.states import RAN, State
 from actors.messages import ServerChanged, ServerListed, ServerStatus
+from actors.principal import LOCAL, Principal
 
 MAX_WAITING = 500
 """So many tools that wait for approval are named in one event."""
@@ -31,19 +32,19 @@ _AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One entry of the event feed. `time` is unix seconds."""
+    """One entry of the event feed. `time` is unix seconds, `principal` whose call it is about."""
 
     type: str
     time: float
     server: str | None = None
     revision: int | None = None
+    principal: Principal = LOCAL
     data: dict[str, Any] = {}
 
 
 def state_data(message: ServerChanged) -> dict[str, Any]:
     status = message.status
     data: dict[str, Any] = {"state": status.state.value, "previous": message.previous.value}
-    data["incarnation"] = status.incarnation
     if status.pid is not None:
         data["pid"] = status.pid
     if status.disabled:

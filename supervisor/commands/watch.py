@@ -6,9 +6,9 @@ on where it has left off.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
 from urllib.parse import quote
 
 import click
@@ -22,19 +22,62 @@ from supervisor.commands.common import console, daemon_options, json_text, plain
 EVENTS = "/api/events"
 BACKOFF_INITIAL_S = 0.5
 BACKOFF_MAX_S = 10.0
+MAX_NAMES: Final = 20
+"""In each list of names; of the others the number is shown."""
+CALL: Final = "mcp.tool.executed"
+_QUESTION: Final = ("{tool_name}", "plugin {plugin}", "a {kind}, by its {asked}", "/questions/{question_id}")
+DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
+    "hello": ("version {version}", "catalogue revision {revision}"),
+    "reset": ("some events are missing: the daemon was started anew, or they were too many",),
+    "mcp.server.registered": (),
+    "mcp.server.unregistered": (),
+    "mcp.server.updated": (),
+    "mcp.server.status_changed": ("{status_message}",),
+    "mcp.server.started": ("in {spawn_duration_ms:.0f} ms", "{tool_count} tools"),
+    "mcp.server.restarted": ("in {spawn_duration_ms:.0f} ms", "{restart_reason}"),
+    "mcp.server.respawned": ("in {respawn_duration_ms:.0f} ms", "slept {dormant_duration_seconds:.0f} s"),
+    "mcp.server.dormant": ("unused for {idle_duration_seconds:.0f} s",),
+    "mcp.server.crashed": ("{reason}", "crashes until now: {crash_count}"),
+    "mcp.server.permanently_failed": ("{last_error}",),
+    "mcp.server.away": ("{tool_count} tools", "{reason}"),
+    "mcp.server.back": ("{tool_count} tools", "after {away_duration_seconds:.0f} s"),
+    "mcp.discovery.completed": ("{tool_count} tools",),
+    "mcp.discovery.failed": ("{reason}",),
+    "mcp.tools.discovered": ("{tool_count} tools", "{total_tokens} tokens"),
+    "mcp.tools.updated": (),
+    "mcp.tools.waiting": ("{waiting}",),
+    "mcp.resources.updated": (),
+    "mcp.prompts.updated": (),
+    CALL: ("{tool_name}", "{outcome}", "{error_type}", "{response_time_ms:.0f} ms", "{user_id}", "{client_name}"),
+    "mcp.elicitation.asked": _QUESTION,
+    "mcp.elicitation.ended": (*_QUESTION[:3], "{action}"),
+    "config.refreshed": ("{server_count} servers",),
+    "config.error": ("{error_message}",),
+    "plugin.disabled": ("{plugin}", "{hook}", "{reason}"),
+    "plugin.recovered": ("{plugin}", "{hook}"),
+    "security.auth.failed": ("{reason}", "{count} times", "{target}", "{user_id}", "{ip_address}"),
+    "resource.limit.exceeded": ("{resource}", "{reason}"),
+}
+"""What is shown of each kind, out of its fields. A part whose field is not known is left out."""
+_WORDS: Final = {"hello": "connected", "reset": "reset", CALL: "called"}
+"""Those of a kind that are not its name."""
+_SIGNS: Final = (("+", "added", "green"), ("-", "removed", "red"), ("~", "changed", "yellow"))
 
 Event = dict[str, Any]
 
 
 @click.command()
 @daemon_options
-def watch(*, as_json: bool, url: str) -> None:
-    """Show changes of tools and states as they happen, until Ctrl-C."""
+@click.option("--calls", is_flag=True, help="Show each call of a tool, too.")
+def watch(*, as_json: bool, url: str, calls: bool) -> None:
+    """Show what happens to servers, tools, questions and the configuration, until Ctrl-C."""
     out, last = console(), ""
 
     def show(event: Event) -> None:
         nonlocal last
         last = event.get("id", last)
+        if event.get("type") == CALL and not calls:
+            return
         if as_json:
             click.echo(json_text(event))
         else:
@@ -69,46 +112,53 @@ async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None
 
 
 def line(event: Event) -> Text:
-    at = time.strftime("%H:%M:%S", time.localtime(event["time"])) if "time" in event else "        "
-    server = plain(event.get("server") or "")
-    return Text(" ").join(part for part in (Text(at, style="dim"), server, *_details(event)) if part)
+    """Return an event as one line: the time, the server, what it is, and behind a colon what its kind says."""
+    kind, data = str(event.get("type", "")), event.get("data") or event
+    head = (_time(event), plain(data.get("server_slug") or ""), *_words(kind, data))
+    told = (*(plain(_fill(part, data)) for part in DETAILS.get(kind, ())), _changes(data), _problems(data))
+    parts = (Text(" ").join(filter(None, head)), Text(", ").join(filter(None, told)))
+    return Text(": ").join(filter(None, parts))
 
 
-def _details(event: Event) -> list[Text]:
-    data = event.get("data") or {}
-    match event.get("type"):
-        case "hello":
-            return [plain(f"connected, catalogue revision {event.get('revision', 0)}")]
-        case "reset":
-            return [plain("the daemon was started anew: what happened meanwhile is not known")]
-        case "server_away" | "server_back" as kind:
-            return [
-                plain(kind.replace("_", " ")),
-                plain(f"{data.get('tools', 0)} tools"),
-                plain(data.get("reason", "")),
-            ]
-        case "tools_counted":
-            return [plain(f"{data.get('tools', 0)} tools counted")]
-        case "missed":
-            return [plain(f"{event.get('count')} events were missed")]
-        case "server_state":
-            reason = plain(data.get("reason", ""))
-            return [plain(data.get("previous", "")), Text("->"), state_text(data.get("state")), reason]
-        case "discovery_completed":
-            return [plain(f"discovered, {data.get('tools', 0)} tools"), plain("; ".join(data.get("problems") or []))]
-        case "elicitation_asked" | "elicitation_ended" as kind:
-            about = f"{data.get('about', '')}: a {data.get('kind', '')}, by its {data.get('asked', '')}"
-            return [plain(kind.replace("_", " ")), plain(about), plain(data.get("action", ""))]
-        case kind:
-            return [plain(str(kind).replace("_", " ")), *_changes(data)]
+def _time(event: Event) -> Text:
+    try:
+        at = datetime.fromisoformat(event["timestamp"]).astimezone().strftime("%H:%M:%S")
+    except (KeyError, TypeError, ValueError, OverflowError):
+        at = " " * len("00:00:00")
+    return Text(at, style="dim")
 
 
-def _changes(data: dict[str, Any]) -> list[Text]:
+def _words(kind: str, data: Event) -> list[Text]:
+    if kind == "mcp.server.status_changed":
+        return [plain(data.get("previous_status", "")), Text("->"), state_text(data.get("status"))]
+    words = kind.removeprefix("mcp.").removeprefix("server.").replace(".", " ").replace("_", " ")
+    return [plain(_WORDS.get(kind, words))]
+
+
+def _fill(part: str, data: Event) -> str:
+    try:
+        return part.format_map(data)
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def _problems(data: Event) -> Text:
+    return plain("; ".join(data.get("problems") or ()))
+
+
+def _changes(data: Event) -> Text:
     """Return names that came, went or changed: `+added`, `-removed`, `~changed`, `old->new`."""
-    renamed: dict[str, str] = data.get("renamed") or {}
+    renamed: dict[str, str] = data.get("renamed_tools") or {}
     moved = {*renamed, *renamed.values()}
-    changes: list[Text] = []
-    for sign, member, style in (("+", "added", "green"), ("-", "removed", "red"), ("~", "changed", "yellow")):
-        names = (name for name in data.get(member) or () if member == "changed" or name not in moved)
-        changes += [Text(f"{sign}{plain(name)}", style=style) for name in names]
-    return [*changes, *(Text(f"{plain(old)}->{plain(new)}", style="yellow") for old, new in renamed.items())]
+    names = [
+        (f"{sign}{name}", style)
+        for sign, member, style in _SIGNS
+        for name in data.get(f"{member}_tools") or data.get(member) or ()
+        if member == "changed" or name not in moved
+    ]
+    names += [(f"{old}->{new}", "yellow") for old, new in renamed.items()]
+    names += [(name, "") for name in data.get("settings") or ()]
+    names += [(f"{name} (when the daemon is started again)", "") for name in data.get("restart") or ()]
+    names += [(name, "yellow") for name in data.get("tools") or () if isinstance(name, str)]
+    more = [Text(f"and {len(names) - MAX_NAMES} more")] if len(names) > MAX_NAMES else []
+    return Text(" ").join([*(Text(plain(name).plain, style=style) for name, style in names[:MAX_NAMES]), *more])

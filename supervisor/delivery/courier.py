@@ -59,7 +59,7 @@ class Courier:
     ) -> None:
         """`queue` is what an earlier one has left."""
         self.config = config
-        self.queue = queue or EventQueue(config.queue_events)
+        self.queue = EventQueue(config.queue_events) if queue is None else queue  # one that is empty has its counts
         self.queue.bound(config.queue_events)
         self.scope = trio.CancelScope()
         """Of `run`."""

@@ -87,7 +87,7 @@ class DaemonEvents:
     def _tell(self, happening: Happening) -> None:
         try:
             for data in self._translator.events(happening):
-                self.log.append(data, time=happening.time, revision=happening.revision)
+                self.log.append(data, principal=happening.principal, time=happening.time, revision=happening.revision)
         except Exception:  # what servers say stands in it, and nobody else waits for this
             self.lost += 1
             log.exception("a bug while telling of %s", happening.type)

@@ -104,16 +104,21 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
 
 
 class ElicitationAsked(EventData, frozen=True, kw_only=True):
-    """A server, or a plugin, asks a user something."""
+    """A server, or a plugin, asks a user something, or the daemon whether a tool may run."""
 
+    audience: ClassVar[Audience] = "caller"
     server_slug: str
     """The server."""
+    tool_name: str | None = None
+    """The server's own name of the tool whose call asks; left out for a prompt or a resource."""
     kind: str
     """What kind of question it is, such as `form` or `url`."""
     asked: str
     """Where it can be answered: `client` or `page`."""
-    plugin: str = ""
-    """The plugin that asks; empty where the server does."""
+    plugin: str | None = None
+    """The plugin that asks; left out where the server does, or the daemon."""
+    question_id: str | None = None
+    """Of one on a page: what stands behind `/questions/` and `/api/questions/` for it."""
 
 
 class ElicitationEnded(ElicitationAsked, frozen=True, kw_only=True):
@@ -161,7 +166,7 @@ class PluginRecovered(EventData, frozen=True, kw_only=True):
     plugin: str
     """Its name."""
     hook: str
-    """The hook that works."""
+    """Its hook that works again, or is off."""
 
 
 class PluginDisabled(PluginRecovered, frozen=True, kw_only=True):

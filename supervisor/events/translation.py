@@ -158,11 +158,9 @@ class Translator:
         yield PluginRecovered(**happening.data)
 
     def _ask(self, happening: Happening, launch: str) -> Iterator[EventData]:
-        data: dict[str, Any] = {name: happening.data.get(name, "") for name in ("kind", "asked", "plugin")}
-        if happening.type == "elicitation_ended":
-            yield ElicitationEnded(server_slug=server_of(launch), action=happening.data["action"], **data)
-        else:
-            yield ElicitationAsked(server_slug=server_of(launch), **data)
+        kind = ElicitationEnded if happening.type == "elicitation_ended" else ElicitationAsked
+        said: dict[str, Any] = {name: str(value)[:MAX_TEXT] for name, value in happening.data.items()}
+        yield kind(server_slug=server_of(launch), **said)
 
 
 def _names(happening: Happening, kind: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ MAX_BYTES: Final = 16 * 1024
 _NAME: Final = b"authorization"
 _SCHEME: Final = b"bearer"
 _PARAMETER: Final = "token"
-_TICKET: Final = "ticket"
+TICKET: Final = "ticket"
 _SUBPROTOCOLS: Final = b"sec-websocket-protocol"
 _SUBPROTOCOL: Final = b"mcp.auth."
 _MAX_FIELDS: Final = 20
@@ -52,7 +52,7 @@ def read_credential(fields: Fields, query: bytes = b"", *, is_websocket: bool = 
 
 def read_ticket(target: bytes) -> str:
     """Return the ticket in the address of a handshake; empty if there is none, or more than one."""
-    given = _given_in(target.partition(b"?")[2], _TICKET)
+    given = _given_in(target.partition(b"?")[2], TICKET)
     return given[0] if given is not None and len(given) == 1 else ""
 
 

@@ -117,15 +117,15 @@ class Dispatch:
     async def _serve(self, request: HttpRequest) -> None:
         ORIGIN.set(RequestOrigin(request.requester, request.sender, request.path))
         door = door_of(request.path)
-        if request.is_websocket:
+        if request.path == EVENTS_PATH:
+            await self._event_streams(request)
+        elif request.is_websocket:
             if door is not None or request.path == WEBSOCKET_PATH:
                 await self._mcp_websocket(door or "", request)
             else:
                 await self._page_sockets(request)
         elif door is not None:
             await self._mcp_http(door, request)
-        elif request.path == EVENTS_PATH:
-            await self._event_streams(request)
         else:
             await self._pages(request)
 

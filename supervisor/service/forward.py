@@ -153,7 +153,13 @@ class Forwarder:
         everyone = rules.asks_everyone
         exchange.asked_by = request.server if request.labelled else ""
         exchange.elicitations = CallElicitations(
-            self._elicitations, request.server, request.name, rules.question_timeout_s, everyone, client
+            self._elicitations,
+            request.server,
+            request.name,
+            rules.question_timeout_s,
+            everyone,
+            client,
+            tool=request.tool_name,
         )
         by = request.since + (rules.max_s if request.method == RESULT else rules.timeout_s)
         return CallServer(

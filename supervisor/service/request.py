@@ -59,6 +59,11 @@ class ServerRequest(msgspec.Struct, frozen=True):
     task: HeldTask | None = None
     """The task that it is about."""
 
+    @property
+    def tool_name(self) -> str:
+        """The server's own name of the tool that is called; empty for other requests."""
+        return self.name if self.method == "tools/call" else ""
+
 
 class Parts(NamedTuple):
     """The params of a request: JSON members without braces, `_meta` and `task`, both of these, and what it is about.

@@ -23,7 +23,7 @@ from supervisor.commands.common import DEFAULT_URL
 from supervisor.config import Settings
 from supervisor.front import wiring
 from supervisor.front.pages.app import STATUSES, create_app
-from supervisor.front.pages.sockets import PATHS
+from supervisor.front.pages.event_streams import STREAMS
 from supervisor.identity.people import Person
 from supervisor.metatools.definitions import DEFINITIONS
 from supervisor.oauth.port import CallbackQuery, LoginStatus
@@ -188,7 +188,7 @@ def routes_of_the_front() -> set[str]:
         for path in [f"{before}{name}{after}" for name in names.split(",")]:
             shown_path = re.sub(r"<(?:path:)?(\w+)>", r"{\1}", path)
             requests |= {f"{method} {shown_path}" for method in (rule.methods or {"GET"}) - {"HEAD", "OPTIONS"}}
-    return requests | {f"GET {path}" for path in PATHS}
+    return requests | {route for route in STREAMS if route.startswith("GET ")}
 
 
 class NoAccounts:

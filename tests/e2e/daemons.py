@@ -1,7 +1,7 @@
 """A real daemon in a process of its own, and how a test talks to it.
 
 Rules of this file:
-- A test waits for events of the daemon's feed, for the end of a process or of a connection, always with a deadline.
+- A test waits for events of the daemon, for the end of a process or of a connection, always with a deadline.
   Only the start of a daemon is polled for (`ready`).
 - Every daemon ends with SIGTERM and code 0, unless the test ended it itself, and leaves no traceback in its log.
 """
@@ -45,7 +45,7 @@ def message(method: str, params: Json | None = None, id_: str | int = 1) -> Json
 
 
 class Events:
-    """The daemon's feed from the moment of connecting on."""
+    """What a daemon tells from the moment of connecting on: `id`, `type`, `timestamp`, `data`."""
 
     def __init__(self, socket: WebSocketConnection) -> None:
         self._socket = socket
@@ -62,11 +62,13 @@ class Events:
 
     async def state(self, server: str, state: str) -> Json:
         """Wait until a server enters a state; return the event's data."""
-        event = await self.until(
-            lambda e: e["type"] == "server_state" and e.get("server") == server and e["data"]["state"] == state
-        )
-        data: Json = event["data"]
-        return data
+        return await self.of("mcp.server.status_changed", server_slug=server, status=state)
+
+    async def of(self, type_: str, **data: Any) -> Json:
+        """Wait for an event of a type with these data; return all its data."""
+        event = await self.until(lambda event: event["type"] == type_ and data.items() <= event["data"].items())
+        told: Json = event["data"]
+        return told
 
 
 class Daemon:
@@ -148,7 +150,7 @@ class Daemon:
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[Events]:
-        """Follow the feed."""
+        """Follow what happens."""
         async with self.websocket("/api/events") as socket:
             events = Events(socket)
             await events.until(lambda event: event["type"] == "hello")

@@ -78,12 +78,12 @@ async def test_a_call_to_a_server_that_is_not_discovered_yet_may_be_tried_again(
 async def test_an_idle_server_sleeps_and_wakes_for_a_call(tmp_path: Path) -> None:
     with running(tmp_path, {"growing": stand_in("growing", idle_timeout_s=1)}) as daemon:
         async with daemon.events() as events:
-            first = await events.state("growing", "dormant")
+            first = await events.of("mcp.server.dormant", server_slug="growing")
             assert (await daemon.servers())["growing"]["pid"] is None
             assert "growing:echo" in await daemon.discover("growing echo")
             assert text(await daemon.call("growing:echo", {"text": "awake"})) == "awake"
-            second = await events.state("growing", "ready")
-            assert second["incarnation"] == first["incarnation"] + 1
+            second = await events.of("mcp.server.respawned", server_slug="growing")
+            assert second["process_id"] not in (None, first["process_id"])
             await events.state("growing", "dormant")
 
 
@@ -115,8 +115,8 @@ async def test_a_change_that_is_found_on_waking_is_told_to_clients(tmp_path: Pat
                     told = json.loads(await socket.get_message())
                 assert told == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
             assert sorted(await daemon.discover("*")) == ["listed:alpha", "listed:beta"]
-            changed = await events.until(lambda event: event["type"] == "tools_changed")
-            assert changed["server"] == "listed"
+            changed = await events.of("mcp.tools.updated", server_slug="listed")
+            assert (changed["added_tools"], changed["removed_tools"]) == (["beta"], ["gone"])
 
 
 async def test_a_server_that_changes_while_nobody_calls_it_is_read_again(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_a_server_that_changes_while_nobody_calls_it_is_read_again(tmp_pat
         await daemon.ready()
         async with daemon.events() as events, listening(daemon) as socket:
             sprout = text(await daemon.call("growing:grow"))
-            await events.until(lambda event: event["type"] == "tools_changed")
+            await events.of("mcp.tools.updated", added_tools=[sprout])
             with trio.fail_after(PATIENCE_S):
                 assert json.loads(await socket.get_message())["method"] == "notifications/tools/list_changed"
             assert text(await daemon.call(f"growing:{sprout}", {"text": "new"})) == "new"

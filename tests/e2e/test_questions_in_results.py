@@ -116,9 +116,9 @@ def test_a_tool_by_its_own_path_waits_until_somebody_answers_on_the_page(daemon:
     async def play() -> None:
         async with daemon.events() as events, trio.open_nursery() as nursery:
             nursery.start_soon(call)
-            event = await events.until(lambda event: event["type"] == "elicitation_asked")
+            asked = await events.of("mcp.elicitation.asked", tool_name="ask")
             given = {"action": "accept", "content": {"name": "Ada"}}
-            answered = await daemon.post(given, path=f"/api/questions/{event['data']['id']}")
+            answered = await daemon.post(given, path=f"/api/questions/{asked['question_id']}")
             assert answered.status_code == 200
         assert json.loads(text(answers[0])) == {"action": "accept", "content": {"name": "Ada"}}
 

@@ -1,4 +1,4 @@
-"""Reads event streams of a daemon over a socket of its own."""
+"""Reads what happens in a daemon, as an event stream or over a WebSocket, by a socket of its own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,43 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import trio
+from trio_websocket import WebSocketConnection
+
+from tests.fakes.websocket_client import open_websocket
 
 
-class StreamReader:
-    """One stream: `status` and `headers` of its answer, then frames as (id, event, data). A quiet one is a failure."""
+class EventReader:
+    """Events as (id, type, data). A quiet one is a failure. `last` is the id of the event that came last."""
+
+    last = ""
+
+    async def next(self) -> tuple[str, str, Any]:
+        raise NotImplementedError
+
+    async def until(self, event: str, **data: Any) -> dict[str, Any]:
+        """Return the data of the next event of a kind that has these."""
+        while True:
+            _, name, told = await self.next()
+            members: dict[str, Any] = told.get("data", told)
+            if name == event and all(members.get(key) == value for key, value in data.items()):
+                return members
+
+
+class SocketReader(EventReader):
+    """One WebSocket."""
+
+    def __init__(self, socket: WebSocketConnection) -> None:
+        self._socket = socket
+
+    async def next(self) -> tuple[str, str, Any]:
+        with trio.fail_after(20):
+            told = json.loads(await self._socket.get_message())
+        self.last = told["id"]
+        return told["id"], told["type"], told
+
+
+class StreamReader(EventReader):
+    """One stream: `status` and `headers` of its answer, then its frames."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
@@ -20,8 +53,6 @@ class StreamReader:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.retry = ""
-        self.last = ""
-        """The id of the frame that came last."""
 
     async def start(self) -> None:
         first, *lines = (await self._part(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -51,14 +82,6 @@ class StreamReader:
                 self.last = fields["id"]
                 return fields["id"], fields["event"], json.loads(fields["data"])
 
-    async def until(self, event: str, **data: Any) -> dict[str, Any]:
-        """Return the data of the next event of a kind that has these."""
-        while True:
-            _, name, told = await self.next()
-            members: dict[str, Any] = told.get("data", told)
-            if name == event and all(members.get(key) == value for key, value in data.items()):
-                return members
-
     async def _part(self, end: bytes) -> bytes:
         with trio.fail_after(20):
             while end not in self._buffer:
@@ -83,3 +106,12 @@ async def reading(
         reader = StreamReader(stream)
         await reader.start()
         yield reader
+
+
+@asynccontextmanager
+async def listening(
+    url: str, path: str = "/api/events", headers: Mapping[str, str] | None = None
+) -> AsyncIterator[SocketReader]:
+    """Open a WebSocket; raises what it is refused with."""
+    async with open_websocket(int(urlsplit(url).port or 0), path, [*(headers or {}).items()]) as socket:
+        yield SocketReader(socket)

@@ -12,13 +12,14 @@ from typing import Any
 import httpx2
 import pytest
 import trio
+from trio_websocket import WebSocketConnection
 
-from supervisor.client_sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
-from tests.fakes.event_reader import StreamReader, reading
+from tests.fakes.event_reader import EventReader, StreamReader, listening, reading
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
+from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway, until_ready
 
@@ -65,8 +66,8 @@ async def daemon(directory: Path, data: DataDir, **settings: Any) -> AsyncIterat
 
 
 @asynccontextmanager
-async def doorway(directory: Path, data: DataDir) -> AsyncIterator[Doorway]:
-    config = configuration(directory, SERVERS, auth="tokens", identity=IDENTITY)
+async def doorway(directory: Path, data: DataDir, servers: Any = None) -> AsyncIterator[Doorway]:
+    config = configuration(directory, servers or SERVERS, auth="tokens", identity=IDENTITY)
     async with running(config, data, connect=connect) as client:
         at = Doorway(client, data.key("page").hex())
         await until_ready(at)
@@ -89,7 +90,7 @@ async def test_a_stream_begins_with_who_speaks_and_tells_what_happens(tmp_path: 
         assert (name, reader.retry) == ("hello", "2000")
         assert reader.headers["content-type"] == "text/event-stream"
         assert hello["start"] == id_.partition("-")[0]
-        assert hello.keys() == {"version", "start", "timestamp", "revision"}
+        assert hello.keys() == {"id", "type", "version", "start", "timestamp", "revision"}
         await call(client)
         seen: list[dict[str, Any]] = []
         while not seen or seen[-1]["data"].get("server_slug") != "clock" or seen[-1]["type"] != "mcp.tool.executed":
@@ -114,6 +115,50 @@ async def test_the_life_of_a_server_is_told(tmp_path: Path, data: DataDir) -> No
         assert (await reader.until("mcp.server.respawned"))["dormant_duration_seconds"] >= 0
         await client.post("/api/servers/clock/restart")
         assert (await reader.until("mcp.server.restarted"))["attempt_number"] == 1
+
+
+@pytest.mark.parametrize("door", ["/mcp", "/mcp/all"])
+async def test_a_server_that_goes_away_and_comes_back_is_told_to_readers_and_to_clients(
+    tmp_path: Path, data: DataDir, door: str
+) -> None:
+    """By an event each, and as clients lose and get its tools, by `list_changed`, once each."""
+    fake = FakeServer(tools=[tool("echo"), tool("crash")])
+    config = configuration(tmp_path, {"clock": {"command": "x", "max_restarts": 0}}, list_changed_min_interval_s=0)
+    async with running(config, data, connect=lambda server: MemoryTransport(fake.serve)) as client:
+        await until_ready_client(client)
+        port = client.base_url.port or 0
+        async with reading(url_of(client)) as reader, open_websocket(port, door) as socket:
+
+            async def ask(method: str, **params: Any) -> Any:
+                await socket.send_message(json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}))
+                return (await next_message(socket))["result"]
+
+            async def tools() -> int:
+                params = {"name": "discover_mcp_tools", "arguments": {"query": "*"}}
+                body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+                found = (await client.post("/mcp", json=body)).json()["result"]["structuredContent"]
+                return sum(row["tool_path"].startswith("clock:") for row in found["tools"])
+
+            await ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "x"})
+            await socket.send_message(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            await ask("ping")
+            assert await tools() == 2
+            await call(client, "clock:crash")
+            away = await reader.until("mcp.server.away")
+            assert (away["server_slug"], away["tool_count"], "exit code" in away["reason"]) == ("clock", 2, True)
+            assert (await next_message(socket))["method"] == "notifications/tools/list_changed"
+            assert await tools() == 0
+            assert (await client.post("/api/servers/clock/restart")).status_code == 200
+            back = await reader.until("mcp.server.back")
+            assert (back["tool_count"], back["away_duration_seconds"] >= 0) == (2, True)
+            assert (await next_message(socket))["method"] == "notifications/tools/list_changed"
+            assert await tools() == 2
+            assert await ask("ping") == {}, "and no other notification came before"
+
+
+async def next_message(socket: WebSocketConnection) -> Any:
+    with trio.fail_after(20):
+        return json.loads(await socket.get_message())
 
 
 async def until_ready_client(client: httpx2.AsyncClient) -> None:
@@ -195,30 +240,10 @@ async def test_it_is_a_stream_for_who_asks_for_one(tmp_path: Path, data: DataDir
         assert wrong.status_code == 400
 
 
-async def test_a_websocket_goes_on_where_it_was(tmp_path: Path, data: DataDir) -> None:
-    async with daemon(tmp_path, data) as client:
-        await until_ready_client(client)
-        async with open_socket(url_of(client), "/api/events") as socket:
-            last = (await socket.receive())["id"]
-        for order in ("sleep", "wake"):
-            await client.post(f"/api/servers/clock/{order}")
-        states: list[str] = []
-        async with open_socket(url_of(client), f"/api/events?after={last}") as socket:
-            assert (await socket.receive())["type"] == "hello"
-            while states[-1:] != ["ready"]:
-                event = await socket.receive()
-                states += [event["data"]["state"]] if event["type"] == "server_state" else []
-                assert event["id"] > last or len(event["id"]) > len(last)
-        assert states[:2] == ["draining", "dormant"]
-        for after in ("1-f1", "x", last.replace("-f", "-"), last.replace("-f", "-f9999")):
-            async with open_socket(url_of(client), f"/api/events?after={after}") as socket:
-                assert [(await socket.receive())["type"] for _ in range(2)] == ["hello", "reset"]
-
-
 # People -----------------------------------------------------------------------------------------------------------
 
 
-async def settle(at: Doorway, reader: StreamReader, who: str) -> list[dict[str, Any]]:
+async def settle(at: Doorway, reader: EventReader, who: str) -> list[dict[str, Any]]:
     """Return all that a stream has told by the time that a call of a reader's own is told."""
     await at.call(who, "execute_mcp_tool", tool_path="clock:tell", arguments={})
     seen: list[dict[str, Any]] = []
@@ -248,6 +273,40 @@ async def test_a_member_hears_of_what_is_theirs_alone(tmp_path: Path, data: Data
             assert all(event["data"]["installation_id"] == "forge" for event in about)
         words = json.dumps(of_ben)
         assert not [word for word in ("vault", "ana", "~", "secret") if word in words]
+
+
+@pytest.mark.parametrize("who", ["ana", "ben", "cem"])
+async def test_everybody_hears_the_same_over_a_websocket(tmp_path: Path, data: DataDir, who: str) -> None:
+    async with doorway(tmp_path, data) as at, reading_as(at, who) as stream:
+        url, headers = str(at.client.base_url), {"authorization": f"Bearer {at.keys[who]}"}
+        hello = (await stream.next())[2]
+        async with listening(url, f"/api/events?after={hello['id']}", headers) as socket:
+            again = (await socket.next())[2]
+            assert {**hello, "timestamp": "", "revision": 0} == {**again, "timestamp": "", "revision": 0}
+            for caller, path in (("ana", "vault:echo"), ("ben", "forge:echo"), ("cem", "clock:echo")):
+                await at.call(caller, "execute_mcp_tool", tool_path=path, arguments={})
+            told = [await settle(at, reader, who) for reader in (stream, socket)]
+            assert told[0] == told[1]
+
+
+async def test_a_question_is_told_to_whom_it_is_asked(tmp_path: Path, data: DataDir) -> None:
+    """With the tool and where it can be answered; what it says is nowhere."""
+    servers = {**SERVERS, "clock": {"command": "x", "confirm": ["echo"]}}
+    async with doorway(tmp_path, data, servers) as at, reading_as(at, "ben") as ben, reading_as(at, "cem") as cem:
+        async with reading_as(at, "ana") as ana:
+            await at.call("ben", "execute_mcp_tool", tool_path="clock:echo", arguments={"text": "canary"})
+            asked = await ben.until("mcp.elicitation.asked")
+            assert {**asked, "question_id": ""} == {
+                "server_slug": "clock", "tool_name": "echo", "kind": "form", "asked": "page", "question_id": "",
+            }  # fmt: skip
+            page = f"/api/questions/{asked['question_id']}"
+            assert (await at.ask("ana", "GET", page)).status_code == 404
+            assert (await at.ask("ben", "POST", page, json={"action": "decline"})).status_code == 200
+            ended = await ben.until("mcp.elicitation.ended")
+            assert ended == {**asked, "action": "decline"}
+            assert await cem.until("mcp.elicitation.ended") == ended
+            others = await settle(at, ana, "ana")
+        assert not [event for event in others if "elicitation" in event["type"]]
 
 
 async def test_ids_of_a_member_tell_nothing_of_what_others_do(tmp_path: Path, data: DataDir) -> None:

@@ -443,18 +443,34 @@ async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Pa
         assert (await at.ask("ben", "POST", "/api/tickets")).status_code == 401
 
 
+@pytest.mark.parametrize("path", ["/api/events", "/api/logs"])
+async def test_a_page_reads_what_happens_by_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir, path: str) -> None:
+    async with doorway(tmp_path, data) as at:
+        port = at.client.base_url.port
+        assert port is not None
+        await at.admit("ben")
+        async with open_websocket(port, path, subprotocols=("mcp", f"mcp.auth.{at.keys['ben']}")) as socket:
+            assert socket.subprotocol == "mcp", "a browser takes no handshake without one that it offered"
+        ticket = (await at.ask("ben", "POST", "/api/tickets")).json()["ticket"]
+        async with open_websocket(port, f"{path}?ticket={ticket}") as socket:
+            assert socket.subprotocol is None
+        with pytest.RaisesGroup(ConnectionRejected):
+            async with open_websocket(port, f"{path}?ticket={ticket}"):
+                pass
+
+
 async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
     tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with doorway(tmp_path, data) as at:
         url = str(at.client.base_url)
         await at.admit("ben")
-        async with open_socket(url, "/api/events?after=0") as socket:
-            assert "time" in await socket.receive()
-        monkeypatch.setenv("MCPVISOR_TOKEN", at.keys["ben"])
-        with pytest.raises(RequestRefused, match="no WebSocket here, or not for your role"):
-            async with open_socket(url, "/api/events?after=0"):
-                pass
+        for token in ("", at.keys["ben"]):
+            if token:
+                monkeypatch.setenv("MCPVISOR_TOKEN", token)
+            async with open_socket(url, "/api/events?after=0") as socket:
+                hello = await socket.receive()
+                assert ("revision" in hello) == (not token), "a member is not told how much changed for others"
         monkeypatch.setenv("MCPVISOR_TOKEN", "mcpv_wrong")
         with pytest.raises(RequestRefused, match="the token is not known here"):
             async with open_socket(url, "/api/events?after=0"):

@@ -1,5 +1,6 @@
-"""`GET /api/events` as server-sent events: what happens, as it happens, and from where a reader has left off.
+"""`/api/events`: what happens, as it happens, and from where a reader has left off.
 
+- As server-sent events, or for clients that only have WebSockets as messages: the data of an event is a message there.
 - Every reader keeps a place of its own in the log of events, so a slow one makes nothing grow. One that is overtaken,
   or was there in an earlier life of the daemon, gets `reset`: it reads what it needs anew.
 - A member hears of what is theirs (`supervisor/events/audience.py`), by the configuration as it is now.
@@ -8,9 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
-from urllib.parse import parse_qsl
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 import msgspec
 import trio
@@ -22,11 +23,12 @@ from supervisor.events.audience import EventReader
 from supervisor.events.event import DaemonEvent, encode, one_line, timestamp
 from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest
+from supervisor.front.edge.websocket import WebSocket
 from supervisor.front.http.event_stream import EventStream, cancel_when_set
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE, error_body
-from supervisor.front.pages.requests import decode
 from supervisor.front.pages.rights import admits
+from supervisor.front.pages.sockets import read_query, serve_socket
 from supervisor.servers.deployment import Deployment
 from supervisor.service.realms import launches_of, servers_by
 
@@ -51,12 +53,30 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 STREAMS: Final[Mapping[str, tuple[str, type[msgspec.Struct]]]] = {
-    EVENTS_PATH: (
+    f"GET {EVENTS_PATH}": (
         "Tell every event as it happens, as server-sent events: see `docs/reference/events.md`.",
         EventsQuery,
-    )
+    ),
+    f"WS {EVENTS_PATH}": ("Tell the same over a WebSocket.", EventsQuery),
 }
-"""Where they are, what they do, and their parameters."""
+"""What there is, what it does, and its parameters."""
+
+
+class EventFrame(NamedTuple):
+    """One event as it is sent: `data` is a JSON object in one line, which has its `id` and its type, the `name`."""
+
+    id: str
+    name: str
+    data: bytes
+
+    @property
+    def lines(self) -> bytes:
+        """It as a server-sent event."""
+        return b"id: %b\nevent: %b\ndata: %b\n\n" % (self.id.encode(), self.name.encode(), self.data)
+
+
+SendFrames = Callable[[Sequence[EventFrame]], Awaitable[None]]
+"""Sends some; none says that we are there. A checkpoint."""
 
 
 class EventStreams:
@@ -68,21 +88,22 @@ class EventStreams:
         self._places = Shares(limit)
 
     async def __call__(self, request: HttpRequest) -> None:
-        if not admits(self._view.audit, request.requester, "GET", EVENTS_PATH):
+        method = "WS" if request.is_websocket else request.method
+        if not admits(self._view.audit, request.requester, "WS" if request.is_websocket else "GET", EVENTS_PATH):
             await request.fail(404, NO_PAGE)
             return
-        if request.method not in ("GET", "HEAD"):
+        if method not in ("GET", "HEAD", "WS"):
             await request.fail(405, "this address is read with GET")
             return
-        if MEDIA_TYPE.encode() not in (request.fields.lines.get(b"accept") or b"").lower():
+        if method != "WS" and MEDIA_TYPE.encode() not in (request.fields.lines.get(b"accept") or b"").lower():
             await request.fail(406, f"this is a stream: ask for it with Accept: {MEDIA_TYPE}, or open a WebSocket")
             return
         try:
-            wanted = decode(parse_qsl(request.target.decode("ascii").partition("?")[2]), EventsQuery)
+            wanted = read_query(request, EventsQuery)
         except SupervisorError as error:
             await request.refuse(*error_body(error))
             return
-        if request.method == "HEAD":
+        if method == "HEAD":
             await request.answer(200, lines=((b"content-type", MEDIA_TYPE.encode()),))
             return
         if not self._places.has_place(request.principal):
@@ -97,13 +118,34 @@ class EventStreams:
 
     async def _serve(self, request: HttpRequest, wanted: EventsQuery) -> None:
         after = (request.fields.lines.get(_LAST) or b"").decode("latin-1") or wanted.after
+        telling = _Telling(self._view, request, self._keepalive_s, wanted.brief)
+        await telling.begin(after)  # before the client sees the stream, and thinks that it hears
+        if request.is_websocket:
+            await serve_socket(request, self._view.closing, lambda socket: telling.run(partial(_say, socket)))
+            return
         request.end_with_credential()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when_set, self._view.closing, nursery.cancel_scope)
             with request.leaving.ends(nursery.cancel_scope):
-                await _Telling(self._view, request, self._keepalive_s, wanted.brief).run(after)
+                stream = EventStream(request)
+                await stream.open()
+                await request.send(b"retry: %d\n" % RETRY_MS)
+                await telling.run(partial(_send, request, stream))
             nursery.cancel_scope.cancel()
         await request.end()
+
+
+async def _send(request: HttpRequest, stream: EventStream, frames: Sequence[EventFrame]) -> None:
+    if not frames:
+        await stream.comment()
+        return
+    await request.send(b"".join([frame.lines for frame in frames]))
+
+
+async def _say(socket: WebSocket, frames: Sequence[EventFrame]) -> None:
+    await trio.lowlevel.checkpoint()
+    for frame in frames:  # pings say that we are there
+        await socket.send(frame.data.decode())
 
 
 class _Telling:
@@ -112,31 +154,31 @@ class _Telling:
     def __init__(self, view: View, request: HttpRequest, keepalive_s: float, brief: bool) -> None:
         self._view = view
         self._log = view.events.log
-        self._request = request
-        self._stream = EventStream(request)
         self._keepalive_s = keepalive_s
         self._brief = brief
         self._person = request.requester.person
         self._member = None if self._person.may("auditor") else request.principal
         self._number = 0
+        self._is_known = True
         self._seen: Deployment | None = None
         self._servers = frozenset[str]()
         self._had = frozenset[str]()
         """Servers that the member has, or had until they were removed."""
 
-    async def run(self, after: str) -> None:
+    async def begin(self, after: str) -> None:
+        """Note that we tell what follows an event, or what happens from now on if `after` is empty."""
         known = self._view.events.places.read(after, self._member) if after else self._log.newest.value
-        is_good = known is not None and self._log.has_after(known)
-        self._number = known if is_good and known is not None else self._log.newest.value
+        self._is_known = known is not None and self._log.has_after(known)
+        self._number = known if self._is_known and known is not None else self._log.newest.value
         if self._member is not None:
             await self._view.seen_by(self._person)  # so that it is known who has which launch
         self._reader()
-        await self._stream.open()
-        await self._request.send(b"retry: %d\n%s" % (RETRY_MS, self._frame("hello", self._hello())))
-        if not is_good:
-            await self._reset()
+
+    async def run(self, send: SendFrames) -> None:
+        """Tell for ever."""
+        await send([self._frame("hello", self._hello()), *([] if self._is_known else [self._reset()])])
         while True:
-            await self._tell()
+            await self._tell(send)
 
     def _hello(self) -> dict[str, object]:
         view, places = self._view, self._view.events.places
@@ -144,40 +186,40 @@ class _Telling:
         start = {"start": places.start, "timestamp": timestamp(view.clock())}
         return {"version": view.version, **start, **revision}
 
-    async def _tell(self) -> None:
+    async def _tell(self, send: SendFrames) -> None:
         """Send what there is, or wait for it; say that we are there, if there is nothing for long."""
         with trio.move_on_after(self._keepalive_s) as quiet:
             await self._log.wait_after(self._number)
             if self._log.newest.value < self._number + MAX_AT_ONCE:
                 await trio.sleep(GATHER_S)
         if quiet.cancelled_caught:
-            await self._stream.comment()
+            await send([])
         if not self._log.has_after(self._number):
             self._number = self._log.newest.value
-            await self._reset()
+            await send([self._reset()])
             return
         events = self._log.after(self._number, MAX_AT_ONCE)
-        frames = b"".join(self._frames(events))
+        frames = [*self._frames(events)]
         self._number += len(events)
         if frames:
-            await self._request.send(frames)
+            await send(frames)
 
-    def _frames(self, events: Sequence[DaemonEvent]) -> Iterator[bytes]:
+    def _frames(self, events: Sequence[DaemonEvent]) -> Iterator[EventFrame]:
         places, reader = self._view.events.places, self._reader()
         for event in events:
             data = None if reader is None else reader.hears(event)
             if reader is None or data is not None:
                 id_ = places.show(event.number, self._member)
                 told = one_line({"id": id_, "type": event.type}) if self._brief else encode(event, id_, data)
-                yield b"id: %s\nevent: %s\ndata: %s\n\n" % (id_.encode(), event.type.encode(), told)
+                yield EventFrame(id_, event.type, told)
 
-    async def _reset(self) -> None:
-        await self._request.send(self._frame("reset", {"start": self._view.events.places.start}))
+    def _reset(self) -> EventFrame:
+        return self._frame("reset", {"start": self._view.events.places.start})
 
-    def _frame(self, name: str, data: dict[str, object]) -> bytes:
+    def _frame(self, name: str, data: dict[str, object]) -> EventFrame:
         """Return a frame that is about the stream itself: a reader goes on behind the event of its id."""
         id_ = self._view.events.places.show(self._number, self._member)
-        return b"id: %s\nevent: %s\ndata: %s\n\n" % (id_.encode(), name.encode(), one_line(data))
+        return EventFrame(id_, name, one_line({"id": id_, "type": name, **data}))
 
     def _reader(self) -> EventReader | None:
         """Return what decides what a member hears now; None for those who hear everything."""

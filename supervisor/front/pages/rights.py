@@ -34,7 +34,7 @@ AUDITORS: Final = (
         "GET /api/trust",
         "GET /metrics",
     ),
-    *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events/kept", "WS /api/events"),
+    *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events/kept"),
     "GET /api/audit",
     *("GET /ui/servers", "GET /ui/servers/<server>", "GET /ui/tools", "GET /ui/tool", "POST /ui/tool"),
     *("GET /ui/changes", "GET /ui/people"),

@@ -1,4 +1,4 @@
-"""The WebSockets of the pages: what happens, and what a server writes, as it comes.
+"""The WebSockets of the pages: what a server writes, as it comes.
 
 A client says nothing here that means anything; it is read so that it can leave, and be asked for signs of life.
 """
@@ -18,13 +18,17 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Latest
 from actors.server.operators.journal import QUIET_S, Journal, KeptLine, LogLine
+from supervisor.front.credentials import TICKET
+from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import Handshake, WebSocket
+from supervisor.front.http.event_stream import cancel_when_set
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body
 from supervisor.front.pages.logs import MAX_LINES, Grep, Since, find_log, find_logs, member_of
-from supervisor.front.pages.requests import decode
+from supervisor.front.pages.requests import S, decode
 from supervisor.front.pages.rights import admits
+from supervisor.front.websocket.endpoint import choose_subprotocol
 from supervisor.identity.people import Person
 from supervisor.servers.journals.lines import Wanted
 
@@ -33,7 +37,6 @@ GOING_AWAY = 1001
 GATHER_S = 0.1
 """A follower gets what came in this time at once."""
 
-_MAX_DIGITS: Final = 16
 _ANGLES: Final = str.maketrans("{}", "<>")
 Tell = Callable[[WebSocket], Awaitable[None]]
 
@@ -52,17 +55,7 @@ class FollowAllQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     grep: Grep = ""
 
 
-class WatchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `id` of the last message that the follower has; empty is "from now on"."""
-
-    after: str = ""
-
-
 PATHS: Mapping[str, tuple[str, type[msgspec.Struct] | None]] = {
-    "/api/events": (
-        "Tell every change as it happens, in older words than the stream does.",
-        WatchQuery,
-    ),
     "/api/servers/{server}/logs": ("Tell each line of the log from `after` on, over a WebSocket.", FollowQuery),
     "/api/logs": ("Tell each line of all logs from the moment `after` on, over a WebSocket.", FollowAllQuery),
 }
@@ -74,71 +67,25 @@ class PageSockets:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        ways = (self._watch, self._follow, self._follow_all)
+        ways = (self._follow, self._follow_all)
         self._ways: dict[str, Callable[..., Awaitable[None]]] = dict(zip(PATHS, ways, strict=True))
 
     async def __call__(self, request: HttpRequest) -> None:
-        path, _, query = request.target.decode("ascii").partition("?")
+        path = request.target.decode("ascii").partition("?")[0]
         for place, serve in self._ways.items():
             match = re.fullmatch(place.replace("{server}", "([^/]+)"), path)
             if match and admits(self._view.audit, request.requester, "WS", place.translate(_ANGLES)):
-                await serve(request, query, *map(unquote, match.groups()))
+                await serve(request, *map(unquote, match.groups()))
                 return
         await self._refuse(request)
 
     async def _refuse(self, request: HttpRequest) -> None:
-        places = ", ".join(PATHS)
+        places = ", ".join((EVENTS_PATH, *PATHS))
         await request.fail(404, f"there is no WebSocket here, or not for your role; there is /mcp, {places}")
 
-    async def _tell(self, request: HttpRequest, tell: Tell) -> None:
-        socket, closing = await Handshake(request).accept(None), self._view.closing
-        with trio.CancelScope() as scope, socket.leaving.ends(scope):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_end_with, scope, closing)
-                nursery.start_soon(_end_after, scope, socket)
-                nursery.start_soon(socket.pings)
-                await tell(socket)
-        if closing.is_set():
-            await socket.close(GOING_AWAY, "the daemon is shutting down")
-
-    async def _events(self, after: str, socket: WebSocket) -> None:
-        """Send every event behind one, or from now on; a client that falls behind is told how many it missed."""
-        view = self._view
-        known = self._number(after)
-        number = view.feed.newest if known is None else known
-        hello = {"type": "hello", "time": view.clock(), "revision": view.visible_catalogue().revision}
-        await _say(socket, {**hello, "id": self._id(number)})
-        if after and known is None:
-            await _say(socket, {"type": "reset"})
-        while True:
-            number, missed, events = await view.feed.after(number)
-            if missed:
-                await _say(socket, {"type": "missed", "count": missed})
-            for at, event in enumerate(events, number - len(events) + 1):
-                await _say(socket, {**msgspec.to_builtins(event), "id": self._id(at)})
-
-    def _id(self, number: int) -> str:
-        """Return the id of a message: another one than that of an event in a stream."""
-        return f"{self._view.events.places.start}-f{number}"
-
-    def _number(self, id_: str) -> int | None:
-        """Return the number of a message; None if it is none of this life of the daemon."""
-        start, _, number = id_.partition("-f")
-        is_ours = start == self._view.events.places.start and number.isascii() and number.isdigit()
-        known = int(number) if is_ours and len(number) < _MAX_DIGITS else -1
-        return known if 0 <= known <= self._view.feed.newest else None
-
-    async def _watch(self, request: HttpRequest, query: str) -> None:
+    async def _follow(self, request: HttpRequest, server: str) -> None:
         try:
-            wanted = decode(parse_qsl(query, keep_blank_values=True), WatchQuery)
-        except SupervisorError as error:
-            await request.refuse(*error_body(error))
-            return
-        await self._tell(request, partial(self._events, wanted.after))
-
-    async def _follow(self, request: HttpRequest, query: str, server: str) -> None:
-        try:
-            wanted = decode(parse_qsl(query, keep_blank_values=True), FollowQuery)
+            wanted = read_query(request, FollowQuery)
             name = await find_log(self._view, request.requester.person, server)
         except SupervisorError as error:
             await request.refuse(*error_body(error))
@@ -147,11 +94,12 @@ class PageSockets:
             await self._refuse(request)
             return
         asked = Wanted(lines=MAX_LINES, grep=wanted.grep, user=member_of(request.requester.person))
-        await self._tell(request, partial(_tell_lines, self._view.logs.journals.find(name), wanted.after, asked))
+        tell = partial(_tell_lines, self._view.logs.journals.find(name), wanted.after, asked)
+        await serve_socket(request, self._view.closing, tell)
 
-    async def _follow_all(self, request: HttpRequest, query: str) -> None:
+    async def _follow_all(self, request: HttpRequest) -> None:
         try:
-            wanted = decode(parse_qsl(query, keep_blank_values=True), FollowAllQuery)
+            wanted = read_query(request, FollowAllQuery)
         except SupervisorError as error:
             await request.refuse(*error_body(error))
             return
@@ -159,16 +107,34 @@ class PageSockets:
         await self._view.seen_by(person)
         later = math.nextafter(self._view.clock() if wanted.after is None else wanted.after, math.inf)
         asked = Wanted(lines=MAX_LINES, grep=wanted.grep, user=member_of(person), since=later)
-        await self._tell(request, partial(_tell_all, self._view, person, asked))
+        await serve_socket(request, self._view.closing, partial(_tell_all, self._view, person, asked))
+
+
+def read_query(request: HttpRequest, type_: type[S]) -> S:
+    """Return the parameters of a request; a ticket that has opened a WebSocket is none. Raises `InvalidArguments`."""
+    pairs = parse_qsl(request.target.decode("ascii").partition("?")[2], keep_blank_values=True)
+    return decode([pair for pair in pairs if not (request.is_websocket and pair[0] == TICKET)], type_)
+
+
+async def serve_socket(request: HttpRequest, closing: trio.Event, tell: Tell) -> None:
+    """Accept a WebSocket and tell until the client leaves or `closing` is set. Raises `HttpProtocolError`.
+
+    A browser that offers subprotocols, as a page does to show a token, takes no answer without one of them.
+    """
+    handshake = Handshake(request)
+    socket = await handshake.accept(choose_subprotocol(handshake.subprotocols))
+    with trio.CancelScope() as scope, socket.leaving.ends(scope):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_when_set, closing, scope)
+            nursery.start_soon(_end_after, scope, socket)
+            nursery.start_soon(socket.pings)
+            await tell(socket)
+    if closing.is_set():
+        await socket.close(GOING_AWAY, "the daemon is shutting down")
 
 
 async def _say(socket: WebSocket, body: Any) -> None:
     await socket.send(msgspec.json.encode(body).decode())
-
-
-async def _end_with(scope: trio.CancelScope, closing: trio.Event) -> None:
-    await closing.wait()
-    scope.cancel()
 
 
 async def _end_after(scope: trio.CancelScope, socket: WebSocket) -> None:

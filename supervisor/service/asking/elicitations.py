@@ -142,15 +142,15 @@ class Elicitations:
         elicitation.reply.answer(msgspec.Raw(encode(answer)))
 
     def _tell(self, call: CallElicitations, form: Form, reply: Reply[msgspec.Raw], asked: Asked, id_: str) -> None:
-        about = {"about": call.about, "kind": form.kind, "asked": asked}
-        about |= {key: text for key, text in (("id", id_), ("plugin", call.plugin)) if text}
-        self._emit(ASKED, call.server, about)
+        about = {"tool_name": call.tool, "kind": form.kind, "asked": asked, "question_id": id_, "plugin": call.plugin}
+        told = {name: value for name, value in about.items() if value}
+        self._emit(ASKED, call, told)
 
         def end() -> None:
             if self._open.pop(id_, None) is not None:
                 self._give_back(call.client)
             action = _action_of(reply.value)
-            self._emit(ENDED, call.server, {**about, "action": action})
+            self._emit(ENDED, call, {**told, "action": action})
             if action != "none" and not call.confirms:  # whether a tool may run is recorded as that
                 outcome: Outcome = "done" if action == "accept" else "refused"
                 of = f", asked by plugin {call.plugin}" if call.plugin else ""
@@ -164,14 +164,16 @@ class Elicitations:
         if not shared.used:
             del self._shared[client.principal]
 
-    def _emit(self, type_: str, server: str, data: dict[str, Any]) -> None:
-        self._feed.append(Happening(type=type_, time=self._clock(), server=server, data=data))
+    def _emit(self, type_: str, call: CallElicitations, data: dict[str, Any]) -> None:
+        principal = call.client.principal
+        self._feed.append(Happening(type=type_, time=self._clock(), server=call.server, principal=principal, data=data))
 
 
 class CallElicitations(msgspec.Struct, frozen=True):
     """What is asked during one call; `everyone`: on a page, too, where the client cannot be asked.
 
-    `confirms`: it is asked whether the tool may run; `plugin` is who asks, if that is not the server.
+    `confirms`: it is asked whether the tool may run; `plugin` is who asks, if that is not the server. `tool`: it is of
+    a call of that one, and events name it.
     """
 
     all: Elicitations
@@ -182,6 +184,7 @@ class CallElicitations(msgspec.Struct, frozen=True):
     client: Client = Client()
     confirms: bool = False
     plugin: str = ""
+    tool: str = ""
 
     def offer(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
         return self.all.offer(self, question, reply)

@@ -189,6 +189,7 @@ class CallAsker:
             rules.asks_everyone,
             client,
             plugin=plugin,
+            tool=request.tool_name,
         )
 
     def _answer_in_time(self, plugin: str, question: PluginQuestion) -> GivenAnswer:

@@ -270,18 +270,17 @@ async def test_a_feed_counts_what_was_missed() -> None:
     assert await feed.after(6) == (7, 0, [7])
     assert await feed.after(4) == (7, 0, [5, 6, 7])
     assert await feed.after(1) == (7, 3, [5, 6, 7])
-    assert await feed.after(-5) == (7, 4, [5, 6, 7])
+    assert await feed.after(0) == (7, 4, [5, 6, 7])
 
 
-@pytest.mark.parametrize("number", [2, 1000])
-async def test_a_reader_of_a_feed_waits_for_news_even_with_a_number_of_another_run(number: int) -> None:
+async def test_a_reader_of_a_feed_waits_for_news() -> None:
     feed: Feed[int] = Feed(3)
     feed.append(1)
     feed.append(2)
     news: list[Any] = []
 
     async def read() -> None:
-        news.append(await feed.after(number))
+        news.append(await feed.after(2))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(read)

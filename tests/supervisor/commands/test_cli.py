@@ -11,7 +11,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -24,7 +23,7 @@ from supervisor import cli as cli_module
 from supervisor.cli import cli
 from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.client_sockets import open_socket
-from supervisor.commands import common, run, status, watch
+from supervisor.commands import common, run, status
 from supervisor.commands.check import clashes
 from supervisor.config import Settings
 from supervisor.demo.setting import configuration, running_daemon
@@ -197,33 +196,6 @@ def test_durations_are_short(seconds: float, words: str) -> None:
     assert common.duration(seconds) == words
 
 
-@pytest.mark.parametrize(
-    ("event", "text"),
-    [
-        ({"type": "hello", "revision": 3}, "connected, catalogue revision 3"),
-        ({"type": "missed", "count": 7}, "7 events were missed"),
-        ({"type": "reset"}, "the daemon was started anew: what happened meanwhile is not known"),
-        ({"type": "server_away", "server": "a", "data": {"tools": 2, "reason": "gone"}}, "a server away 2 tools gone"),
-        ({"type": "tools_counted", "server": "a", "data": {"tools": 2}}, "a 2 tools counted"),
-        ({"type": "server_state", "server": "a", "data": {"previous": "ready", "state": "failed", "reason": "no"}},
-         "a ready -> failed no"),
-        ({"type": "discovery_completed", "server": "a", "data": {"tools": 2, "problems": ["bad"]}},
-         "a discovered, 2 tools bad"),
-        ({"type": "tools_changed", "server": "a", "data": {"added": ["x"], "removed": ["y"], "changed": ["z"]}},
-         "a tools changed +x -y ~z"),
-        ({"type": "tools_changed", "server": "a",
-          "data": {"added": ["x", "n"], "removed": ["o"], "changed": [], "renamed": {"o": "n"}}},
-         "a tools changed +x o->n"),
-        ({"type": "elicitation_ended", "server": "a",
-          "data": {"about": "t", "kind": "form", "asked": "page", "action": "accept"}},
-         "a elicitation ended t: a form, by its page accept"),
-    ],
-)  # fmt: skip
-def test_an_event_is_one_line(event: dict[str, Any], text: str) -> None:
-    assert watch.line(event).plain.strip() == text
-    assert len(watch.line({**event, "time": 0.0}).plain.partition(" ")[0]) == len("00:00:00")
-
-
 def test_estimated_savings_are_called_so() -> None:
     tokens = {"exposed_tokens": 1000, "meta_tokens": 250, "summary": "750 saved (75 %)"}
     said = status.savings_line({"tools": 9, "servers": 2}, {**tokens, "exact": False, "counted": True})
@@ -286,39 +258,6 @@ async def test_a_json_rpc_error_keeps_code_message_and_data() -> None:
     with pytest.raises(RequestRefused, match="it is down") as refused:
         await client_of(answer).call("a-b", {})
     assert (refused.value.code, refused.value.data) == (-31502, {"outcome": "unknown"})
-
-
-async def test_watch_connects_again_and_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(watch, "BACKOFF_INITIAL_S", 0.01)
-    connections = 0
-
-    async def serve(request: trio_websocket.WebSocketRequest) -> None:
-        nonlocal connections
-        connections += 1
-        socket = await request.accept()
-        await socket.send_message(json.dumps({"type": "hello", "revision": connections}))
-        if connections == 1:
-            await socket.aclose(1001, "bye")
-        else:
-            await trio.sleep_forever()
-
-    shown: list[int] = []
-    with trio.fail_after(30):
-        async with trio.open_nursery() as nursery:
-            server = await nursery.start(trio_websocket.serve_websocket, serve, "127.0.0.1", 0, None)
-
-            def show(event: dict[str, Any]) -> None:
-                shown.append(event["revision"])
-                if len(shown) == 2:
-                    nursery.cancel_scope.cancel()
-
-            await watch.follow(f"http://127.0.0.1:{server.port}", lambda: "/", show)
-    assert shown == [1, 2]
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].endswith("the connection ended with code 1001; trying again in 0.01 s")
-    assert said[1] == "connected again"
 
 
 async def test_a_refused_websocket_is_no_daemon() -> None:
@@ -419,7 +358,7 @@ async def test_watch_shows_a_new_tool_and_ends_quietly_with_ctrl_c(tmp_path: Pat
         while b'"hello"' not in seen:
             seen += await process.stdout.receive_some()
         await client.call("weather-desk-open_station", {"place": "Oslo"})
-        while b'"added": ["observe_oslo"]' not in seen:
+        while b'"added_tools": ["observe_oslo"]' not in seen:
             seen += await process.stdout.receive_some()
         process.send_signal(signal.SIGINT)
         assert await process.wait() == 130

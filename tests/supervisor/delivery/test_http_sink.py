@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import random
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -164,6 +165,25 @@ async def test_what_it_will_never_take_is_given_up(number: int) -> None:
         told = courier.status()
     assert [event["id"] for event in endpoint.taken] == ["7-4"]
     assert (told.sent, told.refused, told.failed) == (1, 3, 1)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_after_all_failures_in_any_order_nothing_is_missing_but_what_was_given_up(seed: int) -> None:
+    mixed = random.Random(seed)
+    answers = [answer for _, answer in FAILURES] + [status(400), status(413), status(204), slow] * 2
+    mixed.shuffle(answers)
+    endpoint = Endpoint(*answers)
+    async with sending(endpoint, batch_events=2, interval_s=0.001, timeout_s=1.0) as courier:
+        tell(courier, *range(1, 41))
+        await until_sent(courier, 40)
+        told = courier.status()
+    numbers = [int(event["id"].partition("-")[2]) for event in endpoint.taken]
+    first = [int(json.loads(body)["events"][0]["id"].partition("-")[2]) for _, body in endpoint.requests]
+    assert numbers == sorted({*numbers})
+    assert first == sorted(first), "nothing goes before what was not taken"
+    assert endpoint.answers == [], "it failed in every way"
+    assert (told.sent, told.refused, told.dropped, told.queued) == (len(numbers), 8, 0, 0)
+    assert told.emitted == 40 == told.sent + told.refused
 
 
 async def test_nobody_there_keeps_the_events(caplog: pytest.LogCaptureFixture) -> None:

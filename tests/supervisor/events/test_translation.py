@@ -114,9 +114,10 @@ def test_a_configuration_tells_of_each_server() -> None:
 
 
 @pytest.mark.parametrize(("type_", "more"), [("asked", {}), ("ended", {"action": "accept"})])
-def test_questions_are_told_without_what_they_are_about(type_: str, more: dict[str, str]) -> None:
-    (data,) = told(f"elicitation_{type_}", None, "a~1", about="file:///secret", kind="form", asked="page", **more)
-    assert written(data) == {"server_slug": "a", "kind": "form", "asked": "page", **more}
+def test_questions_are_told(type_: str, more: dict[str, str]) -> None:
+    said = {"tool_name": "t", "kind": "form", "asked": "page", "question_id": "q", **more}
+    (data,) = told(f"elicitation_{type_}", None, "a~1", **said)
+    assert written(data) == {"server_slug": "a", **said}
 
 
 def test_plugins_that_fail_are_told() -> None:

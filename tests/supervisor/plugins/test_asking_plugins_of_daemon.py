@@ -329,7 +329,8 @@ async def test_events_say_that_a_plugin_asks_and_nothing_of_what(tmp_path: Path,
         await at.execute(continuation=told["continuation"])
     text = (tmp_path / "events.jsonl").read_text()
     events = [each for each in map(json.loads, text.splitlines()) if each["type"].startswith("mcp.elicitation.")]
-    about = {"server_slug": "a", "kind": "secret", "asked": "page", "plugin": "people"}
+    about = {"server_slug": "a", "tool_name": "echo", "kind": "secret", "asked": "page", "plugin": "people"}
+    about["question_id"] = events[0]["data"]["question_id"]
     assert [(each["type"], each["data"]) for each in events] == [
         ("mcp.elicitation.asked", about),
         ("mcp.elicitation.ended", {**about, "action": "accept"}),

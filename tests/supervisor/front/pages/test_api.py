@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import trio
-import trio_websocket
 from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
@@ -19,7 +18,6 @@ from actors.errors import ConfigError
 from actors.kit import Feed, Latest
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.registry.happening import Happening
 from actors.search.documents.index import Index
 from actors.transport.stdio.figures import ProcessFigures
 from supervisor.front.pages.api import View, _status, add_routes
@@ -35,7 +33,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.tokens.counting import META_TOKENS
 from tests.fakes.call_memory import no_history
 from tests.fakes.control import Configured, Obeys
-from tests.fakes.front_server import Running, dispatch, read_all, running
+from tests.fakes.front_server import Running, dispatch, running
 from tests.fakes.no_tokens import NoTokens
 from tests.fakes.no_values import no_values
 from tests.fakes.told_events import events_of
@@ -268,54 +266,6 @@ async def test_those_who_poll_the_status_share_a_page_that_was_begun_after_they_
         go_on.set()
     assert (begun, sorted(got)) == (2, [b"1"] + [b"2"] * 20)
     assert await shared.get() == b"3"
-
-
-def happening(number: int) -> Happening:
-    return Happening(type="server_state", time=NOW, server="a", revision=number, data={"state": "READY"})
-
-
-async def test_events_are_told_as_they_happen() -> None:
-    shown = view()
-    shown.feed.append(happening(0))
-    async with (
-        pages(shown) as server,
-        trio_websocket.open_websocket_url(f"ws://127.0.0.1:{server.port}/api/events") as ws,
-    ):
-        with trio.fail_after(30):
-            hello = {"type": "hello", "time": NOW, "revision": 3, "id": "1000000-f1"}
-            assert json.loads(await ws.get_message()) == hello
-            shown.feed.append(happening(1))
-            assert json.loads(await ws.get_message()) == {
-                "type": "server_state", "time": NOW, "server": "a", "revision": 1, "data": {"state": "READY"},
-                "id": "1000000-f2",
-            }  # fmt: skip
-            for number in range(10):
-                shown.feed.append(happening(number))
-            assert json.loads(await ws.get_message()) == {"type": "missed", "count": 7}
-            assert [json.loads(await ws.get_message())["revision"] for _ in range(3)] == [7, 8, 9]
-
-
-async def test_events_end_with_the_daemon() -> None:
-    shown = view()
-    async with pages(shown) as server, await server.connect() as stream:
-        await stream.send_all(server.upgrade().replace(b"/ws", b"/api/events", 1))
-        data = b""
-        with trio.fail_after(30):
-            while b'"hello"' not in data:
-                data += await stream.receive_some()
-            shown.closing.set()
-            assert b"\x88" + bytes([2 + len("the daemon is shutting down")]) + b"\x03\xe9the" in await read_all(stream)
-
-
-async def test_a_client_of_events_that_leaves_is_forgotten() -> None:
-    shown = view()
-    async with pages(shown) as server:
-        for _ in range(3):
-            async with trio_websocket.open_websocket_url(f"ws://127.0.0.1:{server.port}/api/events") as ws:
-                await ws.send_message("means nothing")
-                await ws.get_message()
-        shown.feed.append(happening(1))
-        assert await page(server, "/healthz") == {"status": "ok"}
 
 
 @pytest.mark.parametrize("set_s", [-7200.0, 0.0, 7200.0])

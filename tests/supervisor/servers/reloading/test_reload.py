@@ -335,14 +335,14 @@ async def test_what_happens_to_the_file_is_told_in_the_feed_once(tmp_path: Path,
         told = list[dict[str, Any]]()
         while len(told) < 3:
             event = await socket.receive()
-            if event["type"].startswith("configuration"):
+            if event["type"].startswith("config."):
                 told.append(event)
         assert [(event["type"], event.get("data", {}).get("added")) for event in told] == [
-            ("configuration_loaded", ["b"]),
-            ("configuration_refused", None),
-            ("configuration_loaded", None),
+            ("config.refreshed", ["b"]),
+            ("config.error", None),
+            ("config.refreshed", None),
         ]
-        assert str(shown.path) in told[1]["data"]["problems"][0]
+        assert str(shown.path) in told[1]["data"]["error_message"]
 
 
 async def test_a_file_that_is_saved_is_read_without_being_asked_for(tmp_path: Path, data: DataDir) -> None:

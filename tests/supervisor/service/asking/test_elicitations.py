@@ -64,7 +64,7 @@ class Desk:
         self.all = Elicitations(self._feed, lambda: 1000.0, "http://127.0.0.1:1")
 
     def call(self, client: Client = MUTE, *, everyone: bool = True) -> CallElicitations:
-        return CallElicitations(self.all, "s", "t", QUESTION_S, everyone, client)
+        return CallElicitations(self.all, "s", "t", QUESTION_S, everyone, client, tool="t")
 
     def fill(self, client: Client) -> list[Reply[msgspec.Raw]]:
         """Ask for a client until no more may wait; return who waits."""
@@ -111,7 +111,7 @@ async def test_a_question_waits_under_its_address_until_it_is_answered() -> None
     desk.all.answer(one, "accept", {"password": "hunter2"})
     assert json.loads(bytes(await reply.wait())) == {"action": "accept", "content": {"password": "hunter2"}}
     assert desk.all.of(LOCAL) == []
-    about = {"about": "t", "kind": "secret", "asked": "page", "id": one.id}
+    about = {"tool_name": "t", "kind": "secret", "asked": "page", "question_id": one.id}
     assert await desk.told() == [("elicitation_asked", about), ("elicitation_ended", {**about, "action": "accept"})]
 
 
