@@ -482,6 +482,43 @@ def test_an_admin_makes_and_revokes_tokens_and_sees_which_values_are_missing(tmp
         assert again[2] == 400
 
 
+def test_an_admin_gives_what_is_missing(tmp_path: Path) -> None:
+    servers = {"desk": {**stand_in("growing"), "env": {"KEY": "${user:KEY}", "HOST": "${team:HOST}"}}}
+    identity = {
+        "users": {"ana": {"role": "admin"}, "ben": {}},
+        "teams": {"core": {"members": ["ana", "ben"], "servers": ["desk"]}},
+    }
+    with running(tmp_path, servers, auth="tokens", identity=identity) as daemon:
+        keys = {user: token(daemon, user, role) for user, role in (("ana", "admin"), ("ben", "member"))}
+        told = walk(
+            daemon.url,
+            ["goto", "/ui/people"],
+            ["type", "input[name=secret]", keys["ana"]],
+            ["submit", "main button"],
+            ["text", "#values tbody"],
+            ["axe"],
+            ["type", "#values tr:first-child input[name=value]", "desk.example"],
+            ["click", "#values tbody tr:first-child form button"],
+            ["see", "desk has HOST of the team core now", 10_000],
+            ["choose", "#values tbody tr:last-child select", "user:ben"],
+            ["type", "#values tr:last-child input[name=value]", "the key of ben"],
+            ["click", "#values tbody tr:last-child form button"],
+            ["see", "desk has KEY of the user ben now", 10_000],
+            ["goto", "/ui"],
+            ["type", "#needs input[name=value]", "the key of ana"],
+            ["click", "#needs form[action='/ui/values'] button"],
+            ["see", "desk has your KEY now", 10_000],
+            ["see", "The one server is usable", 20_000],
+            ["submit", ".who button"],
+            ["type", "input[name=secret]", keys["ben"]],
+            ["submit", "main button"],
+            ["see", "Your one server is there for you", 10_000],
+        )
+        assert " ".join(told[3].split()).startswith("desk HOST team - team core")
+        assert told[4] == []
+        assert not any(key in daemon.log for key in ("desk.example", "the key of"))
+
+
 def command(daemon: Daemon, *words: str, token: str = "") -> str:
     environ = {**os.environ, "XDG_STATE_HOME": str(daemon.directory), **({"MCPVISOR_TOKEN": token} if token else {})}
     done = subprocess.run(

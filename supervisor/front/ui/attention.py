@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from supervisor.front.ui.words import WANTS_YOU, kind_of, text
+from supervisor.front.ui.words import WANTS_YOU, is_lacking, kind_of, text
 
+MAX_NAMES: Final = 5
 Row = Mapping[str, Any]
 
 
@@ -49,9 +50,13 @@ def of_server(row: Row) -> Notice | None:
     name = row["server"]
     if row.get("requires_reauth"):
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what="wants a login", server=name, orders=("login",))
-    if row.get("awaits"):
-        what = text(row.get("reason") or "waits for values")
-        return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=what, server=name)
+    if is_lacking(dict(row)):
+        lacking = row.get("lacking") or []
+        more = f" and {len(lacking) - MAX_NAMES} more" if len(lacking) > MAX_NAMES else ""
+        what = f"values are missing: {', '.join(lacking[:MAX_NAMES])}{more}" if lacking else row.get("reason")
+        link, do = ("/ui/people", "Give") if lacking else ("", "")
+        shown = text(what or "waits for values")
+        return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=shown, server=name, link=link, do=do)
     if kind_of(dict(row)) == "failed":
         why = text(row.get("reason") or row.get("last_error") or "it failed")
         return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=("restart",))

@@ -7,7 +7,7 @@ may not give it by a command cannot give it here.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 import trio
@@ -24,7 +24,7 @@ from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.trust import Approval, approve_tools
 from supervisor.front.ui.frame import ORDERS, Frame
 from supervisor.front.ui.rendering import lead_to
-from supervisor.identity.given import Given
+from supervisor.identity.given import Given, Tier
 from supervisor.identity.requester import Requester
 from supervisor.identity.tickets import LIFE_S
 from supervisor.values.checks import ValuePlace
@@ -73,20 +73,24 @@ class OrderForms(Frame):
         return await self.carry_out(approve, "/ui/changes")
 
     async def give_value(self) -> Response:
-        """Give a value of one's own that a server waits for."""
+        """Give a value that a server waits for: one's own; an admin also that of an `owner`."""
         form, person = await self.form(), REQUESTER.get().person
-        if not person.user:
+        tier, _, owner = form.get("owner", f"user:{person.user}").partition(":")
+        if not owner or tier not in get_args(Tier) or not (self.may_approve or (tier, owner) == ("user", person.user)):
             abort(404, NO_PAGE)
-        place = ValuePlace(tier="user", owner=person.user, server=form.get("server", ""), name=form.get("name", ""))
-        if fault := name_fault(place.server):
-            abort(400, fault)
-        describe(place.server, f"{place.name} of the user {place.owner}")
+        place = ValuePlace("team" if tier == "team" else "user", owner, form.get("server", ""), form.get("name", ""))
+        for name in (place.server, owner):
+            if fault := name_fault(name):
+                abort(400, fault)
+        describe(place.server, f"{place.name} of the {tier} {owner}")
 
         async def give() -> dict[str, Any]:
             await self.view.values.give(person, place, Given(value=form.get("value", "")))
-            return {"message": f"{place.server} has your {place.name} now."}
+            own = (tier, owner) == ("user", person.user)
+            what = f"your {place.name}" if own else f"{place.name} of the {tier} {owner}"
+            return {"message": f"{place.server} has {what} now."}
 
-        return await self.carry_out(give, "/ui")
+        return await self.carry_out(give, "/ui/people" if "owner" in form else "/ui")
 
     # Who comes in -----------------------------------------------------------------------------------------------------
 

@@ -21,9 +21,11 @@ from supervisor.front.ui.orders import add_orders
 from supervisor.front.ui.people import add_people
 from supervisor.front.ui.rendering import ASSETS, asset
 from supervisor.front.ui.words import kind_of, state_of
+from supervisor.host.loop.workbench import beside
 from supervisor.identity.grants import EXECUTE
 from supervisor.usage.records import OUTCOMES
 from supervisor.usage.summaries import WINDOWS
+from supervisor.values.holders import MAX_USERS, known_users, value_holders
 
 OFFERED: Final = {
     "ready": ("restart", "sleep", "refresh", "disable"),
@@ -78,19 +80,24 @@ class Dashboard(Frame):
             own, values = await self.ask("me"), await self.ask("values")
             return await self.page("mine", "Overview", own=own, values=values["values"], json="/api/me", **told)
         status, by_server = await self.ask("status"), await self._by_server()
+        values = (await self.ask("values"))["values"] if person.user else []
+        await self._tell_lacking(status["servers"])
         needs = attention.notices(status)
         sentence = attention.sentence(status, needs)
         told |= {"status": status, "by_server": by_server, "notices": needs, "sentence": sentence, "urgent": len(needs)}
+        told["values"] = values
         return await self.page("overview", "Overview", json="/api/status", **told)
 
     async def servers(self) -> Response:
         """Show all servers as a table."""
         status, by_server = await self.ask("status"), await self._by_server()
+        await self._tell_lacking(status["servers"])
         return await self.page("servers", "Servers", status=status, by_server=by_server, json="/api/status")
 
     async def server(self, server: str) -> Response:
         """Show one server: how it is, its life and calls over time, its tools, log, and where its values come from."""
         row, only, window = {**_ABSENT, **await self.ask("server", server=server)}, {"server": server}, _window()
+        await self._tell_lacking([row])
         timeline = await self.ask("usage_timeline", {**only, "window": window})
         begin = timeline["from"]
         end = begin + timeline["bucket_s"] * len(timeline["buckets"])
@@ -213,6 +220,16 @@ class Dashboard(Frame):
         """Give the style or the script of the pages; another text has another `mark`."""
         del mark
         return asset(name) if name in ASSETS else abort(404, "There is no such file.")
+
+    async def _tell_lacking(self, rows: list[dict[str, Any]]) -> None:
+        """Add to servers that run for each person by their values who has yet to give one, for an admin to see."""
+        waiting = [row for row in rows if row.get("awaits")]
+        if waiting and self.may_order:
+            deployment = self.view.deployment.value
+            holders = await beside(lambda: value_holders(deployment, known_users(deployment)[:MAX_USERS]))
+            for row in waiting:
+                of_it = [each for each in holders if each.server == row["server"]]
+                row["lacking"] = [f"{each.name} of {who.words}" for each in of_it for who in each.missing]
 
     async def _by_server(self) -> dict[str, Any]:
         return {row["server"]: row for row in (await self.ask("usage", {"by": "server"}))["rows"]}

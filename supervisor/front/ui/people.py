@@ -54,6 +54,7 @@ class PeoplePages(Frame):
             holders=holders,
             unseen=max(0, len(users) - MAX_USERS),
             max_names=MAX_NAMES,
+            gives_values=self.may_approve,
             roles=ROLES,
             max_days=MAX_DAYS,
             makes_tokens=self._makes_tokens,

@@ -14,6 +14,7 @@ from supervisor.metatools.texts import clean, escape
 GLYPHS: Final = {
     "ready": "●",
     "dormant": "○",
+    "per user": "○",
     "failed": "✕",
     "respawning": "✕",
     "disabled": "—",
@@ -28,18 +29,25 @@ HALF_A_DAY_S: Final = 43_200
 
 
 def state_of(row: dict[str, Any]) -> str:
-    """Return the word for how a server is, as `mcpvisor status` has it."""
+    """Return the word for how a server is, as `mcpvisor status` has it, or that each user has one of their own."""
     if row.get("disabled"):
         return "disabled"
+    if row.get("awaits") and not is_lacking(row):
+        return "per user"
     return str(row.get("state", "unknown"))
+
+
+def is_lacking(row: dict[str, Any]) -> bool:
+    """Say whether somebody has yet to give a value: `lacking` has whom, where the page knows."""
+    return bool(row.get("awaits")) and row.get("lacking") != []
 
 
 def kind_of(row: dict[str, Any]) -> str:
     """Return what the state of a server means for a person: `ok`, `resting`, `moving`, `wanting`, `failed` or `off`."""
-    if row.get("requires_reauth") or row.get("awaits"):
+    if row.get("requires_reauth") or is_lacking(row):
         return "wanting"
     state = state_of(row)
-    known = {"ready": "ok", "dormant": "resting", "failed": "failed", "respawning": "failed"}
+    known = {"ready": "ok", "dormant": "resting", "per user": "resting", "failed": "failed", "respawning": "failed"}
     return "off" if state in ("disabled", "stopped") else known.get(state, "moving")
 
 

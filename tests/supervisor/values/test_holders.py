@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from supervisor.identity.given import Given
 from supervisor.identity.values import GivenValues
 from supervisor.servers.deployment import Deployment
-from supervisor.values.holders import ValueHolders, known_users, value_holders
+from supervisor.values.holders import ValueHolder, ValueHolders, known_users, value_holders
 from supervisor.values.rows import team_of, tiered_servers
 from tests.supervisor.values.test_rows import deployed, person, stored
 
@@ -30,7 +30,10 @@ def shown(deployment: Deployment) -> dict[tuple[str, str], ValueHolders]:
 
 
 def test_each_value_says_who_gave_it_and_who_has_yet_to() -> None:
-    by = {key: (each.tier, each.given, each.missing) for key, each in shown(deployed(stored())).items()}
+    by = {
+        key: (each.tier, [holder.words for holder in each.given], [holder.words for holder in each.missing])
+        for key, each in shown(deployed(stored())).items()
+    }
     assert by["github", "KEY"] == ("team", ["team core"], ["ana, who is in no team"])
     assert by["github", "TOKEN"] == ("user", ["ben"], ["ana"])
     assert by["github", "LOG"] == ("user", ["team core"], [])
@@ -58,7 +61,8 @@ def test_missing_is_what_keeps_a_server_from_running_for_somebody(places: set[tu
         for server in tiered_servers(deployment, who):
             team = team_of(deployment, who, server)
             for name, tier in deployment.effective_for(server, who).missing.items():
-                holder = user if tier == "user" else f"team {team}" if team else f"{user}, who is in no team"
+                of_team = ValueHolder("team", team) if team else ValueHolder(None, user)
+                holder = ValueHolder("user", user) if tier == "user" else of_team
                 assert holder in by[server, name].missing
     for each in by.values():
         assert not set(each.given) & set(each.missing)
