@@ -187,9 +187,12 @@ class History:
 
     async def periods(self, level: Level, since: float) -> list[Period]:
         """Return the periods that began then or later, the oldest first; those without a call are not there."""
-        rows = await self._store.load_periods(level, since) if self._store.ready.is_set() else None
-        known = await beside(lambda: dict(_periods(level, rows or ())))
-        self.settle()
+        minute = None
+        while minute is not self._now["minute"]:  # one that ended meanwhile would be neither on the disk nor here
+            self.settle()
+            minute = self._now["minute"]
+            rows = await self._store.load_periods(level, since) if self._store.ready.is_set() else None
+            known = await beside(partial(_decoded, level, rows or ()))
         now = self._now
         known[now[level].start] = Period(level, now[level].start)
         for part in _within(level):
@@ -201,6 +204,10 @@ class History:
 def _within(level: Level) -> list[Level]:
     """Return this level, and those that will go into it."""
     return [level, *(_within(OF[level]) if level in OF else ())]
+
+
+def _decoded(level: Level, rows: Sequence[tuple[int, bytes]]) -> dict[int, Period]:
+    return dict(_periods(level, rows))
 
 
 def _periods(level: Level, rows: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, Period]]:

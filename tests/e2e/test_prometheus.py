@@ -72,6 +72,12 @@ class Prometheus:
     def __init__(self, http: httpx2.AsyncClient) -> None:
         self._http = http
 
+    async def until_ready(self) -> None:
+        """Poll, as nothing tells when it has read its data: until then it answers in words."""
+        with trio.fail_after(PATIENCE_S):
+            while (await self._http.get("/-/ready")).status_code != 200:  # noqa: ASYNC110
+                await trio.sleep(0.05)
+
     async def get(self, path: str, **parameters: Any) -> Any:
         """Return the data of an answer, which has to be a success."""
         answer = (await self._http.get(f"/api/v1/{path}", params=parameters)).json()
@@ -137,6 +143,7 @@ async def scraping(program: str, daemon: Daemon, directory: Path) -> AsyncIterat
         async with client() as http:
             http.base_url = httpx2.URL(await address_of(log))
             prometheus = Prometheus(http)
+            await prometheus.until_ready()
             await prometheus.until("up", [1].__eq__)
             yield prometheus
 

@@ -227,3 +227,22 @@ def test_a_period_has_so_many_keys_and_what_is_too_much_is_counted_with_others()
     for number in range(4 * MAX_KEYS):
         one.add([call(f"tool {number}")])
     assert one.tallies[LOCAL, OTHERS, OTHERS, OTHERS].calls == 3 * MAX_KEYS
+
+
+async def test_a_minute_that_ends_while_the_disk_is_read_is_not_lost() -> None:
+    store, clock = CallMemory(), Clock()
+    store.ready.set()
+    history = await begun(store, clock)
+    history.take([call(time=clock.now)])
+    load = store.load_periods
+
+    async def load_and_turn(level: str, since: float) -> list[tuple[int, bytes]] | None:
+        rows = await load(level, since)
+        if clock.now < NOON + 60:
+            clock.now += 60
+            history.take([call(time=clock.now)])
+        return rows
+
+    store.load_periods = load_and_turn  # type: ignore[method-assign]  # the disk is slow once
+    assert await counts(history, "minute") == {int(NOON): 1, int(NOON) + 60: 1}
+    assert await counts(history, "hour") == {int(NOON): 2}
