@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import count, islice
+from operator import itemgetter
 from typing import Final
 
 import trio
@@ -70,6 +71,13 @@ class EventLog:
         number = self.newest.value
         self.told(map(_event, fresh, count(number + 1)))
         self.newest.set(number + len(fresh))
+
+    def newest_of_each_kind(self, number: int) -> Sequence[DaemonEvent]:
+        """Return of each kind the newest event behind one, the oldest first; see `after`."""
+        newest: dict[type[object], tuple[int, DaemonEvent | CallRecord]] = {}
+        for place, each in zip(range(self.newest.value, number, -1), reversed(self._kept), strict=False):
+            newest.setdefault(type(each.data) if isinstance(each, DaemonEvent) else CallRecord, (place, each))
+        return [_event(each, place) for place, each in sorted(newest.values(), key=itemgetter(0))]
 
     async def wait_after(self, number: int) -> None:
         """Wait until there is an event behind one. A checkpoint."""

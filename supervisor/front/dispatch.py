@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
+from http import HTTPStatus
 from time import perf_counter
 from typing import Final
 
@@ -30,7 +31,8 @@ EVENTS_PATH: Final = "/api/events"
 AtDoor = Callable[[str, HttpRequest], Awaitable[None]]
 """Serves a request at the door of a name."""
 
-SIGN_IN, TOO_MANY = 303, 429
+SIGN_IN, TOO_LARGE, TOO_MANY = 303, 413, 429
+STATUSES: Final = {status.value: str(status.value) for status in HTTPStatus}
 REASONS: Final = {"host_refused": "host", "origin_refused": "origin"}
 _LATER: Final = ((b"retry-after", b"1"),)
 _ONLY_PROXIES: Final = b'{"error":{"code":421,"message":"only the proxies in \\"trusted_proxies\\" may connect here"}}'
@@ -90,7 +92,10 @@ class Dispatch:
             await self._admit(request, self._admission)
 
     def _count(self, request: HttpRequest, status: int) -> None:
-        self.meters.on_http(request.method, route_of(request.path), status, perf_counter() - request.began)
+        labels = request.method, route_of(request.path), STATUSES.get(status) or str(status)
+        self.meters.http.add(labels, perf_counter() - request.began)
+        if status == TOO_LARGE:
+            self.meters.on_refusal("size")
 
     async def _admit(self, request: HttpRequest, admission: Admission) -> None:
         if (told := admission.public_answer(request)) is not None:

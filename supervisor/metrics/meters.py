@@ -19,15 +19,14 @@ from actors.observer import ExitReason
 from supervisor.metrics import families
 from supervisor.metrics.collector import FamilyValues
 from supervisor.metrics.families import OTHER, SERVER
-from supervisor.metrics.tables import Counts, Durations, forget
-from supervisor.metrics.words import method_label, request_labels
+from supervisor.metrics.tables import Counts, Durations, Labels, forget
+from supervisor.metrics.words import method_label
 from supervisor.usage.records import OUTCOMES, CallRecord
 
 MAX_SERVERS: Final = 500
 """So many servers have series of their own."""
 MAX_TOOLS: Final = 500
 MAX_ROUTES: Final = 200
-TOO_LARGE: Final = 413
 RESULTS: Final = (("ok",), ("error",))
 FITTING: Final = (("hits",), ("none",))
 CAUSES: Final = (("queue",), ("wake",))
@@ -51,7 +50,8 @@ class Meters:
         self._tool_calls = Counts(families.TOOL_CALLS)
         self._waits = Durations(families.WAITS, CAUSES)
         self._to_servers = Durations(families.CLIENT_OPERATIONS)
-        self._of_clients = Durations(families.SERVER_OPERATIONS, most=400)
+        self.requests = Durations(families.SERVER_OPERATIONS, most=400)
+        """Requests of clients that were answered; see `words.request_labels`."""
         self._restarts = Counts(families.RESTARTS)
         self._exits = Counts(families.EXITS)
         self._starts = Durations(families.STARTS, RESULTS)
@@ -61,7 +61,8 @@ class Meters:
         self._search_times = Durations(families.SEARCH_TIMES, FITTING)
         self._changes = Counts(families.CHANGES, [("added",), ("removed",), ("changed",)])
         self._answers = Counts(families.ANSWERS, most=100)
-        self._http = Durations(families.HTTP, most=MAX_ROUTES)
+        self.http = Durations(families.HTTP, most=MAX_ROUTES)
+        """Requests by HTTP: their method, route and status."""
         self._refused = Counts(families.REFUSED, [(reason,) for reason in REFUSALS])
 
     # Servers ----------------------------------------------------------------------------------------------------------
@@ -140,12 +141,10 @@ class Meters:
     def on_wait(self, seconds: float, *, woke: bool) -> None:
         self._waits.add(CAUSES[woke], seconds)
 
-    def on_request(self, method: str, version: str, tool: str, seconds: float, error: str, trace_id: str = "") -> None:
-        """Count a request of a client that was answered; `error` is a value of a label."""
-        labels = request_labels(method, error, version, tool)
-        self._of_clients.add(labels, seconds)
+    def note_request(self, labels: Labels, seconds: float, trace_id: str) -> None:
+        """Take a request of a client as an example, if its trace is sent to anybody."""
         if trace_id:
-            self._of_clients.note(labels, self._exemplar(trace_id, seconds))
+            self.requests.note(labels, self._exemplar(trace_id, seconds))
 
     def _exemplar(self, trace_id: str, seconds: float) -> Exemplar:
         return Exemplar({"trace_id": trace_id}, seconds, self._clock())
@@ -161,11 +160,6 @@ class Meters:
 
     def on_refusal(self, reason: str) -> None:
         self._refused.add(reason)
-
-    def on_http(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._http.add((method, route, str(status)), seconds)
-        if status == TOO_LARGE:
-            self._refused.add("size")
 
     # Reading ----------------------------------------------------------------------------------------------------------
 

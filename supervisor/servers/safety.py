@@ -36,7 +36,7 @@ class SafetyRules:
         self._deployment = deployment
         self._catalogue = catalogue
         self._judged: dict[tuple[str, str], tuple[Tool, Judgement]] = {}
-        self._people: tuple[People, dict[str, ConfirmRules]] = People(), {}
+        self._people: tuple[People, dict[Principal, ConfirmRules]] = People(), {}
 
     def confirms(self, principal: Principal, server: str, tool: str) -> bool:
         """Say whether a tool, by its server's own name for it, runs for somebody only after they have said yes.
@@ -44,21 +44,22 @@ class SafetyRules:
         The server is named by its launch, here and below: two of them may know other tools.
         """
         rules, person = self._deployment.value.rules_of(server_of(server)), self.of_person(principal)
+        if person is NO_RULES_OF_ONES_OWN and rules.confirm_from == "none" and not rules.confirm:
+            return False
         by_level = rules.confirm_from != "none" or person.level is not None
         judged = self._judgement(server, tool) if by_level else UNKNOWN
         return needs_yes(rules, person, server_of(server), tool, judged)
 
     def of_person(self, principal: Principal) -> ConfirmRules:
         """Return what somebody has to say yes to besides what everybody has."""
-        user, identity = user_of(principal), self._deployment.value.settings.identity
-        if not user:
-            return NO_RULES_OF_ONES_OWN
+        identity = self._deployment.value.settings.identity
         people, known = self._people
         if people is not identity or len(known) >= MAX_JUDGED:
             self._people = _, known = identity, {}
-        if user not in known:
-            known[user] = identity.confirm_rules(user)
-        return known[user]
+        if (rules := known.get(principal)) is None:
+            user = user_of(principal)
+            known[principal] = rules = identity.confirm_rules(user) if user else NO_RULES_OF_ONES_OWN
+        return rules
 
     def exposes(self, server: str, tool: str) -> bool:
         """Say whether clients may call a tool, by its server's own name for it."""

@@ -15,7 +15,7 @@ import trio
 
 from actors.errors import ShuttingDown
 from supervisor.metrics.meters import Meters
-from supervisor.metrics.words import CANCELLED, TOOL_ERROR
+from supervisor.metrics.words import CANCELLED, TOOL_ERROR, request_labels
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.port import Answer, Service, answer, failure
 from supervisor.tracing.port import RequestTrace, TracedRequest, Tracer
@@ -79,18 +79,13 @@ class RequestDrain:
             self._in_flight.discard(scope)
             if not self._in_flight:
                 self._performed.unpark_all()
-            self._tell(exchange, told, perf_counter() - began)
-
-    def _tell(self, exchange: Exchange, told: Answer, seconds: float) -> None:
-        trace, error = exchange.trace, told.error or (TOOL_ERROR if exchange.failed else "")
-        tool, trace_id = exchange.called, ""
-        if not tool and exchange.tool is not None:
-            tool = exchange.tool.name
-        if trace is not None:
-            trace_id = trace.trace_id
-            trace.end(tool, error, told.code)
-        method, version = exchange.method, exchange.client.version
-        self._meters.on_request(method, version, tool, seconds, error, trace_id)
+            seconds, error = perf_counter() - began, told.error or (TOOL_ERROR if exchange.failed else "")
+            tool = exchange.called or (exchange.tool.name if exchange.tool is not None else "")
+            labels = request_labels(exchange.method, error, exchange.client.version, tool)
+            self._meters.requests.add(labels, seconds)
+            if (trace := exchange.trace) is not None:
+                self._meters.note_request(labels, seconds, trace.trace_id)
+                trace.end(tool, error, told.code)
 
     def last_answer(self, scope: trio.CancelScope, exchange: Exchange) -> Answer | None:
         """Return the answer to a request that was cancelled by `end`; None if it was by somebody else."""

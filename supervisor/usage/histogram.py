@@ -7,6 +7,7 @@ A quantile is the middle of its bucket, so it is wrong by a tenth at most; of pe
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 
@@ -19,16 +20,13 @@ MOST_MS: Final = 3_600_000.0
 """An hour: what takes longer counts as that."""
 
 
-def bucket_of(milliseconds: float) -> int:
-    """Return the bucket: 0 for what took at most 0.1 ms."""
-    if not milliseconds > LEAST_MS:
-        return 0
-    return math.ceil(STEPS * math.log2(min(milliseconds, MOST_MS) / LEAST_MS))
-
-
 def limit_of(bucket: int) -> float:
     """Return the longest time in a bucket, in milliseconds."""
     return float(LEAST_MS * 2 ** (bucket / STEPS))
+
+
+_LIMITS: Final = [limit_of(bucket) for bucket in range(math.ceil(STEPS * math.log2(MOST_MS / LEAST_MS)))]
+"""Of all buckets but the last, which has what takes longer."""
 
 
 class Histogram(msgspec.Struct, array_like=True):
@@ -45,7 +43,7 @@ class Histogram(msgspec.Struct, array_like=True):
         """Count times, in milliseconds."""
         counts = self.counts
         for milliseconds in times:
-            bucket = bucket_of(milliseconds)
+            bucket = bisect_left(_LIMITS, milliseconds)
             counts[bucket] = counts.get(bucket, 0) + 1
             self.total_ms += milliseconds
 

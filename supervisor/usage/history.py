@@ -75,13 +75,20 @@ class History:
 
     def take(self, records: Sequence[CallRecord]) -> None:
         """Keep calls, in the order in which they ended. Implements `ledger.Take`."""
-        for start, of_minute in groupby(records, lambda record: start_of("minute", record.time)):
-            self._turn(start)
-            self._now["minute"].add(of_minute)
+        if start_of("minute", records[0].time) == start_of("minute", records[-1].time):
+            self._count(records)
+        else:
+            for _, of_minute in groupby(records, lambda record: start_of("minute", record.time)):
+                self._count([*of_minute])
         self._changed.add("minute")
         self._calls.extend(records)
         self._fresh.extend(records)
         self.newest += len(records)
+
+    def _count(self, records: Sequence[CallRecord]) -> None:
+        """Count calls of one minute."""
+        self._turn(records[0].time)
+        self._now["minute"].add(records)
 
     def _turn(self, moment: float) -> None:
         """Begin the minute of a moment, if that is later than the present one."""
@@ -192,7 +199,7 @@ class History:
             self.settle()
             minute = self._now["minute"]
             rows = await self._store.load_periods(level, since) if self._store.ready.is_set() else None
-            known = await beside(partial(_decoded, level, rows or ()))
+            known = await beside(partial(_by_start, level, rows or ()))
         now = self._now
         known[now[level].start] = Period(level, now[level].start)
         for part in _within(level):
@@ -206,7 +213,7 @@ def _within(level: Level) -> list[Level]:
     return [level, *(_within(OF[level]) if level in OF else ())]
 
 
-def _decoded(level: Level, rows: Sequence[tuple[int, bytes]]) -> dict[int, Period]:
+def _by_start(level: Level, rows: Sequence[tuple[int, bytes]]) -> dict[int, Period]:
     return dict(_periods(level, rows))
 
 

@@ -20,24 +20,21 @@ class KeptArguments:
         self.hide_for: HideFor | None = None
         """Without it nothing is kept."""
         self._keep = keep
-        self._made = 0
         self._texts: dict[int, str] = {}
 
-    def add(self, record: CallRecord, given: CallArguments | None) -> None:
-        """Keep the arguments of the next call, if it had any, short and masked. Each call is told of, in its turn."""
-        self._made += 1
-        if self._are_wanted() and given is not None and self.hide_for is not None:
-            hide = self.hide_for(record.principal)
-            self._texts[self._made] = show_arguments(given.arguments, hide, given.schema)
+    def keep(self, turn: int, record: CallRecord, given: CallArguments) -> None:
+        """Keep the arguments of the first, second, ... call, short and masked."""
+        if self.hide_for is not None:
+            self._texts[turn] = show_arguments(given.arguments, self.hide_for(record.principal), given.schema)
             while len(self._texts) > self._keep:
                 del self._texts[next(iter(self._texts))]
 
     def of(self, turn: int) -> str | None:
         """Return the arguments of the first, second, ... call as JSON; None if they are not kept."""
-        return self._texts.get(turn) if self._are_wanted() else None
+        self.drop_unwanted()
+        return self._texts.get(turn)
 
-    def _are_wanted(self) -> bool:
-        wanted = self.wanted()
-        if self._texts and not wanted:
+    def drop_unwanted(self) -> None:
+        """Keep none any more, where they are not wanted now."""
+        if self._texts and not self.wanted():
             self._texts.clear()
-        return wanted

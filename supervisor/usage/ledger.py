@@ -32,6 +32,8 @@ class Ledger:
 
     def __init__(self, clock: Callable[[], float], noted: Noted = note_nothing) -> None:
         self.takers: list[Take] = []
+        self.made = 0
+        """So many calls were added."""
         self._clock = clock
         self._noted = noted
         self._fresh: list[CallRecord] = []
@@ -40,6 +42,7 @@ class Ledger:
     def add(self, record: CallRecord) -> None:
         """Keep a call that has ended now."""
         record.time = self._clock()
+        self.made += 1
         if record.server and record.outcome not in UNHEARD:
             self._noted(record.server, record.tool, record.outcome in GOOD, record.took_ms)
         self._fresh.append(record)

@@ -60,7 +60,8 @@ class Usage:
     def add(self, record: CallRecord, given: CallArguments | None = None) -> None:
         """Have a call counted that has ended now. Implements `records.Used`."""
         self.ledger.add(record)
-        self.arguments.add(record, given)
+        if given is not None and self.arguments.wanted():
+            self.arguments.keep(self.ledger.made, record, given)
 
     def take(self, records: Sequence[CallRecord]) -> None:
         """Count calls. One that was refused or given up says nothing about its tool. Implements `ledger.Take`."""
@@ -91,6 +92,7 @@ class Usage:
         self._flush()
 
     def _flush(self) -> None:
+        self.arguments.drop_unwanted()
         self.ledger.settle()
         if self._fresh:
             rows = [row for own in self._fresh.values() for row in own.values()]

@@ -173,7 +173,7 @@ def test_the_life_of_a_server_is_drawn_and_where_its_values_come_from_is_said(da
     assert "failed" in told[8]
 
 
-def test_a_storm_of_events_makes_few_looks(daemon: Daemon) -> None:
+def test_a_storm_of_calls_makes_few_looks(daemon: Daemon) -> None:
     over = trio.Event()
 
     async def storm() -> None:
@@ -191,7 +191,7 @@ def test_a_storm_of_events_makes_few_looks(daemon: Daemon) -> None:
 
     told: list[Any] = []
     trio.run(storm)
-    assert 4 <= told[-1] <= 4000 / 250 + 4 + 1, "four in a second, and those that were saved up"
+    assert 2 <= told[-1] <= 4000 / 1000 + 2, "one in a second for calls alone"
 
 
 ASKED = {"message": "<b>Who</b>?", "properties": {"name": {"type": "string"}}}
@@ -433,10 +433,8 @@ def test_an_admin_makes_and_revokes_tokens_and_sees_which_values_are_missing(tmp
             ["text", "#audit tbody tr"],
         )
         assert made[3].split("\t") == ["core", "ben", "desk"]
-        assert [line.split("\t") for line in made[4].splitlines()] == [
-            ["desk", "KEY", "team", "team core", "-"],
-            ["desk", "OWN", "user", "-", "ben"],
-        ]
+        rows = [line.split("\t")[:5] for line in made[4].splitlines() if line.startswith("desk")]
+        assert rows == [["desk", "KEY", "team", "team core", "-"], ["desk", "OWN", "user", "-", "ben"]]
         assert (made[5], made[12], made[13]) == ([], [], False)
         secret = made[10]
         assert re.fullmatch(r"mcpv_\w+", secret)

@@ -45,7 +45,8 @@ _LAST: Final = b"last-event-id"
 class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`after`: the id of the last event that the reader has, as `Last-Event-ID`, which goes before it.
 
-    `brief`: nothing but the `id` and `type` of each event, for whoever reads the rest elsewhere, as the dashboard does.
+    `brief`: nothing but the `id` and `type` of events, for whoever reads the rest elsewhere, as the dashboard does. Of
+    those that come together the newest of each kind will do.
     """
 
     after: str = ""
@@ -198,10 +199,13 @@ class _Telling:
             self._number = self._log.newest.value
             await send([self._reset()])
             return
-        events = self._log.after(self._number, MAX_AT_ONCE)
-        frames = [*self._frames(events)]
-        self._number += len(events)
-        if frames:
+        if self._brief and self._member is None:
+            events = self._log.newest_of_each_kind(self._number)
+            self._number = self._log.newest.value
+        else:
+            events = self._log.after(self._number, MAX_AT_ONCE)
+            self._number += len(events)
+        if frames := [*self._frames(events)]:
             await send(frames)
 
     def _frames(self, events: Sequence[DaemonEvent]) -> Iterator[EventFrame]:

@@ -12,7 +12,15 @@ from supervisor.metrics.families import OTHER, Family
 from supervisor.metrics.following import count
 from supervisor.metrics.meters import MAX_SERVERS, MAX_TOOLS, Meters
 from supervisor.metrics.tables import MAX_SETS, Counts, Durations, Labels, Measured
-from supervisor.metrics.words import UNNAMED, code_label, error_label, method_label, tool_label, version_label
+from supervisor.metrics.words import (
+    UNNAMED,
+    code_label,
+    error_label,
+    method_label,
+    request_labels,
+    tool_label,
+    version_label,
+)
 from supervisor.usage.records import OUTCOMES, CallOutcome, CallRecord
 
 
@@ -95,9 +103,9 @@ def test_a_table_has_no_more_sets_than_it_may(table: Counts | Durations) -> None
 def test_requests_have_bounded_series_whatever_is_asked() -> None:
     meters = Meters()
     for number in range(3 * MAX_SETS):
-        meters.on_request(f"odd/{number}", f"v{number}", f"tool {number}", 0.1, "")
+        meters.requests.add(request_labels(f"odd/{number}", "", f"v{number}", f"tool {number}"), 0.1)
         meters.on_answer("s", f"odd/{number}", "pipe", 0.1, "")
-        meters.on_http("GET", f"/{number}", 200, 0.1)
+        meters.http.add(("GET", f"/{number}", "200"), 0.1)
     assert [*values_of(meters, families.SERVER_OPERATIONS)] == [(OTHER, "", "tcp", OTHER, OTHER)]
     assert [*values_of(meters, families.CLIENT_OPERATIONS)] == [("s", OTHER, "", "pipe")]
     assert len(values_of(meters, families.HTTP)) <= 201

@@ -3,14 +3,15 @@
 const PAUSE_MS = 250; // between two looks in a storm of events, and the less the fewer were made of late
 const EARN_MS = 300; // in which another look is earned
 const MOST_LOOKS = 4; // so many are saved up: what happens after a quiet time is seen at once
+const CALLS_MS = 1000; // between two looks where nothing happens but calls
+const CALLED = "event: mcp.tool.executed";
 const LOOK_MS = 5000; // where nothing is told
 const MOST_MS = 30000;
-const COMMENT = ":".charCodeAt(0);
 const bar = document.getElementById("live");
 const said = document.getElementById("said");
 // A page that shows what is shown once: an answer, a token that was made. Another look would take it away.
 const once = document.querySelector("input[type=password][autofocus], #try .answer, .once") !== null;
-let stream, timer, tries = 0, looking = false, again = false, looks = MOST_LOOKS, earnedAt = performance.now();
+let stream, timer, calls, lookedAt = 0, tries = 0, looking = false, again = false, looks = MOST_LOOKS, earnedAt = performance.now();
 
 function tell(text, wrong = false) {
   said.textContent = text;
@@ -90,6 +91,7 @@ async function look() {
   looking = true;
   again = false;
   looks -= 1;
+  lookedAt = performance.now();
   try {
     const fresh = await load(location.href);
     const main = fresh.getElementById("main");
@@ -122,16 +124,27 @@ function wait() {
   }, pause);
 }
 
-// Whatever the stream of events tells is a reason to look; only its comments, which keep it alive, are none. A page that
-// nobody sees gives it up: a browser opens few connections to one host.
+// Calls may be thousands a second, and are shown as sums.
+function lookAtCalls() {
+  calls ??= setTimeout(() => {
+    calls = undefined;
+    look();
+  }, Math.max(0, lookedAt + CALLS_MS - performance.now()));
+}
+
+// Whatever the stream of events tells is a reason to look. A page that nobody sees gives it up: a browser opens few
+// connections to one host.
 async function listen() {
   if (document.hidden || once || stream) return;
   const mine = (stream = new AbortController());
   try {
     const answer = await fetch("/api/events?brief=true", { headers: { accept: "text/event-stream" }, signal: mine.signal });
-    const reader = answer.ok ? answer.body.getReader() : undefined;
+    const reader = answer.ok ? answer.body.pipeThrough(new TextDecoderStream()).getReader() : undefined;
+    let begun = "";
     for (let part = await reader?.read(); part && !part.done; part = await reader.read()) {
-      if (part.value[0] !== COMMENT) look();
+      const lines = (begun + part.value).split("\n");
+      begun = lines.pop();
+      for (const line of lines.filter((each) => each.startsWith("event:"))) line === CALLED ? lookAtCalls() : look();
     }
   } catch {
     // `wait` looks again, and listens again

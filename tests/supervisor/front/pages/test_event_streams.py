@@ -114,6 +114,23 @@ async def test_whoever_reads_the_rest_elsewhere_gets_what_happened_in_brief(way:
     assert kind == "resource.limit.exceeded"
 
 
+@BOTH
+async def test_in_brief_the_newest_of_each_kind_stands_for_those_before(way: Way) -> None:
+    events = events_of()
+    async with streaming(events) as url, way(url, "/api/events?brief=true") as reader:
+        await reader.next()
+        events.log.extend([CallRecord(tool="t")] * 500)
+        events.log.append(LimitExceeded(resource="x", reason="y"))
+        events.log.extend([CallRecord(tool="t")] * 500)
+        told = [await reader.next() for _ in range(2)]
+        events.log.append(LimitExceeded(resource="x", reason="y"))
+        told.append(await reader.next())
+    assert [kind for _, kind, _ in told] == [
+        *("resource.limit.exceeded", "mcp.tool.executed", "resource.limit.exceeded")
+    ]
+    assert [int(id_.rpartition("-")[2]) for id_, _, _ in told] == [501, 1001, 1002]
+
+
 async def test_a_quiet_stream_says_that_somebody_is_there() -> None:
     events = events_of()
     async with streaming(events, keepalive_s=0.02) as url, reading(url) as reader:
