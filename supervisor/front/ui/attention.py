@@ -58,7 +58,7 @@ def of_server(row: Row) -> Notice | None:
         shown = text(what or "waits for values")
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=shown, server=name, link=link, do=do)
     if kind_of(dict(row)) == "failed":
-        why = text(row.get("reason") or row.get("last_error") or "it failed")
+        why = text(row.get("last_error") or row.get("reason") or "it failed")
         return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=("restart",))
     if waiting := row.get("unapproved_tools"):
         are = "are held" if row.get("held_tools") else "are usable all the same"

@@ -176,7 +176,7 @@ class Dashboard(Frame):
 
     async def calls(self) -> Response:
         """Show the newest calls, one by one."""
-        names = ("server", "tool", "client", "outcome", "slower_than_ms", "meta_tools")
+        names = ("server", "tool", "client", "user", "outcome", "slower_than_ms", "meta_tools")
         asked = {name: request.args.get(name, "")[:200] for name in names}
         wanted = {name: value for name, value in asked.items() if value}
         before = {"before": request.args["before"]} if request.args.get("before", "").isdecimal() else {}
@@ -187,6 +187,7 @@ class Dashboard(Frame):
             "Calls",
             calls=told,
             asked=asked,
+            asks_user=REQUESTER.get().person.may("auditor"),
             outcomes=OUTCOMES,
             kept=self.view.deployment.value.settings.calls_keep_arguments,
             after=None if following is None else f"/ui/calls?{urlencode({**wanted, 'before': following})}",

@@ -105,7 +105,7 @@ async function look() {
     tries = 0;
   } catch (status) {
     if ([401, 403, 421].includes(status)) show("signed out: load the page again", false);
-    else show(`offline, as of ${new Date().toLocaleTimeString()}`, false);
+    else show(`offline, as of ${new Date().toTimeString().slice(0, 8)}`, false);
     tries += 1;
   }
   setTimeout(() => {
@@ -176,6 +176,7 @@ document.addEventListener("submit", async (event) => {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { accept: "application/json" } });
     const told = await answer.json().catch(() => ({}));
     tell(told.message ?? told.error?.message ?? `The daemon answered ${answer.status}.`, !answer.ok);
+    if (answer.ok) form.reset(); // what was typed was for this one: a key must not go to the next person, too
     if (told.url) {
       const link = document.createElement("a");
       link.href = told.url;
@@ -223,7 +224,7 @@ function sortAgain() {
 
 function dress(table) {
   [...table.tHead.rows[0].cells].forEach((cell, column) => {
-    if (cell.firstElementChild) return;
+    if (cell.firstElementChild || cell.dataset.orders !== undefined) return;
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = cell.textContent;
@@ -254,7 +255,9 @@ document.addEventListener("keydown", (event) => {
 });
 
 sortAgain();
-if (!once) {
+for (const log of document.querySelectorAll("pre.log")) log.scrollTop = log.scrollHeight; // the newest is at its end
+if (once) show("as it was asked", false);
+else {
   show("live", true);
   listen();
   wait();
