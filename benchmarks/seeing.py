@@ -1,10 +1,10 @@
 """`python -m benchmarks.seeing --beside DIR`: what it costs calls that all of it is counted, told and shown.
 
-Daemons with one echo server run beside each other, and load of 16 connections alternates between them: one that nobody
-looks at, one whose dashboard is open, one that counts calls by tool and tells events to a file and to its store while
-its metrics are read, and one that sends a trace of each call. `--beside DIR` is another checkout, from before there
-was any of that: every other one is compared with it. What counts is the processor time of the daemon for one call:
-browser, reader and load share the machine with it.
+Daemons with one echo server run beside each other, and load of 16 connections alternates between them: one that counts
+and tells nothing (`benchmarks.unseen`), with which all are compared, one that nobody looks at, one whose dashboard is
+open, one that counts calls by tool and tells events to a file and to its store while its metrics are read, and one that
+sends a trace of each call. `--beside DIR` is another checkout. What counts is the processor time of the daemon for one
+call: browser, reader and load share the machine with it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from benchmarks.table import ratios, spread
 
 CONNECTIONS = 16
 SCRAPE_S = 1.0
+OFF = "switched off"
 TOLD: dict[str, Any] = {
     "metrics_tools": True,
     "event_sinks": [{"name": "lines", "type": "file", "path": "events.jsonl"}, {"name": "kept", "type": "store"}],
@@ -51,13 +52,13 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def daemon(directory: Path, checkout: Path, settings: dict[str, Any]) -> Iterator[Running]:
-    """Run the daemon of a checkout; entered once its server is up."""
+def daemon(directory: Path, checkout: Path, settings: dict[str, Any], module: str = "supervisor") -> Iterator[Running]:
+    """Run the daemon of a checkout, or what is started in its place; entered once its server is up."""
     directory.mkdir()
     port = free_port()
     servers = {"echo": entry(ECHO, idle_timeout_s=0)}
     config = Place(directory).write(servers, port, log_level="warning", session_idle_s=3600, **settings)
-    command = [*("env", "-C", str(checkout), f"PYTHONPATH={checkout}"), sys.executable, "-m", "supervisor", "run"]
+    command = [*("env", "-C", str(checkout), f"PYTHONPATH={checkout}"), sys.executable, "-m", module, "run"]
     with program([*command, "--config", str(config)], port, directory / "daemon.log") as process:
         until_ready(port)
         yield Running(port, process)
@@ -128,16 +129,18 @@ def main() -> None:
         enter = stack.enter_context
         traces: dict[str, Any] = {"tracing": True, "trace_endpoint": enter(collector())}
         kinds: dict[str, tuple[Path, dict[str, Any]]] = {
+            OFF: (ROOT, {}),
             "as it is": (ROOT, {}),
             "with an open page": (ROOT, {}),
             "told to a file and the store, metrics read each second": (ROOT, TOLD),
             "traced": (ROOT, traces),
         }
         if arguments.beside is not None:
-            kinds = {"before there was any of it": (arguments.beside.resolve(), {}), **kinds}
+            kinds["the other checkout"] = (arguments.beside.resolve(), {})
         loads = []
         for number, (name, (checkout, settings)) in enumerate(kinds.items()):
-            running = enter(daemon(Path(place) / str(number), checkout, settings))
+            module = "benchmarks.unseen" if name == OFF else "supervisor"
+            running = enter(daemon(Path(place) / str(number), checkout, settings, module))
             if settings is TOLD:
                 enter(reader(running.port))
             if name == "with an open page":
