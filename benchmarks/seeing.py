@@ -2,8 +2,8 @@
 
 Daemons with one echo server run beside each other, and load of 16 connections alternates between them: one that counts
 and tells nothing (`benchmarks.unseen`), with which all are compared, one that nobody looks at, one whose dashboard is
-open, one that counts calls by tool and tells events to a file and to its store while its metrics are read, and one that
-sends a trace of each call. `--beside DIR` is another checkout. What counts is the processor time of the daemon for one
+open, one that counts calls by tool and tells events to a file and to its store while its metrics are read, and two that
+send traces of calls. `--beside DIR` is another checkout. What counts is the processor time of the daemon for one
 call: browser, reader and load share the machine with it.
 """
 
@@ -133,6 +133,7 @@ def main() -> None:
             "as it is": (ROOT, {}),
             "with an open page": (ROOT, {}),
             "told to a file and the store, metrics read each second": (ROOT, TOLD),
+            "traced, one in twenty": (ROOT, {**traces, "trace_ratio": 0.05}),
             "traced": (ROOT, traces),
         }
         if arguments.beside is not None:
