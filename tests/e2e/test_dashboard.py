@@ -517,6 +517,46 @@ def test_an_admin_gives_what_is_missing(tmp_path: Path) -> None:
         assert not any(key in daemon.log for key in ("desk.example", "the key of"))
 
 
+def test_who_gave_a_value_finds_and_tries_their_tools_and_sees_for_whom_the_server_runs(tmp_path: Path) -> None:
+    servers = {"desk": {**stand_in("growing"), "env": {"KEY": "${user:KEY}"}}}
+    given = {"values": {"desk": {"KEY": "the key of ana"}}}
+    identity = {"users": {"ana": {"role": "admin", **given}, "ben": {}}}
+    with running(tmp_path, servers, auth="tokens", identity=identity) as daemon:
+        key = token(daemon, "ana", "admin")
+        told = walk(
+            daemon.url,
+            ["goto", "/ui/tools"],
+            ["type", "input[name=secret]", key],
+            ["submit", "main button"],
+            ["goto", "/ui/tools?query=echo"],
+            ["submit", "#found a"],
+            ["see", "Try it"],
+            ["goto", "/ui/servers/desk"],
+            ["see", "Missing: KEY of ben"],
+            ["see", "per user"],
+            ["axe"],
+            ["see", "These are the tools of your own launch", 20_000],
+            ["submit", "#people a"],
+            ["text", "h1"],
+            ["axe"],
+            ["submit", "#tools tbody tr:nth-child(2) a"],
+            ["text", "h1"],
+            ["submit", "#try button"],
+            ["see", "Answer, ", 20_000],
+            ["goto", "/ui/servers/desk"],
+            ["type", "#people input[name=value]", "the key of ben"],
+            ["click", "#people form button"],
+            ["see", "desk has KEY of the user ben now", 10_000],
+            ["goto", "/ui/servers/desk"],
+            ["count", "#people form"],
+        )
+        assert (told[9], told[13]) == ([], [])
+        assert told[12] == "desk, for ana"
+        assert told[15] == "echo"
+        assert told[-1] == 0
+        assert "the key of" not in daemon.log
+
+
 def command(daemon: Daemon, *words: str, token: str = "") -> str:
     environ = {**os.environ, "XDG_STATE_HOME": str(daemon.directory), **({"MCPVISOR_TOKEN": token} if token else {})}
     done = subprocess.run(

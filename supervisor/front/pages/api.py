@@ -30,7 +30,16 @@ from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import Described
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.pages.server_rows import OF_LISTS, SUMMED, Now, figures_row, holders_row, row_of, token_savings
+from supervisor.front.pages.server_rows import (
+    OF_LISTS,
+    SUMMED,
+    Now,
+    figures_row,
+    holders_row,
+    row_of,
+    token_savings,
+    tool_names_row,
+)
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.lag import LoopLag
 from supervisor.identity.audit import NO_AUDIT, Audit
@@ -211,7 +220,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
         return {"server": server}
     catalogue = view.visible_catalogue()
     row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
-    row |= figures_row(status, await view.figures())
+    row |= figures_row(status, await view.figures()) | tool_names_row(catalogue, server)
     warnings = await view.described.warnings(catalogue)
     return {**row, **holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
 

@@ -19,6 +19,8 @@ from supervisor.tokens.counting import savings
 SUMMED = ("tools", "resources", "templates", "prompts", "calls", "failures", "in_flight", "waiting", "restarts")
 OF_LISTS = ("tools", "resources", "templates", "prompts")
 """What is not summed of launches that not all share: they offer what others do, too."""
+MAX_TOOL_NAMES = 500
+"""Of a launch, on its page."""
 MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since")
 NO_FIGURES = {"memory_bytes": None, "cpu_s": None, "cpu_percent": None}
 """Of a server without a process here."""
@@ -44,6 +46,12 @@ def holders_row(launches: LaunchFacts, launch: str) -> dict[str, Any]:
         return {"users": launches.people_of(launch)}
     count = launches.count_of(launch)
     return {"launches": count} if count else {}
+
+
+def tool_names_row(catalogue: Catalogue, launch: str) -> dict[str, Any]:
+    """Return the names of the first 500 tools of a launch that not all share: `/api/tools` has them for its users."""
+    entry = catalogue.own.get(launch)
+    return {} if entry is None else {"tool_names": [tool.name for tool in entry.offer.tools[:MAX_TOOL_NAMES]]}
 
 
 def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class ServerPages:
         self._view = view
 
     async def row(self, server: str) -> Response:
-        """Show one server, as `/api/status` does."""
+        """Show one server, as `/api/status` does; of a launch also the names of its tools."""
         self._view.control.check(server)
         return json_response(await server_row(self._view, server))
 

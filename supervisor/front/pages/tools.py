@@ -17,6 +17,7 @@ from itertools import chain, pairwise
 from typing import Annotated, Any
 
 import msgspec
+from msgspec.structs import replace
 from quart import Response
 from quart_trio import QuartTrio
 
@@ -27,7 +28,7 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.redefinition import MAX_PARTS, Part, excerpts, parts
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownTool
-from actors.launch import is_own
+from actors.launch import is_own, server_of
 from supervisor.config.call_rules import needs_yes
 from supervisor.config.syntax.keys import nearest
 from supervisor.front.pages.api import View
@@ -65,7 +66,7 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 def add_tool_routes(view: View, app: QuartTrio) -> None:
     async def tools(criteria: Criteria) -> Response:
-        """List the tools that fit all criteria, with what is known of them; see `docs/reference/metadata.md`."""
+        """List the tools that fit all criteria, also of your own launches; see `docs/reference/metadata.md`."""
         return json_response(await _tools(view, criteria))
 
     async def tokens(asked: TokenQuery) -> Response:
@@ -82,12 +83,24 @@ def add_tool_routes(view: View, app: QuartTrio) -> None:
 
 
 async def _tools(view: View, criteria: Criteria) -> bytes:
-    _check_servers(view, criteria.servers)
-    catalogue = view.visible_catalogue()
+    catalogue = await _catalogue_for_requester(view)
+    _check_servers(view, catalogue, criteria.servers)
     described = await view.described.of(catalogue)
     usage = view.totals(None if REQUESTER.get().person.may("auditor") else view.principal)
     treat = partial(_treat, view.deployment.value, view.confirm_rules())
     return await beside(lambda: _encode(catalogue, criteria, select(catalogue, usage, criteria, described, treat)))
+
+
+async def _catalogue_for_requester(view: View) -> Catalogue:
+    """Return what all share, and what is started for whoever asks alone, under the names of its servers. A checkpoint.
+
+    Of the launches of others nothing is in there.
+    """
+    person = REQUESTER.get().person
+    await view.seen_by(person)  # so that it is known who has which launch
+    shared = view.visible_catalogue()
+    own = {each.server: shared.own[each.name] for each in person.rights.launches if each.name in shared.own}
+    return replace(shared, entries=dict(sorted({**shared.entries, **own}.items()))) if own else shared
 
 
 def _treat(deployment: Deployment, person: ConfirmRules, server: str, tool: str, metadata: Metadata) -> Treatment:
@@ -131,17 +144,17 @@ def held_tools(catalogue: Catalogue, criteria: Criteria) -> dict[str, dict[str, 
 
 
 async def _tokens(view: View, asked: TokenQuery) -> bytes:
-    _check_servers(view, asked.servers)
     catalogue = view.visible_catalogue()
+    _check_servers(view, catalogue, asked.servers)
     return await beside(lambda: msgspec.json.encode(token_page(catalogue, asked)))
 
 
-def _check_servers(view: View, asked: Iterable[str]) -> None:
+def _check_servers(view: View, catalogue: Catalogue, asked: Iterable[str]) -> None:
     """Raise `InvalidArguments` for a name that no server has: "none" would be taken for an answer."""
-    known = view.reports().keys() | view.visible_catalogue().entries.keys()
+    known = {name for name in view.reports() if not is_own(name)} | catalogue.entries.keys()
     for name in asked:
         if name not in known:
-            likely = nearest(name, known)
+            likely = of if (of := server_of(name)) in known else nearest(name, known)
             hint = f"did you mean {likely!r}?" if likely else "`mcpvisor status` lists them"
             raise InvalidArguments(f"there is no server {name[:80]!a}; {hint}", details={"nearest": likely})
 

@@ -11,29 +11,28 @@ from urllib.parse import urlencode
 from quart import Response, abort, request
 from quart_trio import QuartTrio
 
-from actors.launch import server_of
+from actors.launch import is_own, server_of
 from supervisor.front.pages.api import View
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import attention, trying
 from supervisor.front.ui.frame import Frame, Pairs
+from supervisor.front.ui.holders import (
+    launch_of_requester,
+    orders_of,
+    own_values,
+    rows_of_launches,
+    tell_lacking,
+    tools_of,
+)
 from supervisor.front.ui.lifeline import lifeline
 from supervisor.front.ui.orders import add_orders
-from supervisor.front.ui.people import add_people
+from supervisor.front.ui.people import MAX_NAMES, add_people
 from supervisor.front.ui.rendering import ASSETS, asset
-from supervisor.front.ui.words import kind_of, state_of
-from supervisor.host.loop.workbench import beside
+from supervisor.front.ui.words import display_name, kind_of, state_of
 from supervisor.identity.grants import EXECUTE
 from supervisor.usage.records import OUTCOMES
 from supervisor.usage.summaries import WINDOWS
-from supervisor.values.holders import MAX_USERS, known_users, value_holders
 
-OFFERED: Final = {
-    "ready": ("restart", "sleep", "refresh", "disable"),
-    "dormant": ("wake", "refresh", "disable"),
-    "disabled": ("enable",),
-    "stopped": ("wake", "disable"),
-}
-"""Which orders make sense in a state; in any other: restart and disable."""
 PER_PAGE: Final = 50
 NEWEST: Final = 10
 MAX_EVENTS: Final = 200
@@ -81,7 +80,7 @@ class Dashboard(Frame):
             return await self.page("mine", "Overview", own=own, values=values["values"], json="/api/me", **told)
         status, by_server = await self.ask("status"), await self._by_server()
         values = (await self.ask("values"))["values"] if person.user else []
-        await self._tell_lacking(status["servers"])
+        await tell_lacking(self, status["servers"])
         needs = attention.notices(status)
         sentence = attention.sentence(status, needs)
         told |= {"status": status, "by_server": by_server, "notices": needs, "sentence": sentence, "urgent": len(needs)}
@@ -91,21 +90,30 @@ class Dashboard(Frame):
     async def servers(self) -> Response:
         """Show all servers as a table."""
         status, by_server = await self.ask("status"), await self._by_server()
-        await self._tell_lacking(status["servers"])
+        await tell_lacking(self, status["servers"])
         return await self.page("servers", "Servers", status=status, by_server=by_server, json="/api/status")
 
     async def server(self, server: str) -> Response:
         """Show one server: how it is, its life and calls over time, its tools, log, and where its values come from."""
-        row, only, window = {**_ABSENT, **await self.ask("server", server=server)}, {"server": server}, _window()
-        await self._tell_lacking([row])
+        row, window = {**_ABSENT, **await self.ask("server", server=server)}, _window()
+        await tell_lacking(self, [row])
+        users: list[str] | None = row.get("users")
+        # Calls are counted by server and user, not by launch.
+        only = {"server": server_of(server), **({"user": users[0]} if users and len(users) == 1 else {})}
         timeline = await self.ask("usage_timeline", {**only, "window": window})
         begin = timeline["from"]
         end = begin + timeline["bucket_s"] * len(timeline["buckets"])
         return await self.page(
             "server",
-            server,
+            display_name(server, users),
             row=row,
-            offered=OFFERED.get(state_of(row), ("restart", "disable")),
+            of=server_of(server),
+            is_launch=is_own(server),
+            launches=await rows_of_launches(self, row),
+            max_names=MAX_NAMES,
+            values=await own_values(self, row),
+            gives_values=self.may_approve,
+            offered=orders_of(row),
             window=window,
             usage=await self.ask("usage", only),
             timeline=timeline,
@@ -113,7 +121,8 @@ class Dashboard(Frame):
             events=self._events_of(server),
             shown_events=SHOWN_EVENTS,
             calls=await self.ask("calls", {**only, "limit": str(NEWEST)}),
-            tools=await self.ask("tools", {"servers": server, "limit": "500", "include_unavailable": "true"}),
+            tools=await tools_of(self, server),
+            has_launch=bool(launch_of_requester(server_of(server))),
             log=await self.ask("server_logs", {"lines": "200"}, server=server),
             configured=await self.ask("configuration", {"server": server_of(server)}),
             json=f"/api/servers/{server}",
@@ -221,16 +230,6 @@ class Dashboard(Frame):
         """Give the style or the script of the pages; another text has another `mark`."""
         del mark
         return asset(name) if name in ASSETS else abort(404, "There is no such file.")
-
-    async def _tell_lacking(self, rows: list[dict[str, Any]]) -> None:
-        """Add to servers that run for each person by their values who has yet to give one, for an admin to see."""
-        waiting = [row for row in rows if row.get("awaits")]
-        if waiting and self.may_order:
-            deployment = self.view.deployment.value
-            holders = await beside(lambda: value_holders(deployment, known_users(deployment)[:MAX_USERS]))
-            for row in waiting:
-                of_it = [each for each in holders if each.server == row["server"]]
-                row["lacking"] = [f"{each.name} of {who.words}" for each in of_it for who in each.missing]
 
     async def _by_server(self) -> dict[str, Any]:
         return {row["server"]: row for row in (await self.ask("usage", {"by": "server"}))["rows"]}

@@ -67,11 +67,13 @@ def _environment() -> jinja2.Environment:
     )
     made.filters |= {
         "clock": words.clock,
+        "display_name": words.display_name,
         "glyph": words.glyph_of,
         "json_text": words.json_text,
         "kind": words.kind_of,
         "moment": words.moment,
         "ms": words.milliseconds,
+        "names": words.names,
         "number": words.number,
         "percent": words.percent,
         "setting": words.setting,

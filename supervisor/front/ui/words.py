@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from actors.launch import is_own, server_of
 from supervisor.metatools.texts import clean, escape
 
 GLYPHS: Final = {
@@ -24,6 +26,7 @@ ON_ITS_WAY: Final = "◐"
 WANTS_YOU: Final = "▲"
 NONE: Final = "-"
 MAX_CELL: Final = 300
+MAX_NAMES: Final = 5
 LEAST_PERCENT: Final = 0.1
 HALF_A_DAY_S: Final = 43_200
 
@@ -32,7 +35,7 @@ def state_of(row: dict[str, Any]) -> str:
     """Return the word for how a server is, as `mcpvisor status` has it, or that each user has one of their own."""
     if row.get("disabled"):
         return "disabled"
-    if row.get("awaits") and not is_lacking(row):
+    if row.get("awaits") and (row.get("launches") or not is_lacking(row)):
         return "per user"
     return str(row.get("state", "unknown"))
 
@@ -53,6 +56,19 @@ def kind_of(row: dict[str, Any]) -> str:
 
 def glyph_of(row: dict[str, Any]) -> str:
     return WANTS_YOU if kind_of(row) == "wanting" else GLYPHS.get(state_of(row), ON_ITS_WAY)
+
+
+def display_name(server: str, users: Sequence[str] | None = None) -> str:
+    """Return the name of a server. That of a launch says for whom it is, where that is known, and not its digest."""
+    if not is_own(server) or users is None:
+        return server
+    return f"{server_of(server)}, for {names(users) if users else 'nobody now'}"
+
+
+def names(every: Sequence[str], most: int = MAX_NAMES) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return (text(", ".join(every[:most])) or NONE) + more
 
 
 def span(seconds: float | None) -> str:

@@ -13,14 +13,17 @@ from supervisor.front.ui.words import (
     GLYPHS,
     MAX_CELL,
     clock,
+    display_name,
     glyph_of,
     kind_of,
     milliseconds,
     moment,
+    names,
     number,
     share,
     size,
     span,
+    state_of,
     text,
 )
 
@@ -77,3 +80,30 @@ def test_text_of_a_server_is_one_line_without_what_cannot_be_seen(written: str) 
     assert shown.isprintable() or not shown
     assert len(shown) <= MAX_CELL
     assert "\n" not in shown
+
+
+def test_a_server_that_runs_for_some_is_not_called_stopped_and_still_wants_values() -> None:
+    row = {"state": "stopped", "awaits": ["KEY"]}
+    assert (state_of(row), kind_of(row)) == ("stopped", "wanting")
+    assert (state_of({**row, "launches": 1}), kind_of({**row, "launches": 1})) == ("per user", "wanting")
+    assert state_of({**row, "launches": 1, "disabled": True}) == "disabled"
+
+
+NAMES = st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), max_size=20)
+
+
+@given(NAMES, st.from_regex(r"[0-9a-f]{16}", fullmatch=True))
+def test_a_launch_is_called_by_its_users_where_these_are_known(users: list[str], digest: str) -> None:
+    launch = f"web~{digest}"
+    assert display_name("web", users) == display_name("web") == "web"
+    assert display_name(launch) == launch
+    called = display_name(launch, users)
+    assert called == f"web, for {names(users) if users else 'nobody now'}"
+
+
+@given(NAMES, st.integers(1, 25))
+def test_names_are_counted_that_are_not_shown(every: list[str], most: int) -> None:
+    shown, _, more = names(every, most).partition(" and ")
+    listed = [] if shown == "-" else shown.split(", ")
+    assert listed == every[:most]
+    assert len(listed) + int(more.removesuffix(" more") or 0) == len(every)

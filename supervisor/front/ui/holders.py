@@ -1,0 +1,72 @@
+"""For whom a server runs: its launches, values that are missing, and what of that whoever asks for a page may see."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from actors.launch import is_own, server_of
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.ui.frame import Frame
+from supervisor.front.ui.words import state_of
+from supervisor.host.loop.workbench import beside
+from supervisor.values.holders import MAX_USERS, known_users, value_holders
+
+OFFERED: Final = {
+    "ready": ("restart", "sleep", "refresh", "disable"),
+    "dormant": ("wake", "refresh", "disable"),
+    "disabled": ("enable",),
+    "stopped": ("wake", "disable"),
+    "per user": ("disable",),
+}
+"""Which orders make sense in a state; in any other: restart and disable."""
+Row = dict[str, Any]
+
+
+def orders_of(row: Row) -> list[str]:
+    """Return the orders that make sense: what waits for values cannot be woken, and one launch not be switched off."""
+    useless = ("wake", "restart") if row.get("awaits") else ("enable", "disable") if is_own(row["server"]) else ()
+    return [name for name in OFFERED.get(state_of(row), ("restart", "disable")) if name not in useless]
+
+
+def launch_of_requester(server: str) -> str:
+    """Return the launch of a server that is started for whoever asks and not for all; "" if there is none."""
+    return next((each.name for each in REQUESTER.get().person.rights.launches if each.server == server), "")
+
+
+async def tell_lacking(frame: Frame, rows: list[Row]) -> None:
+    """Add to servers that run for each person by their values who has yet to give one, for an admin to see.
+
+    `lacking` has that in words, `holders` the `ValueHolders` of each value that is missing.
+    """
+    waiting = [row for row in rows if row.get("awaits")]
+    if waiting and frame.may_order:
+        deployment = frame.view.deployment.value
+        holders = await beside(lambda: value_holders(deployment, known_users(deployment)[:MAX_USERS]))
+        for row in waiting:
+            row["holders"] = [each for each in holders if each.server == row["server"] and each.missing]
+            row["lacking"] = [f"{each.name} of {who.words}" for each in row["holders"] for who in each.missing]
+
+
+async def rows_of_launches(frame: Frame, row: Row) -> list[Row]:
+    """Return the rows of launches of a server, by the names of whoever has them; one that sleeps may have none."""
+    if not row.get("launches"):
+        return []
+    rows = (await frame.ask("status"))["servers"]
+    of_it = [each for each in rows if each.get("users") and server_of(each["server"]) == row["server"]]
+    return sorted(of_it, key=lambda each: each["users"])
+
+
+async def own_values(frame: Frame, row: Row) -> list[Row]:
+    """Return the values of a server that whoever asks has yet to give; to an admin `holders` says all of them."""
+    if not row.get("awaits") or frame.may_approve or not REQUESTER.get().person.user:
+        return []
+    values = (await frame.ask("values"))["values"]
+    return [each for each in values if each["missing"] and (each["server"], each["tier"]) == (row["server"], "user")]
+
+
+async def tools_of(frame: Frame, server: str) -> Any:
+    """Return what `/api/tools` has of a server, or of a launch that whoever asks has; no tools of another's."""
+    name = server_of(server)
+    if is_own(server) and server != launch_of_requester(name):
+        return {"tools": []}
+    return await frame.ask("tools", {"servers": name, "limit": "500", "include_unavailable": "true"})
