@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from supervisor.front.ui.words import WANTS_YOU, is_lacking, kind_of, text
 
@@ -14,13 +15,16 @@ Row = Mapping[str, Any]
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """`what` is wrong with `who`. `orders` can be given for that server; `link` leads where more can be done."""
+    """`what` is wrong with `who`: a server of `users` alone, if there are any. `orders` can be given for that server;
+    `link` leads where more can be done.
+    """
 
     mark: str
     kind: str
     who: str
     what: str
     server: str = ""
+    users: tuple[str, ...] = ()
     orders: tuple[str, ...] = ()
     link: str = ""
     do: str = ""
@@ -47,6 +51,11 @@ def sentence(status: Mapping[str, Any], needs: Sequence[Notice]) -> str:
 
 def of_server(row: Row) -> Notice | None:
     """Return what a server needs; None if that is nothing."""
+    need = _need_of(row)
+    return None if need is None else replace(need, users=tuple(row.get("users") or ()))
+
+
+def _need_of(row: Row) -> Notice | None:
     name = row["server"]
     if row.get("requires_reauth"):
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what="wants a login", server=name, orders=("login",))
