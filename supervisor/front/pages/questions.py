@@ -50,8 +50,9 @@ class QuestionPages:
     async def list_questions(self) -> Response:
         """Show all questions that wait.
 
-        Of each: `id`, `server`, `plugin` if one asks, `client` that made the call, `about`, `kind`, `message`, `fields`
-        or `url`, `asked_at`, `expires_in_s` and `page`.
+        Of each: `id`, `server`, `plugin` if one asks, `client` that made the call, `confirms` (whether a tool may run),
+        `repeats` (the client has to make its call again then), `about`, `kind`, `message`, `fields` or `url`,
+        `asked_at`, `expires_in_s` and `page`.
         """
         rows: list[bytes] = []
         for each in self._elicitations.of(self._view.principal):
@@ -85,6 +86,8 @@ class QuestionPages:
             "server": each.server,
             "plugin": each.plugin,
             "client": each.client,
+            "confirms": each.confirms,
+            "repeats": each.repeats,
             "about": each.about,
             "kind": form.kind,
             "message": form.message,

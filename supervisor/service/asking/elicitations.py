@@ -67,11 +67,6 @@ class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     confirms: bool = False
     repeats: bool = False
 
-    @property
-    def by(self) -> str:
-        """Who asks, in words."""
-        return who_asks(self.server, self.plugin)
-
 
 class Elicitations:
     """The open ones. `feed` is told of each, `clock` gives unix time, `base` is the address of the daemon's pages."""
@@ -118,7 +113,7 @@ class Elicitations:
             raise CannotAsk(f"{shared.amount_of(program)} questions of this client wait for an answer already")
         shared.add(program)
         self._shared[principal] = shared
-        id_ = secrets.token_urlsafe(_ID_BYTES)
+        id_ = secrets.token_hex(_ID_BYTES)  # none begins with a hyphen, which a command would take for an option
         self._open[id_] = Elicitation(
             id=id_,
             server=call.server,
@@ -135,7 +130,7 @@ class Elicitations:
             repeats=repeats,
         )
         self._tell(call, form, reply, "page", id_)
-        by = who_asks(call.server, call.plugin)
+        by = "the daemon" if call.confirms else who_asks(call.server, call.plugin)
         log.info("%s asks a user something: it can be answered at %s", by, self.address())
         return self.address(id_)
 

@@ -295,7 +295,7 @@ async def test_all_that_wait_are_listed_for_people_and_for_programs() -> None:
     assert first == {**one, "expires_in_s": first["expires_in_s"], "asked_at": first["asked_at"]}
     assert first["expires_in_s"] >= one["expires_in_s"]
     assert (one["server"], one["about"], one["kind"]) == ("git<hub", "create_issue", "form")
-    assert one["client"] == "claude-code"
+    assert (one["client"], one["confirms"], one["repeats"]) == ("claude-code", False, False)
     assert one["page"] == f"http://127.0.0.1:1/questions/{waiting.id}"
     assert 0 < one["expires_in_s"] <= 100
     assert [field["name"] for field in one["fields"]] == list(PROPERTIES)

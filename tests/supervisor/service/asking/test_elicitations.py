@@ -209,6 +209,7 @@ async def test_a_call_at_a_door_waits_for_a_person_where_everyone_may_be_asked(
         answer = ask(here, PASSWORD)
         await settled()
         assert call.kind == "none"
+        assert not desk.only.repeats
         desk.all.answer(desk.only, "accept", {"password": "hunter2"})
         assert json.loads(bytes(await answer.wait()))["content"] == {"password": "hunter2"}
         here.router.calls[0][1].answer(DONE)
@@ -261,6 +262,7 @@ async def test_a_secret_is_typed_on_a_page_and_the_model_only_waits(autojump_clo
         await settled()
         (told,) = first.value.questions.values()
         assert (told.page, told.there_only) == (f"{PAGES}/{desk.only.id}", True)
+        assert desk.only.repeats
         early = here.begin(
             desk.again(first, {"question-1": {"action": "accept", "content": {"password": "guess"}}}), by_result=True
         )
@@ -433,6 +435,21 @@ async def test_a_model_cannot_say_yes_for_its_user_but_a_person_can(
         assert last.kind == kind
 
 
+async def test_a_yes_of_a_model_is_recorded_also_where_there_is_no_room_for_a_page(autojump_clock: MockClock) -> None:
+    kept, desk = KeptAudit(), Desk()
+    desk.all = Elicitations(Feed(1000), lambda: 1000.0, "", kept)
+    desk.fill(MUTE)
+    async with rig() as here:
+        first = drop(here, desk.of(MUTE), by_result=True)
+        await settled()
+        (told,) = first.value.questions.values()
+        assert (told.page, told.there_only) == ("", False)
+        answer = {"confirm": {"action": "accept", "content": {"run": True}}}
+        drop(here, desk.again(first, answer), by_result=True)
+        await settled()
+        assert [(action, outcome) for action, _, outcome, _ in kept.notes] == [("tool.confirm", "done")]
+
+
 async def test_at_a_door_the_call_waits_for_a_person_who_says_yes(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
@@ -441,7 +458,8 @@ async def test_at_a_door_the_call_waits_for_a_person_who_says_yes(autojump_clock
         late = drop(here, desk.of(MUTE_MODERN), by_result=False)
         await settled()
         assert here.router.calls == []
-        first, _ = desk.all.of(LOCAL)
+        first, second = desk.all.of(LOCAL)
+        assert [(each.confirms, each.repeats) for each in (first, second)] == [(True, False), (True, False)]
         desk.all.answer(first, "accept", {"run": True})
         await settled()
         here.router.calls[0][1].answer(DONE)
