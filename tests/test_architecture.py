@@ -157,7 +157,7 @@ PURE = (
     "supervisor.front.ui.attention",
     "supervisor.front.ui.lifeline",
     "supervisor.front.ui.plots",
-    "supervisor.front.ui.question_form",
+    "supervisor.front.pages.question_form",
     "supervisor.events.*",
     "supervisor.delivery.queue",
     "supervisor.metrics.families",

@@ -18,11 +18,12 @@ from quart_trio import QuartTrio
 from actors.catalogue.metadata import judge
 from actors.catalogue.names.naming import tool_path
 from actors.errors import InvalidArguments
+from supervisor.front.pages import question_form
 from supervisor.front.pages.api import View
 from supervisor.front.pages.questions import GONE
 from supervisor.front.pages.requests import Unreadable, read_form
 from supervisor.front.pages.rights import REQUESTER
-from supervisor.front.ui import question_form, trying
+from supervisor.front.ui import trying
 from supervisor.front.ui.frame import Frame
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers.confirmation_form import LASTING, REMEMBER, RUN
