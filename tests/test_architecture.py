@@ -157,6 +157,7 @@ PURE = (
     "supervisor.front.ui.attention",
     "supervisor.front.ui.lifeline",
     "supervisor.front.ui.plots",
+    "supervisor.front.pages.question_form",
     "supervisor.events.*",
     "supervisor.delivery.queue",
     "supervisor.metrics.families",
@@ -287,8 +288,7 @@ TRANSITIVE = {
         "werkzeug",
     ): "Quart raises werkzeug's HTTPException and has no name of its own for it",
     ("supervisor.front.pages.requests", "werkzeug"): "what Quart reads forms with, in a thread here",
-    ("supervisor.front.pages.questions", "jinja2"): "the engine of templates that Quart stands on",
-    ("supervisor.front.ui.rendering", "jinja2"): "the same",
+    ("supervisor.front.ui.rendering", "jinja2"): "the engine of templates that Quart stands on",
     ("supervisor.front.ui.frame", "werkzeug"): "as for the pages",
     ("actors.transport.http.client.client", "h11"): "the events that its connections count",
     (

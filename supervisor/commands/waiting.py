@@ -50,8 +50,16 @@ def questions(*, id_: str | None, decline: bool, as_json: bool, url: str) -> Non
     (question,) = wanted
     answer = {"action": "decline"} if decline else _ask(question)
     ask(url, lambda daemon: daemon.answer_question(question["id"], answer))
+    say(_say_done(question, agreed=answer["action"] != "decline"))
+
+
+def _say_done(question: dict[str, Any], *, agreed: bool) -> str:
+    """Return what becomes of the call."""
+    following = "; tell the model to go on: it repeats the call" if question.get("repeats") else "; the call goes on"
+    if question.get("confirms"):
+        return f"you said yes{following}" if agreed else "you said no: the tool does not run"
     who = "the plugin" if question.get("plugin") else "the server"
-    say(f"{who} was told that you said no" if answer["action"] == "decline" else f"{who} has your answer")
+    return (f"{who} has your answer" if agreed else f"{who} was told that you said no") + following
 
 
 def _ask(question: dict[str, Any]) -> dict[str, Any]:
@@ -79,6 +87,8 @@ def _show(asked: list[dict[str, Any]], *, as_json: bool) -> None:
     rows, now = table("ID", "ASKED BY", "ABOUT", "KIND", "SINCE", "LEFT", "QUESTION"), time.time()
     for each in asked:
         by = f"plugin {each['plugin']}" if each.get("plugin") else each["server"]
+        if each.get("confirms"):  # the daemon asks, before a client may do it
+            by = each.get("client") or "a client"
         left, since = duration(each["expires_in_s"]), duration(now - each["asked_at"])
         rows.add_row(
             each["id"][:8],

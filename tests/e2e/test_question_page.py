@@ -11,6 +11,7 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
+from tests.e2e.test_dashboard import walk
 
 pytestmark = pytest.mark.e2e
 
@@ -22,12 +23,18 @@ PROPERTIES = {
     "colour": {"type": "string", "enum": ["r", "g"]},
     "sizes": {"type": "array", "items": {"enum": ["s", "m", "l"]}},
 }
+CLIENT = "A client"
+"""That says nothing of itself."""
 ASKED = {"message": "<b>Who</b><script>alert(1)</script>", "properties": PROPERTIES}
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    with running(tmp_path_factory.mktemp("page"), {"asks": {**stand_in("talkative"), "ask": "everyone"}}) as daemon:
+    servers = {
+        "asks": {**stand_in("talkative"), "ask": "everyone"},
+        "growing": {**stand_in("growing"), "confirm": ["echo"]},
+    }
+    with running(tmp_path_factory.mktemp("page"), servers) as daemon:
         trio.run(daemon.ready)
         yield daemon
 
@@ -56,7 +63,7 @@ def test_a_person_answers_in_a_browser(daemon: Daemon) -> None:
         ["type", "password", "hunter2"],
         ["send"],
     )
-    assert seen["bold"] == ["asks"]
+    assert seen["bold"] == [f"{CLIENT} called ask, and the server asks asks you"]
     assert seen["trouble"] == []
     assert seen["shown"][0]["status"] == 200
     assert "The server has your answer" in seen["shown"][0]["text"]
@@ -88,3 +95,48 @@ def test_what_is_wrong_is_said_and_a_no_is_a_no(daemon: Daemon) -> None:
         return await execute(daemon, continuation=told["continuation"])
 
     assert json.loads(trio.run(go_on)["content"][0]["text"]) == {"action": "decline"}
+
+
+async def echo(daemon: Daemon, **beside: Any) -> Any:
+    given = {"tool_path": "growing:echo", "arguments": {"text": "up"}, **beside}
+    return (await daemon.ask("tools/call", {"name": "execute_mcp_tool", "arguments": given}))["result"]
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+def test_a_yes_is_a_button_which_enter_does_not_press(daemon: Daemon, width: int, scheme: str) -> None:
+    told = trio.run(echo, daemon)["structuredContent"]
+    (question,) = told["questions"].values()
+    seen = walk(
+        daemon.url,
+        ["goto", "/questions"],
+        ["wide"],
+        ["axe"],
+        ["text", "#main li a"],
+        ["submit", "#main li a"],
+        ["wide"],
+        ["axe"],
+        ["text", "h1"],
+        ["see", "live"],
+        ["focus", "select"],
+        ["press", "Enter"],
+        ["press", "Escape"],
+        ["lines", "main button:not([hidden])"],
+        ["path"],
+        ["submit", "button[value=accept]"],
+        ["wide"],
+        ["axe"],
+        ["see", "Tell the model to go on: it repeats the call, and the tool runs then."],
+        ["follow", "main a[href^='/ui/calls']"],
+        width=width,
+        scheme=scheme,
+    )
+    assert (seen[1], seen[2], seen[5], seen[6]) == (False, [], False, [])
+    assert seen[3] == 'Run growing:echo with {"text":"up"}?'
+    assert seen[7] == f"{CLIENT} wants to run growing:echo"
+    assert seen[12] == ["Yes, run it", "No"]
+    assert question["page"].endswith(seen[13]), "Enter has sent nothing"
+    assert (seen[15], seen[16], seen[18]) == (False, [], 200)
+    record = json.loads(trio.run(daemon.get, "/api/audit?action=tool.confirm&limit=1").content)["records"][0]
+    assert (record["target"], record["outcome"], record["door"]) == ("growing:echo", "done", seen[13])
+    answer = trio.run(lambda: echo(daemon, continuation=told["continuation"]))
+    assert not answer.get("isError")

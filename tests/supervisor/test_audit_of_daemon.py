@@ -85,6 +85,16 @@ async def confirmed(at: Scene, who: str, answer: dict[str, Any]) -> None:
     await at.ask(who, "POST", "/mcp/all", headers=headers, json=rpc(params))
 
 
+async def confirmed_elsewhere(at: Scene, who: str, action: str) -> None:
+    """Call a tool that needs a yes, as a client that cannot be asked and does not come back; a program answers."""
+    given = {"tool_path": "clock:wind", "arguments": {"key": CANARY}}
+    await at.rpc(who, "tools/call", name="execute_mcp_tool", arguments=given)
+    (question,) = (await at.ask(who, "GET", "/api/questions")).json()["questions"]
+    content = {"content": {"run": True, "remember": "always"}} if action == "accept" else {}
+    answer = {"action": action, **content}
+    assert (await at.ask(who, "POST", f"/api/questions/{question['id']}", json=answer)).status_code == 200
+
+
 def rpc(params: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": "call-7", "method": "tools/call", "params": params}
 
@@ -145,6 +155,14 @@ ACTIONS: dict[str, tuple[Callable[[Scene], Awaitable[Any]], list[tuple[str, str,
     "a yes": (lambda at: confirmed(at, "ben", YES), [("tool.confirm", "clock:wind", "done", "ben")]),
     "a no": (
         lambda at: confirmed(at, "ben", {"action": "decline"}),
+        [("tool.confirm", "clock:wind", "refused", "ben")],
+    ),
+    "a yes by a program": (
+        lambda at: confirmed_elsewhere(at, "ben", "accept"),
+        [("tool.confirm", "clock:wind", "done", "ben")],
+    ),
+    "a no by a program": (
+        lambda at: confirmed_elsewhere(at, "ben", "decline"),
         [("tool.confirm", "clock:wind", "refused", "ben")],
     ),
     "a call": (lambda at: at.rpc("ben", "tools/call", "/mcp/all", name="clock__tell", arguments={"x": CANARY}), []),

@@ -27,6 +27,7 @@ from supervisor.front.ui.holders import (
 from supervisor.front.ui.lifeline import lifeline
 from supervisor.front.ui.orders import add_orders
 from supervisor.front.ui.people import MAX_NAMES, add_people
+from supervisor.front.ui.questions import add_question_pages
 from supervisor.front.ui.rendering import ASSETS, asset
 from supervisor.front.ui.words import display_name, kind_of, state_of
 from supervisor.identity.grants import EXECUTE
@@ -61,6 +62,7 @@ def add_ui_routes(view: View, app: QuartTrio) -> None:
     app.add_url_rule("/ui/tool", "ui_call", pages.with_errors(pages.call), methods=["POST"])
     add_people(view, app)
     add_orders(view, app)
+    add_question_pages(view, app)
 
 
 class Dashboard(Frame):

@@ -16,6 +16,7 @@ from quart import Response
 
 from supervisor.front.ui import lifeline, plots, words
 from supervisor.host.loop.workbench import beside
+from supervisor.metatools.texts import clean
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -66,6 +67,7 @@ def _environment() -> jinja2.Environment:
         autoescape=True, loader=jinja2.DictLoader(_TEMPLATES), undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     made.filters |= {
+        "clean": clean,
         "clock": words.clock,
         "display_name": words.display_name,
         "glyph": words.glyph_of,

@@ -20,19 +20,17 @@ from actors.errors import CannotAsk, SupervisorError
 from actors.messages import CallServer, Question
 from actors.principal import Principal
 from actors.protocol.agreement.client_capabilities import ELICIT
-from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.config.call_rules import CallRules
 from supervisor.host.loop.workbench import Workbench
-from supervisor.identity.audit import Audit, Outcome
-from supervisor.metatools.answers import shown_call
+from supervisor.identity.audit import Audit
+from supervisor.metatools.answers import confirmation_form, shown_call
 from supervisor.service.asking.consents import Consents, How
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.parking import Parked, Parking
 from supervisor.service.asking.people import UserRequest, ask_user, take_answer
 
 KEY: Final = "confirm"
-_LASTING: Final = {"session": "for this client today", "always": "for good"}
 _SHOWN_COST: Final = 4
 """So many bytes of a call cost as much, to be shown, as one that a model wrote."""
 MAX_PASSED: Final = 4096
@@ -111,25 +109,24 @@ class Confirmations:
         return self._consents.has(exchange, message.server)
 
     def _check(self, answer: msgspec.Raw | None, exchange: Exchange, message: CallServer) -> None:
-        """Raise `Declined` for what is no yes, and remember a yes for as long as it was given for."""
-        said = "nobody answered in time"
-        if answer is not None:
-            if json.text_at(answer, "action") == "accept" and bytes(json.at(answer, "content", "run")) == b"true":
-                how = json.text_at(answer, "content", "remember")
-                known = self._consents.give(exchange, message.server, cast("How", how)) if how in _LASTING else None
-                self._note(message, "done", "the user said yes" + (f", {_LASTING[how]}" if known is not None else ""))
-                return
-            said = "the user did not say yes"
-        self._note(message, "refused", said)
+        """Raise `Declined` for what is no yes, and remember a yes for as long as it was given for.
+
+        What was answered is in the audit since then (`Elicitations`).
+        """
+        if answer is not None and confirmation_form.is_yes(answer):
+            if how := confirmation_form.lasts(answer):
+                self._consents.give(exchange, message.server, cast("How", how))
+            return
+        said = "the user did not say yes"
+        if answer is None:
+            said = "nobody answered in time"
+            self._audit.note("tool.confirm", f"{message.server}:{message.name}", outcome="refused", detail=said)
         raise Declined(f"{message.server}:{message.name} was not run: {said}", server=message.server)
 
     def _note_unasked(self, message: CallServer) -> None:
         """Record a call that was refused without anybody's doing, and may be again and again."""
         target, why = f"{message.server}:{message.name}", "nobody can be asked"
         self._audit.tally("tool.confirm", target, outcome="refused", detail=why)
-
-    def _note(self, message: CallServer, outcome: Outcome, detail: str) -> None:
-        self._audit.note("tool.confirm", f"{message.server}:{message.name}", outcome=outcome, detail=detail)
 
 
 def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Principal, bytes, bytes]:
@@ -138,25 +135,6 @@ def _key(exchange: Exchange, digest: bytes, state: msgspec.Raw) -> tuple[Princip
 
 def _question(message: CallServer) -> Question:
     """Return the question for a call. Raises `InvalidArguments` for one that no person can be shown."""
-    params = {
-        "message": shown_call.question(message.server, message.members),
-        "requestedSchema": {
-            "type": "object",
-            "properties": {
-                "run": {"type": "boolean", "title": "Run it", "default": False},
-                "remember": {
-                    "type": "string",
-                    "title": "The next time",
-                    "enum": ["once", *_LASTING],
-                    "enumNames": [
-                        "Ask again",
-                        "Do not ask again for this client today",
-                        "Never ask for this tool again",
-                    ],
-                    "default": "once",
-                },
-            },
-            "required": ["run"],
-        },
-    }
+    message_text = shown_call.question(message.server, message.members)
+    params = {"message": message_text, "requestedSchema": confirmation_form.SCHEMA}
     return Question(ELICIT, msgspec.Raw(encode(params)))

@@ -23,9 +23,10 @@ from actors.protocol.agreement.client_capabilities import ELICIT
 from actors.protocol.asking.forms import Form, read, wrong
 from actors.protocol.asking.questions import refusal
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import encode
+from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.registry.happening import Happening
 from supervisor.identity.audit import NO_AUDIT, Audit, Outcome
+from supervisor.metatools.answers.confirmation_form import LASTING, is_yes, lasts
 from supervisor.service.client import Client
 
 log = logging.getLogger(__name__)
@@ -45,9 +46,11 @@ _ID_BYTES: Final = 16
 
 class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """A question that a person may answer on its page. `about` is the tool, the prompt or the URI of the call; `plugin`
-    is who asks, if that is not the server.
+    is who asks, if that is not the server. `client` is what the program that made the call is called by itself.
 
-    `asked_at` and `expires` are moments of the trio clock.
+    `tool` is the server's own name of the one that is called, if any. `confirms`: it is whether that may run, and the
+    daemon asks; `repeats`: the call goes on once its client makes it again. `asked_at` and `expires` are moments of the
+    trio clock.
     """
 
     id: str
@@ -59,11 +62,10 @@ class Elicitation(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     expires: float
     reply: Reply[msgspec.Raw]
     plugin: str = ""
-
-    @property
-    def by(self) -> str:
-        """Who asks, in words."""
-        return who_asks(self.server, self.plugin)
+    client: str = ""
+    tool: str = ""
+    confirms: bool = False
+    repeats: bool = False
 
 
 class Elicitations:
@@ -92,10 +94,13 @@ class Elicitations:
     def address(self, id_: str = "") -> str:
         return f"{self._base}{PAGES}/{id_}" if id_ else f"{self._base}{PAGES}"
 
-    def offer(self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw]) -> str:
+    def offer(
+        self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw], *, repeats: bool = False
+    ) -> str:
         """Let a person answer; return the address. It is gone once `reply` is settled, however that happens.
 
-        Raises `CannotAsk` for what cannot be shown on a page, or if too many wait.
+        `repeats`: the client has to make its call again then. Raises `CannotAsk` for what cannot be shown on a page, or
+        if too many wait.
         """
         if question.method != ELICIT or (why := refusal(question.method, question.params)) is not None:
             raise CannotAsk("this cannot be asked on a page" if question.method != ELICIT else f"a server asked {why}")
@@ -108,7 +113,7 @@ class Elicitations:
             raise CannotAsk(f"{shared.amount_of(program)} questions of this client wait for an answer already")
         shared.add(program)
         self._shared[principal] = shared
-        id_ = secrets.token_urlsafe(_ID_BYTES)
+        id_ = secrets.token_hex(_ID_BYTES)  # none begins with a hyphen, which a command would take for an option
         self._open[id_] = Elicitation(
             id=id_,
             server=call.server,
@@ -119,9 +124,13 @@ class Elicitations:
             expires=trio.current_time() + call.timeout_s,
             reply=reply,
             plugin=call.plugin,
+            client=call.client.name,
+            tool=call.tool,
+            confirms=call.confirms,
+            repeats=repeats,
         )
         self._tell(call, form, reply, "page", id_)
-        by = who_asks(call.server, call.plugin)
+        by = "the daemon" if call.confirms else who_asks(call.server, call.plugin)
         log.info("%s asks a user something: it can be answered at %s", by, self.address())
         return self.address(id_)
 
@@ -149,14 +158,24 @@ class Elicitations:
         def end() -> None:
             if self._open.pop(id_, None) is not None:
                 self._give_back(call.client)
-            action = _action_of(reply.value)
-            self._emit(ENDED, call, {**told, "action": action})
-            if action != "none" and not call.confirms:  # whether a tool may run is recorded as that
-                outcome: Outcome = "done" if action == "accept" else "refused"
-                of = f", asked by plugin {call.plugin}" if call.plugin else ""
-                self._audit.note("question.answer", call.server, outcome=outcome, detail=f"{action}, {form.kind}{of}")
+            self._emit(ENDED, call, {**told, "action": _action_of(reply.value)})
+            self._note(call, form, reply)
 
         reply.on_settled(end)
+
+    def _note(self, call: CallElicitations, form: Form, reply: Reply[msgspec.Raw]) -> None:
+        """Record an answer, of whoever gives it, in the moment when it is given."""
+        answer, target = reply.value, f"{call.server}:{call.tool}" if call.tool else call.server
+        if call.confirms:
+            if answer is not None and is_yes(answer):
+                how = lasts(answer)
+                self._audit.note("tool.confirm", target, detail="the user said yes" + (how and f", {LASTING[how]}"))
+            elif answer is not None or isinstance(reply.failure, RemoteError):
+                self._audit.note("tool.confirm", target, outcome="refused", detail="the user did not say yes")
+        elif (action := _action_of(answer)) != "none":
+            outcome: Outcome = "done" if action == "accept" else "refused"
+            of = f", asked by plugin {call.plugin}" if call.plugin else ""
+            self._audit.note("question.answer", target, outcome=outcome, detail=f"{action}, {form.kind}{of}")
 
     def _give_back(self, client: Client) -> None:
         shared = self._shared[client.principal]
@@ -186,8 +205,8 @@ class CallElicitations(msgspec.Struct, frozen=True):
     plugin: str = ""
     tool: str = ""
 
-    def offer(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
-        return self.all.offer(self, question, reply)
+    def offer(self, question: Question, reply: Reply[msgspec.Raw], *, repeats: bool = False) -> str:
+        return self.all.offer(self, question, reply, repeats=repeats)
 
     def on_asked(self, question: Question, reply: Reply[msgspec.Raw]) -> None:
         self.all.on_asked(self, question, reply)

@@ -210,9 +210,12 @@ class Rounds:
             self._turn.set()
 
     def _page(self, question: Question, reply: Reply[msgspec.Raw]) -> str:
+        if (elicitations := self._last.elicitations) is None:
+            return ""
         try:
-            return self._last.elicitations.offer(question, reply) if self._last.elicitations is not None else ""
+            return elicitations.offer(question, reply, repeats=True)
         except CannotAsk:
+            elicitations.on_asked(question, reply)
             return ""
 
     async def settled(self, reply: Reply[Result]) -> bool:

@@ -34,7 +34,7 @@ async function run() {
   page.on("console", (message) => trouble.push(message.text()));
   page.on("dialog", (dialog) => trouble.push(dialog.message()));
   await page.goto(address);
-  const bold = await page.$$eval("b", (all) => all.map((each) => each.textContent));
+  const bold = await page.$$eval("main b, main h1", (all) => all.map((each) => each.textContent));
   const shown = await played(page);
   await browser.close();
   return { bold, shown, trouble };

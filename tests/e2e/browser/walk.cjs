@@ -1,7 +1,7 @@
 // A person who walks through pages in Chromium: node walk.cjs PACKAGES URL STEPS [WIDTH [SCHEME]].
 //
 // STEPS is JSON, an array of arrays:
-//   ["goto", PATH]  ["see", TEXT, MS]  ["gone", TEXT, MS]  ["click", SELECTOR]  ["type", SELECTOR, TEXT]  ["press", KEY]
+//   ["goto", PATH]  ["see", TEXT, MS]  ["gone", TEXT, MS]  ["click", SELECTOR]  ["type", SELECTOR, TEXT]  ["press", KEY]  ["focus", SELECTOR]
 //   ["follow", SELECTOR]  goes where a link leads, also one that opens a window of its own.
 //   ["choose", SELECTOR, VALUE]  ["text", SELECTOR]  ["count", SELECTOR]  ["wide"]  ["axe"]  ["path"]  ["cookies"]  ["markup"]
 //   ["label", SELECTOR]  tells what a part is called for who cannot see it, ["lines", SELECTOR] the texts of all such parts.
@@ -55,6 +55,8 @@ async function step(page, [deed, first, second, third]) {
       return Promise.all([page.waitForNavigation(), page.click(first)]).then(([answer]) => answer.status());
     case "type":
       return page.type(first, second);
+    case "focus":
+      return page.focus(first);
     case "press":
       return page.keyboard.press(first);
     case "choose":

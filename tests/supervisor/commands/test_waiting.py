@@ -45,6 +45,7 @@ async def test_questions_are_listed_answered_and_declined(tmp_path: Path, data: 
         assert shown[0].split()[:5] == ["ID", "ASKED", "BY", "ABOUT", "KIND"]
         id_ = shown[1].split()[0]
         assert "Run one:tool1 with" in shown[1]
+        assert "a client" in shown[1]
         (listed,) = json.loads((await ask(url, "questions", "--json")).stdout)["questions"]
         assert listed["id"].startswith(id_)
         unanswered = await ask(url, "questions", id_, stdin="")
@@ -52,11 +53,11 @@ async def test_questions_are_listed_answered_and_declined(tmp_path: Path, data: 
         assert unanswered.stderr.endswith("Error: nothing was answered: the question still waits\n")
         answered = await ask(url, "questions", id_, stdin="y\n")
         assert answered.exit_code == 0
-        assert answered.stderr.endswith("the server has your answer\n")
+        assert answered.stderr.endswith("you said yes; tell the model to go on: it repeats the call\n")
         await call(client)
         other = json.loads((await ask(url, "questions", "--json")).stdout)["questions"][-1]["id"]
         declined = await ask(url, "questions", other, "--decline")
-        assert declined.stderr == "the server was told that you said no\n"
+        assert declined.stderr == "you said no: the tool does not run\n"
 
 
 @pytest.mark.parametrize("id_", ["none", "\x1b[31m"])

@@ -154,7 +154,7 @@ async def test_each_kind_is_answered_on_the_page_where_the_client_cannot_be_aske
         question = await at.question()
         assert (question["plugin"], question["kind"], question["about"]) == ("people", asked["kind"], "echo")
         page = await at.client.get(f"/questions/{question['id']}")
-        assert "The plugin <b>people</b> asks" in page.text
+        assert "and the plugin people asks you</h1>" in page.text
         again = await at.execute(continuation=told["continuation"])
         assert again["structuredContent"]["status"] == "input_required", "nobody has answered"
         assert at.calls == 0
@@ -167,7 +167,7 @@ async def test_each_kind_is_answered_on_the_page_where_the_client_cannot_be_aske
         assert at.calls == 1
         records = (await at.client.get("/api/audit?action=question.answer")).json()["records"]
         (record,) = records
-        assert (record["target"], record["detail"]) == ("a", f"accept, {asked['kind']}, asked by plugin people")
+        assert (record["target"], record["detail"]) == ("a:echo", f"accept, {asked['kind']}, asked by plugin people")
         status = (await at.client.get("/api/status")).text
         assert "s3cr3t-word" not in status + json.dumps(records)
 

@@ -9,8 +9,8 @@ const LOOK_MS = 5000; // where nothing is told
 const MOST_MS = 30000;
 const bar = document.getElementById("live");
 const said = document.getElementById("said");
-// A page that shows what is shown once: an answer, a token that was made. Another look would take it away.
-const once = document.querySelector("input[type=password][autofocus], #try .answer, .once") !== null;
+// A page that shows what is shown once: an answer, what became of a form, a token that was made. Another look would take it away.
+const once = document.querySelector("input[type=password][autofocus], #try .answer, .once, [data-once]") !== null;
 let stream, timer, calls, lookedAt = 0, tries = 0, looking = false, again = false, looks = MOST_LOOKS, earnedAt = performance.now();
 
 function tell(text, wrong = false) {
@@ -105,6 +105,7 @@ async function look() {
     tries = 0;
   } catch (status) {
     if ([401, 403, 421].includes(status)) show("signed out: load the page again", false);
+    else if (status === 404) show("not there any more: load the page again", false);
     else show(`offline, as of ${new Date().toTimeString().slice(0, 8)}`, false);
     tries += 1;
   }

@@ -6,18 +6,27 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from html.parser import HTMLParser
 from typing import Any
 
 import msgspec
 import pytest
 import trio
+from quart_trio import QuartTrio
 
-from actors.kit import Feed, Reply
+from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.snapshot import Catalogue, Entry
+from actors.kit import Feed, Latest, Reply
 from actors.messages import Question
-from actors.principal import Principal
+from actors.principal import LOCAL, Principal
+from actors.search.documents.index import Index
+from supervisor.front.pages.app import create_app
 from supervisor.front.pages.questions import add_question_routes
+from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.ui.questions import add_question_pages
+from supervisor.identity.people import Person, Role
+from supervisor.identity.requester import Requester
+from supervisor.metatools.answers import confirmation_form
 from supervisor.service.asking.elicitations import CallElicitations, Elicitations
 from supervisor.service.client import Client
 from tests.fakes.front_server import Running, dispatch, running
@@ -57,21 +66,24 @@ class Fields(HTMLParser):
         given = dict(attrs)
         if tag in ("input", "select", "textarea", "option") and given.get("name"):
             self.inputs.setdefault(str(given["name"]), []).append(given)
-        if tag in ("script", "img", "link", "iframe") or any(name.startswith("on") for name in given):
+        loaded = str(given.get("src") or given.get("href"))
+        ours = tag in ("script", "link") and loaded.startswith("/ui/static/")
+        if (tag in ("script", "img", "link", "iframe") and not ours) or any(name.startswith("on") for name in given):
             self.active.append(tag)
 
 
 class Waiting:
     """One question that waits, and what its server gets."""
 
-    def __init__(self, params: Any = FORM, principal: Principal | None = None) -> None:
+    def __init__(self, params: Any = FORM, principal: Principal = LOCAL, *, repeats: bool = False, **more: Any) -> None:
         self.feed: Feed[Any] = Feed(10)
         self.all = Elicitations(self.feed, lambda: NOW, "http://127.0.0.1:1")
         self.reply: Reply[msgspec.Raw] = Reply()
         call = CallElicitations(self.all, "git<hub", "create_issue", 100.0, everyone=True)
-        if principal is not None:
-            call = msgspec.structs.replace(call, client=Client(principal=principal))
-        call.offer(Question("elicitation/create", msgspec.Raw(json.dumps(params).encode())), self.reply)
+        call = msgspec.structs.replace(call, client=Client(principal=principal, name="claude-code"), **more)
+        call.offer(
+            Question("elicitation/create", msgspec.Raw(json.dumps(params).encode())), self.reply, repeats=repeats
+        )
         self.id = next(iter(self.all.of(call.client.principal))).id
 
     @property
@@ -80,14 +92,20 @@ class Waiting:
 
 
 @asynccontextmanager
-async def pages(waiting: Waiting, set_s: float = 0.0) -> AsyncIterator[Running]:
+async def pages(waiting: Waiting, set_s: float = 0.0, **more: Any) -> AsyncIterator[Running]:
     """Show what waits. Since it was asked the clock was set by so many seconds."""
     shown = view(
         elicitations=waiting.all,
         clock=lambda: NOW + set_s,
         elapsed=trio.current_time,
+        **more,
     )
-    async with running(dispatch(partial(add_question_routes, shown)), shown.closing) as server:
+
+    def register(app: QuartTrio) -> None:
+        add_question_routes(shown, app)
+        add_question_pages(shown, app)
+
+    async with running(dispatch(register), shown.closing) as server:
         yield server
 
 
@@ -131,7 +149,7 @@ async def test_a_browser_gets_a_form_in_which_nothing_runs() -> None:
     assert (password["type"], "value" in password, "required" in password) == ("password", False, True)
     assert [each["value"] for each in fields.inputs["field.sizes"]] == ["s", "m", "l"]
     assert fields.inputs["field.height"][0]["value"] == "1.5"
-    for shown in ("&lt;script&gt;", "git&lt;hub", "create_issue", "Your &lt;b&gt;name", "&lt;Green&gt;", "100 s left"):
+    for shown in ("&lt;script&gt;", "git&lt;hub", "create_issue", "Your &lt;b&gt;name", "&lt;Green&gt;", "claude-code"):
         assert shown in text
     assert "\x1b" not in text
 
@@ -277,6 +295,7 @@ async def test_all_that_wait_are_listed_for_people_and_for_programs() -> None:
     assert first == {**one, "expires_in_s": first["expires_in_s"], "asked_at": first["asked_at"]}
     assert first["expires_in_s"] >= one["expires_in_s"]
     assert (one["server"], one["about"], one["kind"]) == ("git<hub", "create_issue", "form")
+    assert (one["client"], one["confirms"], one["repeats"]) == ("claude-code", False, False)
     assert one["page"] == f"http://127.0.0.1:1/questions/{waiting.id}"
     assert 0 < one["expires_in_s"] <= 100
     assert [field["name"] for field in one["fields"]] == list(PROPERTIES)
@@ -287,9 +306,74 @@ async def test_for_how_long_a_server_has_been_asking_is_right_wherever_the_clock
     async with pages(Waiting(), set_s) as server:
         _, _, overview = await ask(server, "/questions")
         (row,) = (await page(server, "/api/questions"))["questions"]
-    said = re.search(rb"has been asking for (-?\d+) s", overview)
+    said = re.search(rb"data-ago>(-?\d+) s</time> ago", overview)
     assert said is not None
     assert [age for age in (int(said[1]), NOW + set_s - row["asked_at"]) if not 0 <= age < 600] == []
+
+
+CONFIRMATION = {"message": "Run shop:buy with {}?", "requestedSchema": confirmation_form.SCHEMA}
+BUY = Tool(name="buy", description="Buys <b>it</b>.", annotations=msgspec.Raw(b'{"destructiveHint":true}'))
+
+
+SHOP = Latest(
+    Catalogue(revision=1, entries={"shop": Entry.make("shop", "stdio", Offer(tools=(BUY,)))}, index=Index.empty())
+)
+
+
+def confirmation(**more: Any) -> Waiting:
+    return Waiting(CONFIRMATION, server="shop", about="buy", tool="buy", confirms=True, **more)
+
+
+async def test_a_confirmation_says_who_asks_for_what_and_has_two_buttons() -> None:
+    waiting = confirmation()
+    async with pages(waiting, catalogue=SHOP) as server:
+        text = (await ask(server, f"/questions/{waiting.id}"))[2].decode()
+        listed = (await ask(server, "/questions"))[2].decode()
+    assert "<h1>claude-code wants to run shop:buy</h1>" in text
+    assert 'href="/ui/tool?path=shop%3Abuy"' in text
+    assert '<b class="safety dangerous">dangerous</b>' in text
+    assert "Buys &lt;b&gt;it&lt;/b&gt;." in text
+    assert re.findall(r"<button name[^>]*>([^<]*)<", text) == ["Yes, run it", "No"]
+    first = text[text.index("<form method") :].split("<button", 2)[1]
+    assert first.startswith(" disabled hidden>"), "the first button is the one that Enter presses (HTML, 4.10.22.2)"
+    assert f'<a href="/questions/{waiting.id}">Run shop:buy with {{}}?</a>' in listed
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize("action", ["accept", "decline"])
+async def test_what_becomes_of_a_call_is_said_after_the_yes(repeats: bool, action: str) -> None:
+    waiting = confirmation(repeats=repeats)
+    async with pages(waiting) as server:
+        code, text = await submit(server, waiting, {"run": ["true"], "remember": ["always"]}, action=action)
+    expected = {
+        ("accept", False): ("You said yes", "The call goes on now."),
+        ("accept", True): ("You said yes", "Tell the model to go on: it repeats the call, and the tool runs then."),
+        ("decline", False): ("You said no", "The call has ended."),
+        ("decline", True): ("You said no", "If the model repeats the call, it is told so."),
+    }
+    assert code == 200
+    assert [each for each in expected[action, repeats] if each not in text] == []
+    assert ("mcpvisor consents" in text) == (action == "accept")
+    assert '"/ui/calls?server=shop&amp;tool=buy"' in text
+    content = {"content": {"run": True, "remember": "always"}} if action == "accept" else {}
+    assert waiting.answer == {"action": action, **content}
+
+
+@pytest.mark.parametrize(("role", "links"), [("member", 0), ("auditor", 2)])
+async def test_who_may_not_see_a_tool_gets_no_link_to_it(role: Role, links: int) -> None:
+    person = Person(user="ben", role=role)
+    waiting = confirmation(principal=person.principal)
+    app = create_app()
+    add_question_pages(view(elicitations=waiting.all, elapsed=trio.current_time, catalogue=SHOP), app)
+    token = REQUESTER.set(Requester(person=person))
+    try:
+        answer = await app.test_client().get(f"/questions/{waiting.id}")
+        text = await answer.get_data(as_text=True)
+    finally:
+        REQUESTER.reset(token)
+    assert answer.status_code == 200
+    assert "Buys &lt;b&gt;it&lt;/b&gt;." in text
+    assert len(re.findall('href="/ui/(?:tool[?]|servers/)', text)) == links
 
 
 async def test_a_program_answers_with_json() -> None:

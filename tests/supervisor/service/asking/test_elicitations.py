@@ -16,6 +16,7 @@ from actors.kit import Feed, Reply
 from actors.messages import Question
 from actors.principal import LOCAL, Principal
 from actors.protocol.asking.questions import MAX_FORM_BYTES
+from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from actors.registry.happening import Happening
 from supervisor.service.asking.confirmations import Declined
 from supervisor.service.asking.elicitations import MAX_OPEN_OF_ONE, CallElicitations, Elicitation, Elicitations
@@ -208,6 +209,7 @@ async def test_a_call_at_a_door_waits_for_a_person_where_everyone_may_be_asked(
         answer = ask(here, PASSWORD)
         await settled()
         assert call.kind == "none"
+        assert not desk.only.repeats
         desk.all.answer(desk.only, "accept", {"password": "hunter2"})
         assert json.loads(bytes(await answer.wait()))["content"] == {"password": "hunter2"}
         here.router.calls[0][1].answer(DONE)
@@ -260,6 +262,7 @@ async def test_a_secret_is_typed_on_a_page_and_the_model_only_waits(autojump_clo
         await settled()
         (told,) = first.value.questions.values()
         assert (told.page, told.there_only) == (f"{PAGES}/{desk.only.id}", True)
+        assert desk.only.repeats
         early = here.begin(
             desk.again(first, {"question-1": {"action": "accept", "content": {"password": "guess"}}}), by_result=True
         )
@@ -432,6 +435,21 @@ async def test_a_model_cannot_say_yes_for_its_user_but_a_person_can(
         assert last.kind == kind
 
 
+async def test_a_yes_of_a_model_is_recorded_also_where_there_is_no_room_for_a_page(autojump_clock: MockClock) -> None:
+    kept, desk = KeptAudit(), Desk()
+    desk.all = Elicitations(Feed(1000), lambda: 1000.0, "", kept)
+    desk.fill(MUTE)
+    async with rig() as here:
+        first = drop(here, desk.of(MUTE), by_result=True)
+        await settled()
+        (told,) = first.value.questions.values()
+        assert (told.page, told.there_only) == ("", False)
+        answer = {"confirm": {"action": "accept", "content": {"run": True}}}
+        drop(here, desk.again(first, answer), by_result=True)
+        await settled()
+        assert [(action, outcome) for action, _, outcome, _ in kept.notes] == [("tool.confirm", "done")]
+
+
 async def test_at_a_door_the_call_waits_for_a_person_who_says_yes(autojump_clock: MockClock) -> None:
     desk = Desk()
     async with rig() as here:
@@ -440,7 +458,8 @@ async def test_at_a_door_the_call_waits_for_a_person_who_says_yes(autojump_clock
         late = drop(here, desk.of(MUTE_MODERN), by_result=False)
         await settled()
         assert here.router.calls == []
-        first, _ = desk.all.of(LOCAL)
+        first, second = desk.all.of(LOCAL)
+        assert [(each.confirms, each.repeats) for each in (first, second)] == [(True, False), (True, False)]
         desk.all.answer(first, "accept", {"run": True})
         await settled()
         here.router.calls[0][1].answer(DONE)
@@ -469,7 +488,7 @@ async def test_a_model_is_told_of_so_much_at_once_at_most(autojump_clock: MockCl
 async def test_an_answer_is_recorded_once_and_never_what_it_says() -> None:
     kept = KeptAudit()
     everything = Elicitations(Feed(100), lambda: 1000.0, "", kept)
-    call = CallElicitations(everything, "s", "t", QUESTION_S, everyone=True)
+    call = CallElicitations(everything, "s", "t", QUESTION_S, everyone=True, tool="t")
     for action in ("accept", "decline"):
         reply = Reply[msgspec.Raw]()
         call.offer(question(SURE), reply)
@@ -480,12 +499,36 @@ async def test_an_answer_is_recorded_once_and_never_what_it_says() -> None:
         call.on_asked(question(SURE), reply)
     given.answer(msgspec.Raw(b'{"action":"cancel"}'))
     given_up.fail(CannotAsk("it is over"))
-    confirmation = Reply[msgspec.Raw]()
-    msgspec.structs.replace(call, confirms=True).on_asked(question(SURE), confirmation)
-    confirmation.answer(msgspec.Raw(b'{"action":"accept"}'))
-    assert [(action, server, outcome) for action, server, outcome, _ in kept.notes] == [
-        ("question.answer", "s", "done"),
-        ("question.answer", "s", "refused"),
-        ("question.answer", "s", "refused"),
+    assert kept.notes == [
+        ("question.answer", "s:t", "done", "accept, confirmation"),
+        ("question.answer", "s:t", "refused", "decline, confirmation"),
+        ("question.answer", "s:t", "refused", "cancel, confirmation"),
     ]
-    assert [detail.partition(",")[0] for _, _, _, detail in kept.notes] == ["accept", "decline", "cancel"]
+
+
+CANARY = "hunter2"
+SAYS_YES: Any = {"action": "accept", "content": {"run": True}}
+SAID: list[tuple[Any, list[tuple[str, str]]]] = [
+    (SAYS_YES, [("done", "the user said yes")]),
+    ({**SAYS_YES, "content": {"run": True, "remember": "always"}}, [("done", "the user said yes, for good")]),
+    ({**SAYS_YES, "content": {"run": True, "remember": [CANARY]}}, [("done", "the user said yes")]),
+    ({"action": "accept", "content": {"run": False}}, [("refused", "the user did not say yes")]),
+    ({"action": "decline"}, [("refused", "the user did not say yes")]),
+    ({"action": CANARY}, [("refused", "the user did not say yes")]),
+    (RemoteError(ErrorObject(-1, CANARY)), [("refused", "the user did not say yes")]),
+    (CannotAsk("nobody came back"), []),
+]
+
+
+@pytest.mark.parametrize(("said", "noted"), SAID)
+async def test_whether_a_tool_may_run_is_recorded_when_it_is_said(said: Any, noted: list[tuple[str, str]]) -> None:
+    kept = KeptAudit()
+    everything = Elicitations(Feed(100), lambda: 1000.0, "", kept)
+    call = CallElicitations(everything, "s", "t", QUESTION_S, confirms=True, tool="t")
+    reply = Reply[msgspec.Raw]()
+    call.on_asked(question(SURE), reply)
+    if isinstance(said, Exception):
+        reply.fail(said)
+    else:
+        reply.answer(msgspec.Raw(json.dumps(said).encode()))
+    assert kept.notes == [("tool.confirm", "s:t", *each) for each in noted]
