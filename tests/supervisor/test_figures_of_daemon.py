@@ -330,7 +330,7 @@ async def test_every_number_of_tools(tmp_path: Path, data: DataDir) -> None:
         size = len(json.dumps(answer["structuredContent"], separators=(",", ":"), ensure_ascii=False).encode())
         found: Table = {
             "/found/p": f", about {number(size / 4)} tokens.",
-            "/found/small": [f"score {hit['relevance_score']}" for hit in hits],
+            "/found/small": [f"score {hit['relevance_score']}, 0 is best" for hit in hits],
             "/found/a @href": [f"/ui/tool?path={hit['tool_path'].replace(':', '%3A')}" for hit in hits],
         }
         check((await at.page("/ui/tools?query=echo"))[0], {**whole, **found})

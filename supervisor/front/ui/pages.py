@@ -58,7 +58,7 @@ def add_ui_routes(view: View, app: QuartTrio) -> None:
         ("/ui/changes", "ui_changes", pages.changes),
         ("/ui/static/<mark>/<name>", "ui_static", pages.static),
     ):
-        app.add_url_rule(path, endpoint, pages.with_errors(page))
+        app.add_url_rule(path, endpoint, pages.with_errors(page), strict_slashes=False)
     app.add_url_rule("/ui/tool", "ui_call", pages.with_errors(pages.call), methods=["POST"])
     add_people(view, app)
     add_orders(view, app)

@@ -25,14 +25,14 @@ from supervisor.metatools.schemas.signatures import has_parameter
 from supervisor.metatools.texts import clean
 from supervisor.servers.safety import WithheldTool
 from supervisor.service.asking.exchange import Exchange
-from supervisor.service.calls.counting import count
+from supervisor.service.calls.counting import count, record_of
 from supervisor.service.calls.failures import is_for_client
 from supervisor.service.fitting.relay import has_failed
 from supervisor.service.forward import Forwarder
 from supervisor.service.lookup.lookup import Lookup
 from supervisor.service.request import ServerRequest
 from supervisor.service.results.keeper import KeptResults
-from supervisor.usage.records import Used
+from supervisor.usage.records import CallArguments, Used
 
 REMARKED_COST = 64
 """So many bytes of a result cost as much, to be looked at, as one that a model wrote."""
@@ -76,12 +76,19 @@ class ToolCalls:
         entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, beside, since)
         if wanted.server_key and not has_parameter(tool, wanted.server_key):  # so it is no argument
             entry, tool = await self._lookup.tool(exchange.client, wanted.tool_path, wanted.server, since)
-        cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
-        if cost <= SMALL_BYTES:
-            approved = check_arguments(entry, tool, wanted)
-        else:
-            approved = await self.bench.run(cost, check_arguments, entry, tool, wanted)
         own = (tool.own or tool).name
+        cost = (len(wanted.arguments) + len(tool.input_schema)) // SIZE_CHECKED
+        try:
+            if cost <= SMALL_BYTES:
+                approved = check_arguments(entry, tool, wanted)
+            else:
+                approved = await self.bench.run(cost, check_arguments, entry, tool, wanted)
+        except InvalidArguments as error:
+            exchange.tool = tool
+            record = record_of(exchange, entry.server, own, len(wanted.arguments))
+            record.outcome, record.error = "rejected", error.kind
+            self.used(record, CallArguments(wanted.arguments, tool.input_schema))
+            raise
         members = b'"name":' + encode(own) + b',"arguments":' + bytes(approved.arguments)
         if (continuation := wanted.continuation) is not None:
             exchange.retry = Retry(continuation.answers, msgspec.Raw(encode(continuation.state)), ours=True)

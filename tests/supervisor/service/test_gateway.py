@@ -172,12 +172,13 @@ FILES = ServerConfig(name="files", command="x", env={"KEY": SECRET, "TOKEN": "<y
 
 @dataclass
 class Rig:
-    """A gateway and what is behind it. `used` is what it counted."""
+    """A gateway and what is behind it. `used` is what it counted, `refused` what reached no server, and why."""
 
     gateway: Gateway
     server: FileServer
     registry: Registry
     used: list[tuple[str, str, bool]]
+    refused: list[tuple[str, str, str]]
 
     async def perform(self, client: Client, method: str, params: Any = None) -> Any:
         return json.loads(await self.raw(client, method, params))
@@ -199,10 +200,13 @@ async def gateway(
 ) -> AsyncIterator[Rig]:
     server = FileServer(era, capabilities)
     used: list[tuple[str, str, bool]] = []
+    refused: list[tuple[str, str, str]] = []
 
     def note(record: CallRecord, given: CallArguments | None = None) -> None:
         if record.server and record.outcome not in ("rejected", "cancelled"):
             used.append((record.server, record.tool, record.outcome in ("ok", "tool_error")))
+        elif record.outcome == "rejected":
+            refused.append((record.server, record.tool, record.error))
 
     directory: Directory[ServerMessage] = Directory()
     registry = Registry({}, Nothing(), uncounted, lambda: 0.0)
@@ -235,6 +239,7 @@ async def gateway(
         server,
         registry,
         used,
+        refused,
     )
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
@@ -318,6 +323,7 @@ async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is
         assert error["data"]["type"] == "invalid"
         assert len(rig.server.asked) == before
         assert rig.used == []
+        assert rig.refused == [("files", "read_file", "invalid")]
 
 
 @pytest.mark.parametrize("path", ["execute_mcp_tool", "gateway:execute_mcp_tool", "mcp__x__discover_mcp_tools"])

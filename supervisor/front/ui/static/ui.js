@@ -47,9 +47,10 @@ function morph(old, fresh) {
   if (old.isEqualNode(fresh) || old.dataset?.keep !== undefined) return undefined;
   for (const { name, value } of [...fresh.attributes]) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   for (const { name } of [...old.attributes]) {
-    if (!fresh.hasAttribute(name) && !["open", "aria-sort", "disabled"].includes(name)) old.removeAttribute(name);
+    if (!fresh.hasAttribute(name) && !["open", "aria-sort", "disabled", "data-sent"].includes(name)) old.removeAttribute(name);
   }
-  if (["INPUT", "TEXTAREA", "SELECT"].includes(old.nodeName)) return undefined;
+  if (old.nodeName === "SELECT") return renew(old, fresh);
+  if (["INPUT", "TEXTAREA"].includes(old.nodeName)) return undefined;
   const named = new Map([...old.children].filter((each) => each.id).map((each) => [each.id, each]));
   let at = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
@@ -69,6 +70,13 @@ function morph(old, fresh) {
     at = next;
   }
   return undefined;
+}
+
+// Gives a choice what there is to choose now. What was chosen stays, unless it was sent.
+function renew(old, fresh) {
+  const chosen = old.form?.dataset.sent === undefined ? old.value : undefined;
+  old.replaceChildren(...[...fresh.childNodes].map((each) => document.adoptNode(each)));
+  if ([...old.options].some((each) => each.value === chosen)) old.value = chosen;
 }
 
 // Rows keep their places while somebody points at them.
@@ -96,6 +104,7 @@ async function look() {
     const fresh = await load(location.href);
     const main = fresh.getElementById("main");
     if (main) morph(document.getElementById("main"), document.adoptNode(main));
+    for (const sent of document.querySelectorAll("form[data-sent]")) delete sent.dataset.sent;
     document.title = fresh.title;
     document.body.dataset.now = fresh.body.dataset.now;
     const badge = fresh.querySelector("header nav");
@@ -177,7 +186,10 @@ document.addEventListener("submit", async (event) => {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { accept: "application/json" } });
     const told = await answer.json().catch(() => ({}));
     tell(told.message ?? told.error?.message ?? `The daemon answered ${answer.status}.`, !answer.ok);
-    if (answer.ok) form.reset(); // what was typed was for this one: a key must not go to the next person, too
+    if (answer.ok) {
+      form.reset(); // what was typed was for this one: a key must not go to the next person, too
+      form.dataset.sent = "";
+    }
     if (told.url) {
       const link = document.createElement("a");
       link.href = told.url;
@@ -257,7 +269,7 @@ document.addEventListener("keydown", (event) => {
 
 sortAgain();
 for (const log of document.querySelectorAll("pre.log")) log.scrollTop = log.scrollHeight; // the newest is at its end
-if (once) show("as it was asked", false);
+if (once) bar.hidden = true;
 else {
   show("live", true);
   listen();
