@@ -6,12 +6,15 @@ next. Many together take it once. Whoever reads what is counted has it settled f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
 
 from supervisor.usage.records import GOOD, UNHEARD, CallRecord
+
+log = logging.getLogger(__name__)
 
 SETTLE_S: Final = 0.1
 MOST: Final = 1000
@@ -56,7 +59,10 @@ class Ledger:
         if self._fresh:
             records, self._fresh = self._fresh, []
             for take in self.takers:
-                take(records)
+                try:
+                    take(records)
+                except Exception:  # a bug with a call must neither end the daemon nor cost what others count
+                    log.exception("a bug while counting %d calls", len(records))
 
     async def run(self) -> None:
         """Settle for ever. Where nothing is called, nothing wakes up."""

@@ -52,6 +52,18 @@ def test_of_what_no_server_heard_nothing_is_noted() -> None:
     assert noted == [("s", each, each in ("ok", "tool_error"), 5.0) for each in OUTCOMES if each not in UNHEARD]
 
 
+def test_a_bug_in_one_costs_the_others_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(records: Sequence[CallRecord]) -> None:
+        raise ZeroDivisionError
+
+    taker, ledger = Taker(), Ledger(lambda: 0.0)
+    ledger.takers += (fail, taker)
+    ledger.add(CallRecord(tool="t"))
+    ledger.settle()
+    assert taker.tools == ["t"]
+    assert "a bug while counting 1 calls" in caplog.text
+
+
 def test_no_more_than_so_many_are_counted_at_once() -> None:
     taker = Taker()
     ledger = Ledger(lambda: 0.0)
