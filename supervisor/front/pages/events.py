@@ -24,7 +24,7 @@ class KeptEventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     type: Annotated[str, msgspec.Meta(max_length=_MAX_CHARS)] = ""
     server: Annotated[str, msgspec.Meta(max_length=_MAX_CHARS)] = ""
-    before: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    before: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_EVENTS)] = 100
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, Final
 
 from actors.launch import is_own, server_of
@@ -9,7 +10,8 @@ from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui.frame import Frame
 from supervisor.front.ui.words import state_of
 from supervisor.host.loop.workbench import beside
-from supervisor.values.holders import MAX_USERS, known_users, value_holders
+from supervisor.servers.deployment import Deployment
+from supervisor.values.holders import MAX_USERS, ValueHolders, known_users, value_holders
 
 OFFERED: Final = {
     "ready": ("restart", "sleep", "refresh", "disable"),
@@ -41,10 +43,17 @@ async def tell_lacking(frame: Frame, rows: list[Row]) -> None:
     waiting = [row for row in rows if row.get("awaits")]
     if waiting and frame.may_order:
         deployment = frame.view.deployment.value
-        holders = await beside(lambda: value_holders(deployment, known_users(deployment)[:MAX_USERS]))
-        for row in waiting:
-            row["holders"] = [each for each in holders if each.server == row["server"] and each.missing]
-            row["lacking"] = [f"{each.name} of {who.words}" for each in row["holders"] for who in each.missing]
+        await beside(lambda: _add_lacking(deployment, waiting))
+
+
+def _add_lacking(deployment: Deployment, waiting: list[Row]) -> None:
+    by_server: defaultdict[str, list[ValueHolders]] = defaultdict(list)
+    for each in value_holders(deployment, known_users(deployment)[:MAX_USERS]):
+        if each.missing:
+            by_server[each.server].append(each)
+    for row in waiting:
+        row["holders"] = by_server[row["server"]]
+        row["lacking"] = [f"{each.name} of {who.words}" for each in row["holders"] for who in each.missing]
 
 
 async def rows_of_launches(frame: Frame, row: Row) -> list[Row]:

@@ -14,7 +14,7 @@ from quart_trio import QuartTrio
 from actors.errors import InvalidArguments
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
-from supervisor.front.pages.tokens import NewToken, make_token
+from supervisor.front.pages.tokens import NewToken, make_token, token_row
 from supervisor.front.ui.frame import Frame
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import ROLES
@@ -24,6 +24,8 @@ MAX_DAYS: Final = 3660
 """Ten years, as the API has it."""
 MAX_NAMES: Final = 20
 """Of those who have given a value, or have yet to."""
+MAX_TOKENS: Final = 200
+"""So many of the newest are shown."""
 RECORDS: Final = 50
 _DAY_S: Final = 86_400.0
 
@@ -44,6 +46,7 @@ class PeoplePages(Frame):
         deployment = self.view.deployment.value
         identity, users = deployment.settings.identity, known_users(deployment)
         holders = await beside(lambda: value_holders(deployment, users[:MAX_USERS])) if self.may_order else []
+        tokens = self.view.tokens.all() if self.may_order else []
         return await self.page(
             "people",
             "People",
@@ -58,7 +61,8 @@ class PeoplePages(Frame):
             roles=ROLES,
             max_days=MAX_DAYS,
             makes_tokens=self._makes_tokens,
-            tokens=(await self.ask("access_tokens"))["tokens"] if self.may_order else [],
+            tokens=[token_row(each) for each in tokens[-MAX_TOKENS:]],
+            unshown=max(0, len(tokens) - MAX_TOKENS),
             records=(await self.ask("audit", {"limit": str(RECORDS)}))["records"],
             json="/api/audit",
         )
