@@ -179,9 +179,13 @@ class RunningPlugin:
             return check(value, item)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
             return error
+        except (trio.Cancelled, KeyboardInterrupt, GeneratorExit, BaseExceptionGroup):
+            raise  # of a nursery it may be that of a cancellation
+        except BaseException as error:  # noqa: BLE001 - foreign code, as below
+            return error
 
     def _judge(self, hook: str, answers: list[Any], keep: bool) -> list[Any]:
-        failures = [answer for answer in answers if isinstance(answer, (Exception, SystemExit))]
+        failures = [answer for answer in answers if isinstance(answer, BaseException)]
         ours = [error for error in failures if not isinstance(error, Undecodable) and not is_want(error)]
         if ours:
             try:
@@ -194,7 +198,7 @@ class RunningPlugin:
         if failures and not keep:
             raise PluginFailed(f"{hook} {reason_of(failures[0])}")
         return [
-            PluginFailed(f"{hook} {reason_of(answer)}") if isinstance(answer, (Exception, SystemExit)) else answer
+            PluginFailed(f"{hook} {reason_of(answer)}") if isinstance(answer, BaseException) else answer
             for answer in answers
         ]
 
@@ -242,7 +246,9 @@ class _InThread:
                 break
             try:
                 answers.append(self._check(self._function(*item), item))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code
+            except trio.Cancelled:
+                raise
+            except BaseException as error:  # noqa: BLE001 - foreign code: a panic of Rust is no Exception
                 answers.append(error)
         return answers
 

@@ -78,7 +78,7 @@ class Forwarder:
         Raises `SupervisorError`, `RemoteError` in the codes of the client's era, `InputNeeded` for a client that is to
         answer something first, and `AskedByResult` where the server may ask by the result. A checkpoint.
         """
-        if self._hooks.table.on_calls and request.method == "tools/call" and not past_plugins:
+        if request.method == "tools/call" and not past_plugins and self._hooks.passes(exchange):
             return await self._hooks.call(exchange, request, partial(self.ask, exchange, past_plugins=True))
         client = exchange.client
         if request.as_task and not self._tasks.admits(client):

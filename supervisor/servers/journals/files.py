@@ -183,7 +183,7 @@ def _is_there(path: Path) -> bool:
 def _line_of(data: bytes) -> FileLine | None:
     try:
         return _decode(data)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
 
 

@@ -53,6 +53,10 @@ class CallHooks:
         self._bench = bench
         self._audit = audit
 
+    def passes(self, exchange: Exchange) -> bool:
+        """Say whether a call passes here: a plugin looks at it, or one that is gone has asked something about one."""
+        return self.table.on_calls or (exchange.retry is not None and len(self._questions.memory) > 0)
+
     async def call(
         self, exchange: Exchange, request: ServerRequest, make: Callable[[ServerRequest], Awaitable[bytes]]
     ) -> bytes:

@@ -306,6 +306,18 @@ async def test_a_call_whose_plugin_is_gone_begins_anew_with_all_that_it_needs(
         assert at.calls == (not entry)
 
 
+async def test_a_call_that_was_made_is_not_made_again_where_its_plugin_is_gone(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, careful={}) as at:
+        first = await at.modern()
+        second = await at.modern(inputResponses={"first": YES}, requestState=first["requestState"])
+        assert ([*second["inputRequests"]], at.calls) == (["last"], 1)
+        (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}, "supervisor": SETTINGS}))
+        assert (await at.client.post("/api/reload")).status_code == 200
+        done = await at.modern(inputResponses={"last": YES}, requestState=second["requestState"])
+        assert "content" in done
+        assert at.calls == 1
+
+
 async def test_a_server_that_asks_afterwards_has_its_answer_and_nobody_is_asked_twice(
     tmp_path: Path, data: DataDir
 ) -> None:

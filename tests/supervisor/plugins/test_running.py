@@ -19,6 +19,10 @@ HOOK = "before_call"
 SECRET = "hunter2"
 
 
+class PanicError(BaseException):
+    """As an extension in Rust raises it."""
+
+
 class Told:
     """Who is told of a plugin."""
 
@@ -78,7 +82,7 @@ async def test_a_plain_hook_answers_from_a_thread_and_an_async_one_from_the_loop
 
 
 @pytest.mark.parametrize("made", [raises, raises_async])
-@pytest.mark.parametrize("kind", [KeyError, SystemExit, RecursionError, trio.TooSlowError])
+@pytest.mark.parametrize("kind", [KeyError, SystemExit, RecursionError, trio.TooSlowError, PanicError])
 async def test_what_a_hook_raises_is_a_failure_without_a_word_of_it(
     kind: type[BaseException], made: Callable[[type[BaseException]], Callable[..., Any]]
 ) -> None:

@@ -147,6 +147,19 @@ def test_whatever_stands_in_a_file_is_read_without_harm(content: bytes) -> None:
         assert read(files)[-1] == line(1)
 
 
+@pytest.mark.parametrize("bad", [b"\xff", b"[" * 100_000, b"\\ud800"])
+def test_a_line_that_cannot_be_decoded_is_left_out(tmp_path: Path, bad: bytes) -> None:
+    files = LogFiles(tmp_path)
+    files.append("a", [line(1)], Limits(1_000_000, 1))
+    with (tmp_path / file_name("a")).open("rb+") as file:
+        good = file.read()
+        file.write(good.replace(b'"text":"', b'"text":"' + bad) + good.replace(b'"text":"', b'"text":' + bad))
+    files.mask("a", Mask({"KEY": SECRET}))
+    files.append("a", [line(2)], Limits(1_000_000, 1))
+    assert read(files)[0] == line(1)
+    assert read(files)[-1] == line(2)
+
+
 def test_a_reader_stops_where_it_has_read_enough(tmp_path: Path) -> None:
     files = LogFiles(tmp_path)
     files.append("a", [line(number, "x" * 1000) for number in range(200)], Limits(10**6, 1))
