@@ -480,6 +480,25 @@ def test_an_admin_makes_and_revokes_tokens_and_sees_which_values_are_missing(tmp
         assert again[2] == 400
 
 
+def test_what_is_typed_for_one_server_stays_there_when_another_one_is_done(tmp_path: Path) -> None:
+    servers = {name: {**stand_in("growing"), "env": {"KEY": "${user:KEY}"}} for name in ("first", "second")}
+    with running(tmp_path, servers, auth="tokens", identity={"users": {"ben": {}}}) as daemon:
+        walk(
+            daemon.url,
+            ["goto", "/ui"],
+            ["type", "input[name=secret]", token(daemon, "ben", "member")],
+            ["submit", "main button"],
+            ["type", "#needs li:last-child input[name=value]", "the key of the second"],
+            ["type", "#needs li:first-child input[name=value]", "the key of the first"],
+            ["click", "#needs li:first-child form button"],
+            ["see", "first has your KEY now", 10_000],
+            ["gone", "2 of 2 servers", 10_000],
+            ["click", "#needs form button"],
+            ["see", "second has your KEY now", 10_000],
+            ["see", "Your 2 servers are there for you", 10_000],
+        )
+
+
 def test_an_admin_gives_what_is_missing(tmp_path: Path) -> None:
     servers = {"desk": {**stand_in("growing"), "env": {"KEY": "${user:KEY}", "HOST": "${team:HOST}"}}}
     identity = {
