@@ -1,4 +1,4 @@
-"""The catalogue of faults is whole: each case is tried, or says why not, and each of its tests passed when it was run."""
+"""The catalogue of faults is whole: each case is tried or says why not, and its tests passed when they were run."""
 
 from __future__ import annotations
 
