@@ -17,6 +17,9 @@ from actors.life.states import State
 from actors.messages import Result
 from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
+from actors.server.inbox import Received
+from actors.server.process.incarnation import MAX_LINES
+from actors.server.traffic import Traffic
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_answers import answered, id_of, lives
 from tests.actors.server.test_calls_of_servers import Outcomes
@@ -351,6 +354,34 @@ async def test_the_answer_behind_thousands_of_messages_arrives_and_little_of_the
         shown = rig.journal.render(rig.journal.last(1_000_000))
         assert sum(len(each.text) for each in shown) < 300_000
         assert len([each for each in shown if each.source == "supervisor"]) < 20
+
+
+@pytest.mark.case("S28", "L06")
+@pytest.mark.parametrize("text", [NOTE, line(method="notifications/tools/list_changed")], ids=["notes", "changes"])
+async def test_others_have_their_turn_between_the_messages_of_one_read(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, text: bytes
+) -> None:
+    handled: list[int] = [0]
+    receive = Traffic.receive
+
+    def noted(traffic: Traffic, received: Received) -> None:
+        handled[-1] += len(received.lines)
+        receive(traffic, received)
+
+    async def take_turns() -> None:
+        while True:
+            handled.append(0)
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Traffic, "receive", noted)
+    async with running_server() as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        nursery.start_soon(take_turns)
+        await rig.fake.write(text * 3000)
+        assert await rig.call(a=1) == {"a": 1}
+        nursery.cancel_scope.cancel()
+    assert sum(handled) > 3000
+    assert max(handled) <= 3 * MAX_LINES
 
 
 @pytest.mark.case("S28", "S34")
