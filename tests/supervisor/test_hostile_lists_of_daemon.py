@@ -176,3 +176,82 @@ async def test_nothing_that_a_server_names_is_fetched_and_its_tools_and_resource
             assert all(" left out: " in problem for problem in problems)
             assert await ask(client, "/mcp/all", "tools/call", name="healthy__echo", arguments={"a": 1})
         assert heard == []
+
+
+NAMES = (
+    *(
+        "a:b",
+        "a/b",
+        "a.b",
+        "a-b",
+        "a_b",
+        "a__b",
+        "A_B",
+        "a b",
+        "a|b",
+        "a%2Fb",
+        "a\\b",
+        "a'b",
+        'a"b',
+        "<b>",
+        "${A}",
+        "..",
+        "*",
+    ),
+    *(
+        "\u00e9",
+        "e\u0301",
+        "\u0430",
+        "a",
+        "\u540d\u524d",
+        "\U0001f600",
+        "x" * 256,
+        "constructor",
+        "__proto__",
+        "null",
+        "7",
+    ),
+    *(
+        "discover_mcp_tools",
+        "execute_mcp_tool",
+        "hostile",
+        "hostile:echo",
+        "hostile__echo",
+        "healthy:echo",
+        "healthy__echo",
+    ),
+)
+"""Names that are awkward, but good: each is another tool."""
+BAD_NAMES = ("", " a", "a\n", "a\x1b[31m", "a\u200b", "x" * 257)
+
+
+@pytest.mark.case("L13")
+async def test_each_awkward_name_leads_to_its_own_tool_and_a_bad_one_is_left_out_with_its_reason(
+    tmp_path: Path, data: DataDir
+) -> None:
+    fake, healthy = FakeServer(tools=[tool(name) for name in (*NAMES, *BAD_NAMES)]), FakeServer()
+
+    def connect(server: DeployedServer) -> MemoryTransport:
+        return MemoryTransport((fake if server.name == "hostile" else healthy).serve)
+
+    def called() -> list[str]:
+        return [each["params"]["name"] for each in fake.messages if each.get("method") == "tools/call"]
+
+    servers = {"hostile": {"command": "x"}, "healthy": {"command": "y"}}
+    async with running(configuration(tmp_path, servers), data, connect=connect) as client:
+        await until_ready(client)
+        problems = (await client.get("/api/servers/hostile")).json()["problems"]
+        assert [problem.split(" left out: its name ")[0].split()[1] for problem in problems] == [
+            str(len(NAMES) + number) for number in range(1, len(BAD_NAMES) + 1)
+        ]
+        for name in NAMES:
+            call = {"tool_path": f"hostile:{name}", "arguments": {}}
+            await ask(client, "/mcp", "tools/call", name="execute_mcp_tool", arguments=call)
+        assert called() == list(NAMES)
+        fake.messages.clear()
+        shown = await all_names(client)
+        assert len(set(shown)) == len(shown) == len(NAMES) + 1
+        for name in shown:
+            await ask(client, "/mcp/all", "tools/call", name=name, arguments={})
+        assert called() == list(NAMES)
+    assert [each["params"]["name"] for each in healthy.messages if each.get("method") == "tools/call"] == ["echo"]
