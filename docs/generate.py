@@ -23,6 +23,7 @@ from actors.life.states import Life, State, Timer
 from actors.protocol.tasks.tasks import UnknownTask
 from actors.protocol.wire.repeated_keys import RepeatedKey
 from docs.admission import admission_list
+from docs.cases import case_counts, case_lists
 from docs.commands import full_help, overview
 from docs.events import envelope_fields, event_list, shared_fields
 from docs.metrics import metric_list
@@ -49,11 +50,18 @@ SETTINGS = {
     "values": ("value",),
 }
 """The pages that have the keys of the configuration, and the generated parts on each."""
+CASES = {
+    "faults-of-servers": "SP",
+    "faults-of-lists": "NLQ",
+    "faults-of-remotes-and-clients": "HCW",
+    "faults-of-the-daemon": "DIX",
+}
+"""The pages that have the catalogue of faults, and the letters on each."""
 
 
 def parts() -> dict[str, dict[str, str]]:
     """Return the generated parts of each file by their names."""
-    settings = blocks()
+    settings, lists = blocks(), case_lists()
     return {
         "docs/reference/commands.md": {"commands": overview()},
         **{f"docs/reference/commands/{group}.md": {"commands": full_help(group)} for group in GROUPS},
@@ -68,6 +76,11 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/metrics.md": {"metrics": metric_list()},
         **{f"docs/reference/{page}.md": {name: settings[name] for name in names} for page, names in SETTINGS.items()},
         "docs/start/clients.md": {"clients": client_list()},
+        "docs/background/reliability.md": {"case-counts": case_counts()},
+        **{
+            f"docs/background/{page}.md": {f"cases-{each}": lists[f"cases-{each}"] for each in letters}
+            for page, letters in CASES.items()
+        },
     }
 
 

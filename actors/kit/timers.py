@@ -42,17 +42,20 @@ class Timers(Generic[N]):
 
     def start(self, name: N, seconds: float) -> None:
         """Fire `name` in that many seconds, instead of any earlier timer of that name."""
-        self.cancel(name)
-        self._number += 1
-        timer = _Timer(self._number, trio.current_time() + seconds, trio.CancelScope())
-        self._timers[name] = timer
-        self._start_soon(self._run, name, timer)
+        self._start_at(name, trio.current_time() + seconds)
 
     def start_by(self, name: N, moment: float) -> None:
         """Fire `name` at `moment` of the trio clock, unless a timer of that name fires no later anyway."""
         timer = self._timers.get(name)
-        if timer is None or timer.moment > moment:
-            self.start(name, max(0.0, moment - trio.current_time()))
+        if timer is None or timer.moment > moment:  # kept as it is: what is asked for again is no earlier than itself
+            self._start_at(name, max(moment, trio.current_time()))
+
+    def _start_at(self, name: N, moment: float) -> None:
+        self.cancel(name)
+        self._number += 1
+        timer = _Timer(self._number, moment, trio.CancelScope())
+        self._timers[name] = timer
+        self._start_soon(self._run, name, timer)
 
     def cancel(self, name: N) -> None:
         """Stop a timer; its firing does not count any more, even if it was posted."""

@@ -37,6 +37,7 @@ async def hanging_call(daemon: Daemon, lives: Monitor) -> AsyncIterator[tuple[Pu
         yield (await lives.pulses("hanging"))["hanging"], answers
 
 
+@pytest.mark.case("P03", "P09")
 async def test_a_server_killed_in_a_call_fails_it_at_once_and_the_next_call_works(tmp_path: Path) -> None:
     async with monitor() as lives:
         with running(tmp_path, {"growing": stand_in("growing", lives.address, backoff_initial_s=0.1)}) as daemon:
@@ -57,6 +58,7 @@ async def test_a_server_killed_in_a_call_fails_it_at_once_and_the_next_call_work
             assert row["pid"] not in {None, server.pid}
 
 
+@pytest.mark.case("P04")
 async def test_nothing_outlives_a_killed_daemon(tmp_path: Path) -> None:
     """Not a server that ignores the end of its input and SIGTERM, nor its grandchild that became a daemon."""
     async with monitor() as lives:
@@ -69,6 +71,7 @@ async def test_nothing_outlives_a_killed_daemon(tmp_path: Path) -> None:
                     await pulse.stopped()
 
 
+@pytest.mark.case("P02", "P04")
 async def test_nothing_outlives_a_daemon_that_is_asked_to_end(tmp_path: Path) -> None:
     hasty = {"stop_eof_s": 0.2, "stop_term_s": 0.2}
     async with monitor() as lives:

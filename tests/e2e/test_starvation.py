@@ -77,6 +77,7 @@ async def answered(daemon: Daemon, server: str) -> None:
                 return
 
 
+@pytest.mark.case("N04")
 async def test_with_64_descriptors_20_clients_too_many_and_servers_in_turns_everything_works_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

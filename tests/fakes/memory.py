@@ -17,7 +17,7 @@ from actors.kit.nursery import background
 from actors.protocol.wire.framing import LineSplitter
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
-from actors.transport.lines import messages_of, write_lines, write_lines_at_once
+from actors.transport.lines import messages_of, read_messages, write_lines, write_lines_at_once
 from actors.transport.side_output import Asides
 
 _PIPE_BYTES = 65536
@@ -184,7 +184,7 @@ class MemoryConnection:
         if self._splitter.endless:
             raise self._splitter.violation()
         while data := await self._peer._stdout.read():
-            lines = await messages_of(self._splitter.feed(data), self.counters, self.asides)
+            lines = await read_messages(data, self._splitter, self.counters, self.asides)
             if lines:
                 return Incoming(lines)
         return Incoming(tuple(await messages_of(self._splitter.close(), self.counters, self.asides)))

@@ -519,6 +519,7 @@ def test_every_address_has_its_row() -> None:
     assert {f"GET {path}" for path in admission.PUBLIC} | static == anybody
 
 
+@pytest.mark.case("N12")
 @pytest.mark.parametrize("column", ROLES)
 def test_the_table_is_that_of_the_rights(column: Shown) -> None:
     for each in ROWS:

@@ -29,6 +29,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Seen]:
     return trio.run(look, tmp_path_factory.mktemp("behaviours"))
 
 
+@pytest.mark.case("S01", "S11", "S22", "L02")
 @pytest.mark.parametrize("name", USABLE)
 def test_it_is_ready_and_usable_by_clients_of_both_eras_at_every_door(seen: dict[str, Seen], name: str) -> None:
     each = seen[name]
@@ -40,17 +41,20 @@ def test_it_is_ready_and_usable_by_clients_of_both_eras_at_every_door(seen: dict
     assert each.texts == dict.fromkeys(places if NAMES[name] else (), "hello")
 
 
+@pytest.mark.case("P15")
 def test_it_ends_without_a_failure(seen: dict[str, Seen]) -> None:
     ends = {name: (seen[name].asleep["state"], seen[name].asleep["last_error"]) for name in USABLE}
     assert ends == dict.fromkeys(USABLE, ("dormant", None))
 
 
+@pytest.mark.case("P19")
 @pytest.mark.parametrize("name", FAILED)
 def test_it_is_said_why_it_cannot_be_used(seen: dict[str, Seen], name: str) -> None:
     assert seen[name].row["state"] == "failed"
     assert FAILED[name] in seen[name].row["last_error"]
 
 
+@pytest.mark.case("S29")
 def test_its_questions_are_answered(seen: dict[str, Seen]) -> None:
     for era in ERAS:
         assert json.loads(seen["asks-for-roots"].answers[f"heard {era}"]) == {"0": {"roots": []}}
@@ -107,6 +111,7 @@ OUTCOMES: dict[str, dict[str, tuple[Any, Any]]] = {
 """What clients of the two eras get at the door of a server: the code of an error, or words of a failed call."""
 
 
+@pytest.mark.case("S26")
 @pytest.mark.parametrize(("name", "tool"), [(name, tool) for name, tools in OUTCOMES.items() for tool in tools])
 def test_a_call_that_is_answered_oddly_fails_and_says_why(seen: dict[str, Seen], name: str, tool: str) -> None:
     for era, outcome in zip(ERAS, OUTCOMES[name][tool], strict=True):

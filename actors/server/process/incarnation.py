@@ -197,6 +197,8 @@ class Incarnation:
                 self.spoken.set()
                 self._settled.set()
                 for start in range(0, len(lines), MAX_LINES):
+                    if start:  # others have their turn: one read may bring ten thousand lines
+                        await trio.lowlevel.checkpoint()
                     messages: list[Message] = []
                     for line in lines[start : start + MAX_LINES]:
                         if isinstance(line, Oversized) or len(line) < LARGE_BYTES:

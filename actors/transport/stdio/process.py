@@ -22,7 +22,7 @@ from actors.kit.nursery import background
 from actors.protocol.wire.framing import LineSplitter
 from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters, Exit, Incoming, Work
-from actors.transport.lines import messages_of, write_lines, write_lines_at_once
+from actors.transport.lines import messages_of, read_messages, write_lines, write_lines_at_once
 from actors.transport.mask import Mask
 from actors.transport.side_output import Asides
 from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepare
@@ -166,7 +166,7 @@ class ProcessConnection:
             data = await self._read()
             if not data:
                 return Incoming(tuple(await messages_of(self._splitter.close(), self.counters, self.asides)))
-            lines = await messages_of(self._splitter.feed(data), self.counters, self.asides)
+            lines = await read_messages(data, self._splitter, self.counters, self.asides)
             if lines:
                 return Incoming(lines)
         await self._exited.wait()

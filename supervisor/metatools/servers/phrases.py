@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
+from actors.catalogue.lists.suspicions import alarms_of
 from actors.catalogue.offer import Tool
 from actors.search.words.tables import VERB_CLASS
 from supervisor.metatools.texts import clean
@@ -79,14 +80,17 @@ _SINGLE = 5
 
 
 def sentence(text: str, server: str) -> str:
-    """Return the first sentence that says what a server is for, on one line; empty if none does."""
+    """Return the first sentence that says what a server is for, on one line; empty if none does.
+
+    One that reads as an order to the model (`text-instructs` and the like) says that of no server.
+    """
     plain = _MARKUP.sub("", _HEADING.sub("\n", clean(text[:LOOKED_AT])))
     parts = [part for part in _SENTENCE.split(plain) if part.strip()]
     for part in parts[:_SENTENCES]:
         line = _SPACE.sub(" ", part).strip().lstrip("-*\u2022 ")
         told = line and not _ABOUT_ITSELF.match(line)
         said = _without_preamble(line, server).rstrip(".:") if told else ""
-        if _says_more(said, server):
+        if _says_more(said, server) and not alarms_of({"description": line}):
             return said
     return ""
 

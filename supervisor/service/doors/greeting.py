@@ -26,11 +26,13 @@ def initialize_result(server: str, offer: Offer, version: str) -> bytes:
     return encode({**said, **own})
 
 
-def discover_result(server: str, offer: Offer, version: str) -> bytes:
+def discover_result(server: str, offer: Offer, version: str, *, shared: bool = True) -> bytes:
+    """`shared`: see `with_lifetime`."""
     said = _own_answer(offer, "modern")
     if not said:
         said = {**_rest(offer), "_meta": {META_SERVER_INFO: _info(server, offer)}}
     told = {"supportedVersions": MODERN_VERSIONS, "capabilities": capabilities(offer, version)}
+    told |= {} if shared else {"cacheScope": "private"}
     own = {"resultType": "complete", "ttlMs": OWN_TTL_MS, "cacheScope": "private"}
     return encode({**own, **said, **told})
 

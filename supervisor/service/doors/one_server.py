@@ -20,7 +20,7 @@ from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownServer, UnknownTool
-from actors.principal import Principal
+from actors.principal import LOCAL, Principal
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.tasks.tasks import OF_ONE
@@ -70,7 +70,8 @@ class OneServer:
             case "initialize":
                 return greeting.initialize_result(self._server, (await self._entry(client)).offer, client.version)
             case "server/discover":
-                return greeting.discover_result(self._server, (await self._entry(client)).offer, client.version)
+                offer, shared = (await self._entry(client)).offer, client.principal == LOCAL
+                return greeting.discover_result(self._server, offer, client.version, shared=shared)
             case "ping":
                 return b"{}"
             case "resources/subscribe" | "resources/unsubscribe":
@@ -161,7 +162,9 @@ class OneServer:
         if method in LISTED_BY:
             kind = LISTED_BY[method]
             body = await self._parts.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)
-        return with_lifetime(body, entry.offer.era) if client.era == "modern" and method in CACHED else body
+        if client.era != "modern" or method not in CACHED:
+            return body
+        return with_lifetime(body, entry.offer.era, shared=client.principal == LOCAL)
 
 
 def _unknown_tool(seen: Catalogue, entry: Entry, name: str) -> UnknownTool:

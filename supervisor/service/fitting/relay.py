@@ -38,7 +38,9 @@ of the client. -32002 and -32042 are of older revisions, and a modern peer must 
 nothing."""
 HOP = frozenset({HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION})
 """Those of them that a modern server means so: to an older client they mean nothing."""
-_AT_ONCE = b'"ttlMs":0,"cacheScope":"private"'
+_PRIVATE = b'"private"'
+_TO_ONE = b'"cacheScope":' + _PRIVATE
+_AT_ONCE = b'"ttlMs":0,' + _TO_ONE
 WHOLE: Final = "mcpvisor/whole"
 """In `_meta` of a call: its result is for a program, which gets it whole, however large it is."""
 _HOP_ONLY = ("progressToken", WHOLE)
@@ -77,18 +79,19 @@ def with_member(body: bytes, member: bytes) -> bytes:
     return b"{" + member + (b"" if rest.lstrip()[:1] == b"}" else b",") + rest
 
 
-def with_lifetime(body: bytes, written: Era) -> bytes:
+def with_lifetime(body: bytes, written: Era, *, shared: bool = True) -> bytes:
     """Return a complete result with how long it holds: not at all, where its server does not say it as it must.
 
     (2026-07-28 server/utilities/caching: `ttlMs` and `cacheScope` are required.) `written`: the era of the server.
+    `shared`: whether everybody is served alike; else what a server calls public may be what it shows to one user.
     """
     if (said := json.read_or(json.MEMBERS, body, None)) is None:  # it is too deep to be looked into
         return with_member(body, _AT_ONCE)
     kind, ttl, scope = (bytes(said.get(name, b"")) for name in ("resultType", "ttlMs", "cacheScope"))
     if kind not in (b'"complete"', b""):
         return body
-    if written == "modern" and ttl.isdigit() and scope in (b'"public"', b'"private"'):
-        return body
+    if written == "modern" and ttl.isdigit() and scope in (b'"public"', _PRIVATE):
+        return body if shared or scope == _PRIVATE else with_member(without(body, "cacheScope"), _TO_ONE)
     return with_member(without(body, "ttlMs", "cacheScope"), _AT_ONCE)
 
 

@@ -42,6 +42,7 @@ def test_a_tool_keeps_its_own_definition_and_what_ranking_needs() -> None:
     assert json.loads(bytes(tool.input_schema)) == schema
 
 
+@pytest.mark.case("L09", "L16")
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
@@ -78,6 +79,7 @@ def test_a_definition_that_closes_more_than_it_opens_is_no_json() -> None:
         validation.tool(msgspec.Raw(b"[" * 200 + b"]" * 201))
 
 
+@pytest.mark.case("L12")
 def test_of_two_tools_of_one_name_the_first_stays() -> None:
     offer = offer_of({"name": "a", "description": "first"}, {"name": "a", "description": "second"})
     assert [tool.description for tool in offer.tools] == ["first"]
@@ -112,6 +114,7 @@ def test_parameters_are_found_one_level_deep_and_are_bounded() -> None:
     assert len(offer_of({"name": "a", "inputSchema": wide}).tools[0].parameters) == validation.MAX_PARAMETERS
 
 
+@pytest.mark.case("L15")
 def test_long_descriptions_are_cut_but_the_definition_is_not() -> None:
     (tool,) = offer_of({"name": "a", "description": "x" * 20_000}).tools
     assert len(tool.description) == validation.MAX_DESCRIPTION
@@ -147,6 +150,7 @@ def test_an_offer_survives_the_store() -> None:
 # Names ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("L17")
 @given(st.text(min_size=1, max_size=30))
 def test_the_path_and_the_uri_of_a_resource_mean_that_resource(uri: str) -> None:
     assert split_resource(resource_path("s", uri)) == ("s", uri)

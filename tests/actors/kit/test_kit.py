@@ -474,6 +474,21 @@ async def test_a_timer_is_moved_forward_but_never_back(autojump_clock: MockClock
     assert fired == [lasting(5)]
 
 
+async def test_a_timer_that_is_asked_for_again_by_the_same_moment_is_not_started_again() -> None:
+    """On the real clock, which goes on between any two looks at it."""
+    started: list[object] = []
+
+    async def fire(name: str, number: int) -> None:
+        raise AssertionError
+
+    timers = Timers(fire, lambda *task: started.append(task))
+    moment = trio.current_time() + 60
+    for _ in range(1000):
+        timers.start_by("a", moment)
+    await trio.lowlevel.checkpoint()
+    assert len(started) == 1
+
+
 async def taken(box: Mailbox[Any]) -> list[Any]:
     """Everything that comes until nobody has anything to add."""
     messages = []

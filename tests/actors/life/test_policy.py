@@ -13,6 +13,7 @@ def log(jitter: float = 1.0, **policy: object) -> RestartLog:
     return RestartLog(RestartPolicy(**policy), lambda: jitter)  # type: ignore[arg-type]  # any field of the policy
 
 
+@pytest.mark.case("P07")
 def test_delays_double_up_to_the_maximum() -> None:
     restarts = log(max_restarts=10)
     assert [restarts.admit(0.0) for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
@@ -44,6 +45,7 @@ def test_success_alone_forgives_nothing() -> None:
     assert restarts.admit(6.0) is None
 
 
+@pytest.mark.case("P08")
 def test_each_stable_minute_lowers_the_delay_by_one_step() -> None:
     restarts = log(max_restarts=100)
     for _ in range(4):

@@ -247,6 +247,7 @@ def test_a_modern_server_is_asked_to_tell_of_changes_and_a_legacy_one_is_not() -
     assert modern.say(id=listen["id"], result={}) == facts.ListenEnded()
 
 
+@pytest.mark.case("S29")
 def test_a_legacy_server_may_ping_and_hears_that_nothing_else_is_there() -> None:
     line = ready("legacy")
     line.say(id=0, method="ping")
@@ -256,12 +257,14 @@ def test_a_legacy_server_may_ping_and_hears_that_nothing_else_is_there() -> None
     assert (refusal["id"], refusal["error"]["code"]) == ("x", -32601)
 
 
+@pytest.mark.case("S29")
 def test_a_modern_server_may_not_ask() -> None:
     line = ready("modern")
     line.say(id=0, method="ping")
     assert line.sent() == []
 
 
+@pytest.mark.case("S25")
 def test_ids_of_one_process_are_never_used_twice() -> None:
     line = ready("legacy")
     for call in range(50):

@@ -105,6 +105,7 @@ def test_what_is_no_json_rpc_is_a_violation(data: bytes) -> None:
         jsonrpc.decode(data)
 
 
+@pytest.mark.case("S21")
 @pytest.mark.parametrize(
     "id_", [b"1", b"1.0", b"true", b"null", b'"1"', b'"P-1"', b'"p-2"', b'["p-1"]', b'{"a":1}', b'" p-1"']
 )
@@ -128,6 +129,7 @@ def test_an_answer_whose_id_is_no_text_that_can_be_read_is_a_violation() -> None
     assert len(asking._pending) == 1
 
 
+@pytest.mark.case("S24")
 def test_the_first_answer_wins() -> None:
     asking = peer()
     message = answer(id="p-1", result={"a": 1})
@@ -231,6 +233,7 @@ def test_no_text_but_the_outermost_id_of_an_answer_settles_a_request(value: Any,
     assert len(asking._pending) == 1 or set(b'{}"') & set(put)
 
 
+@pytest.mark.case("S15")
 @pytest.mark.parametrize(
     ("text", "read"),
     [

@@ -45,6 +45,7 @@ def test_a_server_that_announces_no_list_is_asked_for_tools_and_may_refuse(text:
     assert (listing.done, listing.result()) == (True, Listed())
 
 
+@pytest.mark.case("L02")
 def test_a_page_with_a_cursor_is_followed_by_the_next_one() -> None:
     listing = walking()
     assert listing.on_page("tools", page(cursor="c"), 0.0) == ("tools", b'{"cursor":"c"}')
@@ -66,6 +67,7 @@ def test_equal_cursors_say_nothing_as_long_as_there_is_something_new() -> None:
     assert listing.on_page("tools", page(cursor="same"), 0.0) is not None
 
 
+@pytest.mark.case("L01")
 def test_a_page_that_brings_nothing_new_ends_the_walk() -> None:
     listing = walking()
     assert listing.on_page("tools", page(cursor="1", fresh=False), 0.0) is None

@@ -212,6 +212,7 @@ async def test_a_server_that_comes_while_much_is_read_is_found_before_that() -> 
         assert not catalogue.indexed
 
 
+@pytest.mark.case("L08")
 async def test_only_visible_changes_move_the_revision() -> None:
     async with running() as rig:
         await rig.tell(listed("s", offering("a")))

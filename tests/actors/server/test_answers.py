@@ -77,6 +77,7 @@ async def lives(rig: Rig) -> None:
     assert (await rig.status()).in_flight == 0
 
 
+@pytest.mark.case("S03", "S10", "S12", "S14", "S19", "S20")
 @pytest.mark.parametrize(
     ("answer", "why", "outcome"),
     [
@@ -84,6 +85,11 @@ async def lives(rig: Rig) -> None:
         (b'{"jsonrpc":"2.0","id":ID,"result":{"a":NaN}}', "invalid character", "completed"),
         (b'{"result":{"a":-Infinity},"jsonrpc":"2.0","id":ID}', "invalid character", "completed"),
         (b'{"jsonrpc":"2.0","id":ID,"result":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}", "too deeply", "completed"),
+        (
+            b'{"jsonrpc":"2.0","id":ID,"result":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}",
+            "too deeply",
+            "completed",
+        ),
         (b'{"jsonrpc":"1.0","id":ID,"result":{}}', '"jsonrpc" is not "2.0"', "completed"),
         (b'{"id":ID,"result":{}}', '"jsonrpc" is not "2.0"', "completed"),
         (b'{"jsonrpc":"2.0","id":ID,"result":{}}{"jsonrpc":"2.0"}', "trailing characters", "completed"),
@@ -91,6 +97,8 @@ async def lives(rig: Rig) -> None:
         (b'[{"jsonrpc":"2.0","id":ID,"result":{}}]', "a batch", "completed"),
         (b'{"jsonrpc":"2.0","id":ID,"result":[1]}', "a result that is no object", "completed"),
         (b'{"jsonrpc":"2.0","id":ID,"result":null}', "a result that is no object", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"result":"ok"}', "a result that is no object", "completed"),
+        (b'{"jsonrpc":"2.0","id":ID,"error":{"code":"E_FAIL","message":12}}', "code or message: E_FAIL", "unknown"),
         (b'{"jsonrpc":"2.0","id":ID,"result":{},"error":{}}', "both a result and an error", "unknown"),
         (b'{"jsonrpc":"2.0","id":ID}', "neither a result nor an error", "unknown"),
         (b'{"jsonrpc":"2.0","id":ID,"error":{"message":"no disk"}}', "code or message: no disk", "unknown"),
@@ -109,6 +117,7 @@ async def test_a_malformed_answer_fails_its_call_at_once_and_says_what_is_wrong(
         await lives(rig)
 
 
+@pytest.mark.case("S06")
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
@@ -162,6 +171,7 @@ async def test_a_large_answer_arrives_whole(autojump_clock: MockClock) -> None:
         await lives(rig)
 
 
+@pytest.mark.case("S20")
 async def test_a_large_answer_in_a_batch_arrives_where_the_revision_has_batches(autojump_clock: MockClock) -> None:
     text = b"x" * 300_000
     message = b'[{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":{"a":"' + text + b'"}}}]'
@@ -173,6 +183,7 @@ async def test_a_large_answer_in_a_batch_arrives_where_the_revision_has_batches(
         assert "a batch, which this version of the protocol does not have" in error.message
 
 
+@pytest.mark.case("S14")
 @pytest.mark.parametrize("wrong", [b"NaN", b'"\xff"', b'"x'])
 async def test_a_large_malformed_answer_fails_its_call_at_once(autojump_clock: MockClock, wrong: bytes) -> None:
     async with running_server() as rig:
@@ -181,6 +192,7 @@ async def test_a_large_malformed_answer_fails_its_call_at_once(autojump_clock: M
         await lives(rig)
 
 
+@pytest.mark.case("S05")
 async def test_a_server_whose_line_never_ends_is_replaced(autojump_clock: MockClock) -> None:
     fake = FakeServer()
     async with running_server(fake, transport=MemoryTransport(fake.serve, max_line_bytes=LIMIT)) as rig:
@@ -217,6 +229,7 @@ async def test_the_members_of_a_batch_are_messages_where_the_revision_has_batche
         assert (await rig.status()).noise == 1
 
 
+@pytest.mark.case("S04")
 async def test_a_byte_order_mark_on_any_line_is_dropped(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         await rig.wake()
@@ -227,12 +240,14 @@ async def test_a_byte_order_mark_on_any_line_is_dropped(autojump_clock: MockCloc
         assert (await rig.status()).noise == 0
 
 
+@pytest.mark.case("S15")
 async def test_half_an_emoji_in_a_result_costs_a_character_not_the_call(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         answer = rb'{"jsonrpc":"2.0","id":ID,"result":{"structuredContent":"cut \ud83d"}}'
         assert await answered(rig, answer) == "cut \ufffd"
 
 
+@pytest.mark.case("S22")
 @pytest.mark.parametrize(
     "line",
     [
@@ -260,6 +275,7 @@ async def test_what_is_no_answer_to_a_call_leaves_it_alone(autojump_clock: MockC
         assert results == [{"s": 3}]
 
 
+@pytest.mark.case("S27")
 @pytest.mark.parametrize("code", [-32050, -32020, -32000, -1, 0, 1, 2**53 - 1])
 async def test_the_error_of_a_server_arrives_with_its_code_message_and_data(
     autojump_clock: MockClock, code: int

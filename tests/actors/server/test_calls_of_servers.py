@@ -48,6 +48,7 @@ class Outcomes:
                 self.errors.append(error)
 
 
+@pytest.mark.case("P13")
 async def test_200_calls_to_a_dormant_server_start_one_process(autojump_clock: MockClock) -> None:
     async with running_server() as rig, trio.open_nursery() as nursery:
         calls = Outcomes(rig, nursery)
@@ -157,6 +158,7 @@ async def test_a_call_whose_server_does_not_come_up_in_time_says_that_nothing_wa
         assert "tools/call" not in rig.fake.asked[0]
 
 
+@pytest.mark.case("S35")
 async def test_an_abandoned_call_is_cancelled_at_the_server_and_frees_its_place(autojump_clock: MockClock) -> None:
     async with running_server(settings=ServerSettings(max_in_flight=1)) as rig, trio.open_nursery() as nursery:
         await rig.wake()
@@ -189,6 +191,7 @@ async def test_a_call_abandoned_before_its_message_is_read_is_not_admitted(autoj
         assert (await rig.status()).calls == 0
 
 
+@pytest.mark.case("S25")
 async def test_a_late_answer_is_dropped(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         with pytest.raises(CallTimedOut):

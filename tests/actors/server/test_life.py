@@ -116,6 +116,7 @@ async def test_a_crash_loop_ends_after_the_budget_and_waiting_calls_fail_typed(a
         assert rig.fake.starts == 6
 
 
+@pytest.mark.case("P07")
 async def test_a_failed_server_is_probed_on_demand_once_per_interval(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
         await outcome(rig, rig.wake)
@@ -161,6 +162,7 @@ async def test_an_operator_need_not_wait_for_a_back_off(autojump_clock: MockCloc
         assert trio.current_time() - before < 1
 
 
+@pytest.mark.case("N01")
 async def test_a_permanent_failure_to_start_costs_no_restarts(autojump_clock: MockClock) -> None:
     transport = Unstartable(permanent=True)
     async with running_server(transport=transport, known=KNOWN) as rig:
@@ -266,6 +268,7 @@ async def test_a_server_that_refuses_the_probe_gets_initialize_on_the_same_proce
         assert rig.eras == ["legacy"]
 
 
+@pytest.mark.case("P18")
 @pytest.mark.parametrize("probe", ["silent", "exit"])
 async def test_a_probe_without_answer_means_a_fresh_process_with_initialize_once(
     autojump_clock: MockClock, probe: Any
@@ -315,6 +318,7 @@ async def test_a_modern_server_that_was_taken_for_legacy_is_found_out(autojump_c
         assert rig.fake.starts == 1
 
 
+@pytest.mark.case("P19")
 async def test_no_mutual_version_is_permanent(autojump_clock: MockClock) -> None:
     refusal = {"code": -32022, "message": "no", "data": {"supported": ["2099-01-01"]}}
     fake = FakeServer(errors_at={"server/discover": refusal})
@@ -381,6 +385,7 @@ async def server_in(state: State) -> AsyncIterator[tuple[Rig, list[Exception | N
         yield rig, outcomes
 
 
+@pytest.mark.case("P24")
 @pytest.mark.parametrize("state", FAKES)
 async def test_stop_in_every_state_ends_stopped_and_settles_everything(autojump_clock: MockClock, state: State) -> None:
     async with server_in(state) as (rig, outcomes):

@@ -48,6 +48,7 @@ async def test_a_server_that_is_not_woken_for_old_lists_is_asked_when_it_is_woke
         assert rig.listed == [["echo", "new"]]
 
 
+@pytest.mark.case("L19")
 @pytest.mark.parametrize(
     ("ttl", "least_s", "readings"),
     [

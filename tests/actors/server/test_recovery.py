@@ -39,6 +39,7 @@ async def test_a_server_that_failed_at_the_first_start_is_tried_again_by_itself(
         assert rig.listed == [["echo"]]
 
 
+@pytest.mark.case("N03")
 async def test_a_program_that_is_installed_later_is_found_by_itself(autojump_clock: MockClock) -> None:
     transport = Unstartable(permanent=True, failures=3)
     async with running_server(transport=transport) as rig:
@@ -142,6 +143,7 @@ async def test_who_only_wanted_to_know_the_tools_is_told_when_it_is_tried_again(
 # Want of resources ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("N05")
 async def test_want_of_descriptors_is_waited_out_and_never_gives_up(autojump_clock: MockClock) -> None:
     transport = Unstartable(scarce=True, failures=20)
     async with running_server(transport=transport) as rig:

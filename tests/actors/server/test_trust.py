@@ -38,6 +38,7 @@ class Slow(FakeServer):
                 await self._on_message(peer, json.loads(each), nursery)
 
 
+@pytest.mark.case("S34")
 async def test_a_server_that_stops_reading_is_replaced_and_the_next_one_gets_what_was_not_written(
     autojump_clock: MockClock,
 ) -> None:
@@ -121,6 +122,7 @@ async def test_small_calls_pass_a_full_pipe_in_their_turn(autojump_clock: MockCl
         assert [arguments["n"] for arguments in sent] == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.case("S33")
 async def test_a_server_that_closes_its_input_fails_calls_within_a_second_and_is_replaced(
     autojump_clock: MockClock,
 ) -> None:
@@ -156,6 +158,7 @@ async def test_a_server_that_closes_its_input_is_replaced_before_anybody_calls_i
         assert rig.fake.starts == 2
 
 
+@pytest.mark.case("S32")
 async def test_calls_of_a_server_that_closes_its_output_and_lives_on_fail_at_once(
     autojump_clock: MockClock,
 ) -> None:
@@ -236,6 +239,7 @@ async def test_an_answer_written_just_before_the_exit_still_counts(autojump_cloc
         assert (rig.fake.starts, rig.fake.exits) == (1, 1)
 
 
+@pytest.mark.case("P01")
 async def test_a_server_that_answers_nothing_any_more_is_replaced_after_a_call_timed_out(
     autojump_clock: MockClock,
 ) -> None:

@@ -336,6 +336,7 @@ async def test_a_pipe_takes_small_messages_at_once_or_not_at_all(make: Make) -> 
     assert left == [2]
 
 
+@pytest.mark.case("S34")
 @every_pipe
 async def test_a_server_that_takes_nothing_for_too_long_is_lost(make: Make) -> None:
     transport = make(stubborn)

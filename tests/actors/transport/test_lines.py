@@ -11,12 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import trio_test
 
+from actors.errors import ProtocolViolation
 from actors.messages import CallServer
 from actors.protocol.agreement.era import Identity, Negotiation
 from actors.protocol.conversation import Conversation
 from actors.protocol.listing import ListLimits
+from actors.protocol.wire.framing import LineSplitter, Oversized
 from actors.protocol.wire.outgoing import Outgoing
-from actors.transport.lines import line_of, write_lines
+from actors.transport.base import Counters
+from actors.transport.lines import FEW_BYTES, line_of, read_messages, write_lines
+from actors.transport.side_output import Asides
 from tests.fakes.clock import Clock
 
 
@@ -41,6 +45,38 @@ def test_a_message_between_line_breaks_is_not_smuggled_to_the_server() -> None:
     smuggled = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}'
     line = sent(b'"arguments":{"a":\n' + smuggled + b"\n}", b'"b":\n' + smuggled + b"\n")
     assert len(line.splitlines()) == 1
+
+
+@pytest.mark.case("S28")
+@pytest.mark.parametrize("line", [b"x\n", b" \n", b"{}\n"])
+async def test_others_have_their_turn_between_the_lines_of_a_read_that_has_very_many(line: bytes) -> None:
+    data = (line * 65536)[:65536]
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    message = b'{"jsonrpc":"2.0","id":1}'
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count_turns)
+        splitter = LineSplitter(1000)
+        found = await read_messages(message + b"\n" + data, splitter, Counters(), Asides())
+        found += await read_messages(b"\n" + message + b"\n", splitter, Counters(), Asides())
+        nursery.cancel_scope.cancel()
+    assert found == [message, message]
+    assert turns >= len(data) // FEW_BYTES - 2  # its first and its last one may be before and after
+
+
+async def test_a_line_without_an_end_is_told_once_also_in_parts() -> None:
+    splitter = LineSplitter(1000)
+    data = b"x\n" * 3000 + b'{"id":"' + b"y" * 100_000
+    (over,) = await read_messages(data, splitter, Counters(), Asides())
+    assert isinstance(over, Oversized)
+    with pytest.raises(ProtocolViolation):
+        await read_messages(b"x\n", splitter, Counters(), Asides())
 
 
 def test_a_line_break_inside_a_string_is_no_json_to_begin_with() -> None:

@@ -187,6 +187,7 @@ def test_a_closed_pipe_really_is_quiet(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
+@pytest.mark.case("S16")
 def test_text_of_servers_is_neither_markup_nor_control() -> None:
     assert common.plain("[red]a\x1b[31mb\n\u202ec").plain == "[red]ab c"
 

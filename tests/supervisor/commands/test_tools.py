@@ -169,6 +169,7 @@ async def test_a_server_that_does_not_exist_is_an_error_and_not_an_empty_list(co
     assert (await invoke(f"{command} --server new")).exit_code == 0  # nothing is known of it yet
 
 
+@pytest.mark.case("S16")
 async def test_json_for_a_terminal_has_no_character_that_it_obeys_or_that_nobody_sees() -> None:
     text = "one\u009b2Jtwo\u202ethree\u2066four\u3164five\ud800six caf\u00e9 \U000e0041"
     nasty = entry("a", {"name": "b", "description": "described"})

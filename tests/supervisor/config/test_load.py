@@ -147,6 +147,7 @@ def test_both_sections_are_merged_in_order() -> None:
     assert configuration.servers == (ServerConfig(name="a", command="c"), ServerConfig(name="b", command="c"))
 
 
+@pytest.mark.case("L14")
 @pytest.mark.parametrize(
     ("text", "problems"),
     [

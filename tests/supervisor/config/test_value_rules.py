@@ -55,6 +55,7 @@ def test_a_server_that_is_off_has_its_rules_checked_all_the_same() -> None:
     assert fault(off) == ("values.X.hidden", "must be true or false")
 
 
+@pytest.mark.case("N11")
 @pytest.mark.parametrize(
     ("entry", "key", "words"),
     [
@@ -96,6 +97,7 @@ def test_what_cannot_be_is_told_with_its_place(entry: dict[str, Any], key: str, 
 X = "${user:X}"
 
 
+@pytest.mark.case("N11")
 @pytest.mark.parametrize(
     ("command", "args"),
     [

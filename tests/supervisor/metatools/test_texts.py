@@ -13,6 +13,7 @@ from supervisor.metatools.texts import clean, clean_json, clean_value, estimate_
 from supervisor.tokens.counting import Tiktoken, load_encoding
 
 
+@pytest.mark.case("L15")
 @pytest.mark.parametrize(
     "hostile",
     [

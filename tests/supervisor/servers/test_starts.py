@@ -35,6 +35,7 @@ async def test_a_healthy_server_behind_mute_ones_is_ready_within_seconds_at_the_
         assert running.ready_at["healthy"] < 8
 
 
+@pytest.mark.case("N08")
 @pytest.mark.parametrize("number", [4, 20])
 async def test_a_call_to_a_sleeping_server_is_answered_at_once_while_mute_ones_start(
     autojump_clock: MockClock, number: int
@@ -62,6 +63,7 @@ async def test_a_call_passes_mute_servers_that_others_call(autojump_clock: MockC
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.case("N08")
 async def test_a_storm_of_a_hundred_servers_is_spread(autojump_clock: MockClock) -> None:
     begun: list[float] = []
 

@@ -399,6 +399,7 @@ async def test_a_result_too_deep_to_be_fitted_to_the_client_is_the_servers_fault
     assert caught.value.outcome != "not_sent"
 
 
+@pytest.mark.case("S13")
 @both
 @pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get", "completion/complete"])
 async def test_a_result_with_an_integer_of_5000_digits_breaks_no_client(era: Era, method: str) -> None:
@@ -434,6 +435,7 @@ async def test_a_wish_for_what_no_client_has_is_a_failed_call() -> None:
             assert ("resultType" in found) == (client is MODERN)
 
 
+@pytest.mark.case("S27")
 async def test_no_secret_of_a_server_is_in_its_errors() -> None:
     async with gateway() as rig:
         told = await answer(rig.gateway, exchange(LEGACY, "tools/call", b'{"name":"files-leaks"}'))
@@ -477,6 +479,7 @@ async def test_only_what_may_travel_of_a_clients_meta_reaches_the_server() -> No
         assert rig.server.last()["_meta"] == {"traceparent": "00-1", "own": 1}
 
 
+@pytest.mark.case("L19")
 @both
 @pytest.mark.parametrize("name", ["files|file:///a", "Files|file:///a", "mcp://files/file:///a"])
 async def test_a_resource_is_read_under_the_uris_of_the_list(era: Era, name: str) -> None:

@@ -29,6 +29,7 @@ def read(message: bytes, id_: bytes | None = ID) -> ListPage:
     return read_page(PageArrived("tools", message, id_), ROOM, Draft(LIMITS, None).known)
 
 
+@pytest.mark.case("L11", "L16")
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
@@ -90,6 +91,7 @@ def test_a_message_that_was_over_its_limit_fails_with_the_reason_it_comes_with()
     assert (found.failure, found.entries, found.foreign) == (why, {}, False)
 
 
+@pytest.mark.case("L02")
 def test_a_cursor_is_passed_on_and_one_that_cannot_be_used_cuts_the_list() -> None:
     assert page(GOOD, more=b',"nextCursor":"x y"').cursor == "x y"
     assert page(GOOD, more=b',"nextCursor":""').cursor == ""
@@ -111,6 +113,7 @@ def test_no_message_and_no_entry_raises_anything(data: bytes) -> None:
     read(line("tools", [data, GOOD]))
 
 
+@pytest.mark.case("L04")
 def test_the_limit_of_entries_holds_within_a_page_and_over_pages() -> None:
     limits = ListLimits(max_entries=5)
     draft = Draft(limits, None)
@@ -132,6 +135,7 @@ def test_the_limit_of_bytes_holds() -> None:
     assert "for their size" in found.cut
 
 
+@pytest.mark.case("L04")
 def test_a_page_of_a_million_entries_is_cut() -> None:
     found = page(*[b"1"] * 1_000_000)
     assert found.cut

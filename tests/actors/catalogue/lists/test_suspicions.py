@@ -64,6 +64,7 @@ def described(text: str, **properties: Any) -> dict[str, Any]:
     return {"name": "add_note", "description": text, "inputSchema": schema}
 
 
+@pytest.mark.case("L15")
 @pytest.mark.parametrize(
     ("text", "code"),
     [

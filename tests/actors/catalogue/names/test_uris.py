@@ -105,6 +105,7 @@ def test_no_template_raises(template: str, uri: str) -> None:
     assert fits(template, uri) in (True, False)
 
 
+@pytest.mark.case("L17")
 @given(st.sampled_from(sorted(OFFERS)), st.text(min_size=1, max_size=20))
 def test_what_is_listed_means_its_own_server(server: str, own: str) -> None:
     for name in (resource_path(server, own), resource_uri(server, own)):

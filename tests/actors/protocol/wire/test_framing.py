@@ -71,6 +71,7 @@ def pieces(data: bytes, cuts: list[int]) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(places)]
 
 
+@pytest.mark.case("S07")
 @given(streams, st.lists(st.integers(0, 400), max_size=12))
 def test_any_split_of_the_bytes_gives_the_same_lines_and_the_same_end(data: bytes, cuts: list[int]) -> None:
     assert run(pieces(data, cuts)) == run([data])
@@ -147,6 +148,7 @@ def test_a_line_over_the_limit_keeps_its_ends_and_those_around_it_pass() -> None
     assert end is None
 
 
+@pytest.mark.case("S05")
 def test_a_line_over_the_limit_is_not_kept_in_memory() -> None:
     part = b"x" * 65536
     splitter = LineSplitter(1 << 20)

@@ -26,6 +26,7 @@ NOW_S = 30 * DAY_S
 FAILURE = {"tools/list": {"code": -32603, "message": "resources/list prompts/list"}}
 
 
+@pytest.mark.case("L06")
 async def test_a_thousand_changes_cost_few_readings_and_the_last_one_counts(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         await rig.wake()
@@ -38,6 +39,7 @@ async def test_a_thousand_changes_cost_few_readings_and_the_last_one_counts(auto
         assert rig.fake.count("tools/list") <= 3
 
 
+@pytest.mark.case("L06")
 async def test_steady_changes_are_read_at_most_once_per_interval(autojump_clock: MockClock) -> None:
     async with running_server() as rig:
         await rig.wake()
@@ -47,6 +49,7 @@ async def test_steady_changes_are_read_at_most_once_per_interval(autojump_clock:
         assert 7 <= rig.fake.count("tools/list") <= 12
 
 
+@pytest.mark.case("L07")
 async def test_a_change_during_the_first_reading_is_not_lost(autojump_clock: MockClock) -> None:
     fake = FakeServer(silent_at={"tools/list"})
     async with running_server(fake) as rig, trio.open_nursery() as nursery:
@@ -122,6 +125,7 @@ async def test_a_first_reading_that_fails_is_marked_partial(autojump_clock: Mock
         assert rig.of(ServerListed)[0].offer.partial
 
 
+@pytest.mark.case("L05")
 async def test_a_server_whose_lists_hang_answers_calls_if_its_tools_are_known(autojump_clock: MockClock) -> None:
     async with running_server(FakeServer(silent_at={"tools/list"}), known=KNOWN) as rig:
         assert await rig.call(deadline_s=120, a=1) == {"a": 1}
@@ -189,6 +193,7 @@ async def test_a_server_that_announces_no_list_is_ready_with_what_tools_it_has_a
 # Lists that are long, broken or late ---------------------------------------------------------------------------------
 
 
+@pytest.mark.case("L09")
 async def test_one_bad_tool_costs_that_tool_and_not_the_server(autojump_clock: MockClock) -> None:
     deep: dict[str, object] = {}
     for _ in range(900):
@@ -236,6 +241,7 @@ async def test_a_tool_that_no_parser_reads_costs_that_tool(autojump_clock: MockC
         assert trio.current_time() < 1
 
 
+@pytest.mark.case("L03")
 async def test_a_server_with_small_pages_shows_all_its_tools(autojump_clock: MockClock) -> None:
     names = [f"t{number}" for number in range(300)]
     async with running_server(FakeServer(tools=[tool(name) for name in names], page=1)) as rig:

@@ -55,6 +55,7 @@ def test_lines_are_the_same_wherever_the_output_is_cut(cuts: list[int]) -> None:
     assert texts(journal) == ["alpha", "beta gamma", "delta", "epsilon zeta eta", "theta"]
 
 
+@pytest.mark.case("N09")
 def test_a_question_without_an_end_of_line_is_a_line_once_it_is_quiet() -> None:
     clock = Clock()
     journal = Journal(clock)
@@ -139,6 +140,7 @@ def test_masked_secrets_that_shrink_a_line_do_not_bring_the_beginning_of_one_int
     assert "s3cr" not in "".join(texts(journal))
 
 
+@pytest.mark.case("S16")
 def test_colours_are_taken_out_and_what_speaks_to_a_terminal_is_escaped() -> None:
     journal = Journal(Clock(), mask=Mask({"KEY": SECRET}))
     journal.overhear(
@@ -178,6 +180,7 @@ async def test_a_reader_that_waits_is_woken_and_told_how_much_it_missed() -> Non
     assert journal.after(99_999, 10) == (30, 20, lines)
 
 
+@pytest.mark.case("S27")
 def test_a_token_that_nobody_configured_is_not_in_the_log_of_a_server() -> None:
     journal = Journal(lambda: 0.0)
     journal.overhear("stderr", b"request failed: {'Authorization': 'Bearer sk-proj-abcdefghijklmnopqrst'}\n")

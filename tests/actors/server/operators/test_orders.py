@@ -186,6 +186,7 @@ async def test_refresh_during_a_reading_is_answered_by_one_that_begins_afterward
         assert fake.count("tools/list") == 3
 
 
+@pytest.mark.case("L05")
 async def test_refresh_of_a_server_that_does_not_list_in_time_fails_and_keeps_what_is_known(
     autojump_clock: MockClock,
 ) -> None:

@@ -125,6 +125,45 @@ def flood_stderr() -> None:
     echo()
 
 
+def binary_stderr() -> None:
+    """64 KiB of any bytes on stderr, without an end of line, then an answer."""
+    os.write(2, bytes(range(256)).replace(b"\n", b"") * 257)
+    say(message(id=1, result={}))
+    echo()
+
+
+def forks() -> None:
+    """ARGUMENT2 children, each second one in a session of its own that ignores SIGTERM; the server goes on."""
+    for number in range(int(sys.argv[3])):
+        if not os.fork():
+            if number % 2:
+                os.setsid()
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            alive("child")
+            for_ever()
+    echo()
+
+
+def ledger() -> None:
+    """An MCP server that notes the number of each call in the file ARGUMENT before it answers it."""
+    while data := sys.stdin.buffer.readline():
+        asked = json.loads(data)
+        said: dict[str, object] = {}
+        if asked["method"] == "initialize":
+            version = "2025-11-25"
+            said = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "ledger", "version": "1"}}
+        elif asked["method"] == "tools/list":
+            said = {"tools": [{"name": "note", "inputSchema": {"type": "object"}}]}
+        elif asked["method"] == "tools/call":
+            arguments = asked["params"]["arguments"]
+            file = os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            os.write(file, b"%d\n" % arguments["n"])
+            os.close(file)
+            said = {"content": [], "structuredContent": arguments}
+        if "id" in asked:
+            say(message(id=asked["id"], result=said))
+
+
 def half_a_line() -> None:
     """End in the middle of a message."""
     say(message(id=1, result={}) + b'{"jsonrpc": "2.0", "id"')

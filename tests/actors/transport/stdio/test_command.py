@@ -56,6 +56,7 @@ def test_a_name_with_a_slash_is_relative_to_the_working_directory(tmp_path: Path
     assert resolve_command("bin/server", path="/bin", cwd=str(tmp_path)) == f"{tmp_path}/bin/server"
 
 
+@pytest.mark.case("N10")
 def test_a_program_planted_in_the_working_directory_is_not_run(tmp_path: Path) -> None:
     program(tmp_path / "npx-planted")
     for path in (".", "", ":", "bin"):
@@ -70,6 +71,7 @@ def test_an_unknown_command_says_which_path_and_which_name_is_near(tmp_path: Pat
     assert message.endswith(f"did you mean {near.name}?")
 
 
+@pytest.mark.case("N01")
 def test_clients_do_not_learn_which_path_is_searched(tmp_path: Path) -> None:
     program(tmp_path / "script", "#!/usr/bin/env nosuchnode\n")
     for command in ("nope", "script"):
@@ -95,6 +97,7 @@ def test_no_suggestion_is_made_if_nothing_is_alike(tmp_path: Path) -> None:
     assert nearest_command("filesystem", f"{tmp_path}/missing") is None
 
 
+@pytest.mark.case("N02")
 def test_a_directory_a_plain_file_and_a_dangling_link_have_their_own_reasons(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     program(tmp_path / "plain", mode=0o644)
@@ -117,6 +120,7 @@ def test_a_file_as_an_entry_of_the_path_is_skipped(tmp_path: Path) -> None:
     assert "was not found" in refusal("server", entry, tmp_path)
 
 
+@pytest.mark.case("N02")
 @pytest.mark.parametrize(
     ("first_line", "reason"),
     [
@@ -153,6 +157,7 @@ def test_our_own_interpreter_resolves_to_itself() -> None:
     assert resolve_command(sys.executable, path="/bin", cwd="/") == sys.executable
 
 
+@pytest.mark.case("N03")
 def test_a_working_directory_must_be_one(tmp_path: Path) -> None:
     assert working_directory(str(tmp_path)) == str(tmp_path)
     file = program(tmp_path / "file")
@@ -162,6 +167,7 @@ def test_a_working_directory_must_be_one(tmp_path: Path) -> None:
         assert caught.value.permanent
 
 
+@pytest.mark.case("N06")
 @pytest.mark.parametrize(
     ("args", "environment", "place"),
     [
@@ -180,6 +186,7 @@ def test_what_no_kernel_accepts_is_named_without_its_value(
     assert "secret" not in caught.value.message
 
 
+@pytest.mark.case("N11")
 def test_a_server_inherits_a_few_variables_and_gets_the_configured_ones() -> None:
     base = {"HOME": "/h", "PATH": "/bin", "TZ": "UTC", "AWS_SECRET": "s", "LD_PRELOAD": "x", "https_proxy": "p"}
     found = build_environment({"TOKEN": "t", "TZ": "CET"}, base)
@@ -190,6 +197,7 @@ def test_a_path_is_always_there_and_shell_functions_never_are() -> None:
     assert build_environment({}, {"TERM": "() { :; }; echo"}) == {"PATH": DEFAULT_PATH}
 
 
+@pytest.mark.case("N05")
 @pytest.mark.parametrize(
     ("number", "permanent", "words"),
     [

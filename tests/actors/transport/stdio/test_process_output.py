@@ -39,6 +39,7 @@ async def test_an_exit_has_its_code_and_the_last_words(code: int) -> None:
                 await send(connection, b"{}")
 
 
+@pytest.mark.case("P09")
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGTERM])
 async def test_a_signal_is_told_from_a_code(number: signal.Signals) -> None:
     with trio.fail_after(PATIENCE_S):
@@ -47,6 +48,7 @@ async def test_a_signal_is_told_from_a_code(number: signal.Signals) -> None:
     assert (exit_.code, exit_.signal) == (None, number)
 
 
+@pytest.mark.case("S31")
 async def test_a_hundred_megabytes_of_stderr_block_nobody_and_cost_a_ring() -> None:
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(launch("flood_stderr")).connect() as connection:
@@ -54,6 +56,17 @@ async def test_a_hundred_megabytes_of_stderr_block_nobody_and_cost_a_ring() -> N
             await connection.stop()
             assert connection.asides.last_stderr(1) == "\\x1b[31mthe end"
             assert len(connection.asides.last_stderr(1_000_000)) <= KEPT_BYTES
+
+
+@pytest.mark.case("S31")
+async def test_any_bytes_on_stderr_hold_up_no_answer_and_are_shown_as_text() -> None:
+    with trio.fail_after(PATIENCE_S):
+        async with ProcessTransport(launch("binary_stderr")).connect() as connection:
+            assert decoded((await connection.receive()).lines) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+            await connection.stop()
+            shown = connection.asides.last_stderr(1_000_000)
+            assert shown
+            assert [sign for sign in shown if not sign.isprintable() and sign not in "\n\t"] == []
 
 
 async def test_half_a_line_at_the_end_is_a_truncated_message() -> None:
@@ -65,6 +78,7 @@ async def test_half_a_line_at_the_end_is_a_truncated_message() -> None:
             assert await connection.receive() == Incoming()
 
 
+@pytest.mark.case("S06")
 async def test_ten_mebibytes_in_one_line_go_both_ways() -> None:
     size = 10 * 1024 * 1024
     with trio.fail_after(PATIENCE_S):
@@ -76,6 +90,7 @@ async def test_ten_mebibytes_in_one_line_go_both_ways() -> None:
                 assert (await connection.receive()).lines == [message]
 
 
+@pytest.mark.case("S05")
 async def test_a_line_that_never_ends_is_a_violation_at_many_times_the_limit() -> None:
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(
@@ -98,6 +113,7 @@ async def test_noise_is_dropped_and_counted_and_the_messages_around_it_arrive() 
             assert connection.counters.messages_received == 3
 
 
+@pytest.mark.case("S33")
 async def test_a_closed_input_is_a_server_that_exited_for_the_sender() -> None:
     with trio.fail_after(PATIENCE_S):
         async with ProcessTransport(launch("close_stdin")).connect() as connection:

@@ -44,6 +44,7 @@ async def failure(what: Launch, containment: Containment) -> SpawnFailed:
     return caught.value
 
 
+@pytest.mark.case("N01")
 @both
 async def test_a_command_that_does_not_exist_is_a_permanent_failure(containment: Containment) -> None:
     error = await failure(Launch(command="nope-404", env={"PATH": "/usr/bin"}), containment)
@@ -52,6 +53,7 @@ async def test_a_command_that_does_not_exist_is_a_permanent_failure(containment:
     assert "'nope-404' was not found on PATH /usr/bin" in error.detail
 
 
+@pytest.mark.case("N02")
 @both
 async def test_a_text_file_is_a_permanent_failure_that_only_exec_sees(containment: Containment, tmp_path: Path) -> None:
     text = tmp_path / "text"
@@ -62,6 +64,7 @@ async def test_a_text_file_is_a_permanent_failure_that_only_exec_sees(containmen
     assert error.message == f"{text} is neither a program nor a script with a #! line"
 
 
+@pytest.mark.case("N06")
 @both
 async def test_arguments_that_are_too_long_are_a_permanent_failure(containment: Containment) -> None:
     error = await failure(Launch(command="/bin/true", args=("x" * 3_000_000,)), containment)
@@ -69,6 +72,7 @@ async def test_arguments_that_are_too_long_are_a_permanent_failure(containment: 
     assert "too long" in error.message
 
 
+@pytest.mark.case("N03")
 @both
 async def test_a_missing_working_directory_is_a_failure_that_a_repair_ends(
     containment: Containment, tmp_path: Path
@@ -139,6 +143,7 @@ async def test_a_start_for_want_of_descriptors_fails_in_passing_and_leaks_none(
     assert {error.message for error in refused} == {"the daemon has no free file descriptors (EMFILE)"}
 
 
+@pytest.mark.case("N05")
 @both
 async def test_a_start_for_want_of_a_thread_fails_in_passing(
     containment: Containment, monkeypatch: pytest.MonkeyPatch
@@ -180,6 +185,7 @@ async def test_a_start_that_hangs_ends_at_its_deadline(tmp_path: Path) -> None:
         assert error.message == "/bin/cat could not be started within 0.5 s"
 
 
+@pytest.mark.case("P24")
 async def test_a_start_cancelled_between_fork_and_report_leaves_nothing(tmp_path: Path) -> None:
     async with monitor() as lives:
         async with trio.open_nursery() as nursery:
@@ -210,6 +216,7 @@ async def test_an_error_in_the_block_comes_out_unwrapped(containment: Containmen
             raise KeyError("mine")
 
 
+@pytest.mark.case("P22")
 @both
 async def test_a_server_inherits_three_descriptors_few_variables_and_no_signal_settings(
     containment: Containment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -238,6 +245,7 @@ async def test_a_server_inherits_three_descriptors_few_variables_and_no_signal_s
     assert found["environment"]["TOKEN"] == "t"
 
 
+@pytest.mark.case("P22")
 @both
 async def test_signals_that_we_ignore_have_their_default_meaning_in_the_server(containment: Containment) -> None:
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGHUP, signal.SIGUSR1)}
@@ -268,6 +276,7 @@ async def test_the_environment_is_passed_byte_for_byte_and_nothing_is_added(
     assert "LC_" not in shown
 
 
+@pytest.mark.case("P21")
 async def test_no_descriptor_and_no_child_is_left_after_thirty_cycles() -> None:
     transport = ProcessTransport(launch("echo"))
     counts = []

@@ -15,7 +15,7 @@ import trio
 
 from actors.transport.base import Incoming
 from actors.transport.stdio.containment import Containment, GroupContainment, ShimContainment
-from actors.transport.stdio.process import ProcessConnection, ProcessLimits, ProcessTransport
+from actors.transport.stdio.process import Launch, ProcessConnection, ProcessLimits, ProcessTransport
 from tests.actors.transport.stdio.children import (
     HASTY,
     PATIENCE_S,
@@ -63,6 +63,7 @@ async def test_a_server_that_ignores_the_end_of_its_input_gets_sigterm(containme
         await server.stopped()
 
 
+@pytest.mark.case("P02")
 @both
 async def test_a_server_that_ignores_everything_is_killed(containment: Containment) -> None:
     async with monitor() as lives:
@@ -77,6 +78,7 @@ async def test_a_server_that_ignores_everything_is_killed(containment: Containme
         await server.stopped()
 
 
+@pytest.mark.case("P01")
 @both
 async def test_a_paused_server_is_continued_so_that_it_can_obey_sigterm(containment: Containment) -> None:
     limits = ProcessLimits(stop_eof_s=0.1, stop_term_s=PATIENCE_S)
@@ -88,6 +90,7 @@ async def test_a_paused_server_is_continued_so_that_it_can_obey_sigterm(containm
             assert (await connection.wait()).signal == signal.SIGTERM
 
 
+@pytest.mark.case("P02", "P15")
 async def test_the_default_limits_stop_the_worst_server_within_five_seconds() -> None:
     async with monitor() as lives:
         async with ProcessTransport(launch("ignore_sigterm", lives.address)).connect() as connection:
@@ -130,6 +133,7 @@ async def test_two_may_ask_for_a_stop_and_a_stop_after_the_end_is_nothing() -> N
             assert await connection.receive() == Incoming()
 
 
+@pytest.mark.case("P03")
 @both
 async def test_a_grandchild_that_holds_stdout_does_not_hide_the_exit(containment: Containment) -> None:
     async with monitor() as lives:
@@ -158,6 +162,7 @@ async def test_a_reader_is_told_the_end_although_a_process_escaped_with_stdout()
         await escaped.stopped()
 
 
+@pytest.mark.case("P04")
 @pytest.mark.parametrize("way", ["stop", "kill", "leave", "die"])
 async def test_a_daemonised_grandchild_ends_with_its_server(way: str) -> None:
     async with monitor() as lives:
@@ -176,6 +181,41 @@ async def test_a_daemonised_grandchild_ends_with_its_server(way: str) -> None:
             await pulse.stopped()
 
 
+@pytest.mark.case("P05")
+@pytest.mark.parametrize("way", ["stop", "kill", "die"])
+async def test_a_server_behind_a_shell_ends_with_it_and_its_death_is_that_of_the_shell(way: str) -> None:
+    """As `npx` does, the shell stays and waits for what it started."""
+    async with monitor() as lives:
+        behind = launch("ignore_sigterm", lives.address)
+        words = [behind.command, *behind.args]
+        shell = Launch(command="/bin/sh", args=("-c", '"$@"; true', "sh", *words))
+        async with ProcessTransport(shell, HASTY).connect() as connection:
+            server = (await lives.pulses("server"))["server"]
+            assert parent_of(server.pid) == connection.pid
+            with trio.fail_after(PATIENCE_S):
+                if way == "stop":
+                    await connection.stop()
+                elif way == "kill":
+                    connection.kill()
+                else:
+                    os.kill(server.pid, signal.SIGKILL)
+                exit_ = await connection.wait()
+                assert await connection.receive() == Incoming()
+            assert exit_.asked is (way != "die")
+        await server.stopped()
+
+
+@pytest.mark.case("P04")
+async def test_forty_children_half_of_them_in_sessions_of_their_own_end_with_their_server() -> None:
+    async with monitor() as lives:
+        async with ProcessTransport(launch("forks", lives.address, "40")).connect() as connection:
+            children = [(await lives.pulses("child"))["child"] for _ in range(40)]
+            await stopped_within(connection, 5.0)
+        for child in children:
+            await child.stopped()
+
+
+@pytest.mark.case("P23")
 async def test_a_server_dies_with_its_shim() -> None:
     async with monitor() as lives:
         async with ProcessTransport(launch("ignore_sigterm", lives.address)).connect() as connection:
@@ -187,6 +227,7 @@ async def test_a_server_dies_with_its_shim() -> None:
         await server.stopped()
 
 
+@pytest.mark.case("P23")
 async def test_the_group_of_a_server_dies_with_its_shim() -> None:
     async with (
         monitor() as lives,
@@ -310,6 +351,7 @@ async def test_a_server_does_not_survive_its_daemon_and_its_shim_both_killed() -
         await server.stopped()
 
 
+@pytest.mark.case("P23")
 async def test_a_daemon_that_inherits_orphans_sweeps_what_a_killed_shim_held() -> None:
     async with monitor() as lives, driver(lives.address, "subreaper") as daemon:
         found = await lives.pulses("daemon", "server")

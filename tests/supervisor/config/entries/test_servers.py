@@ -140,6 +140,7 @@ C = {"command": "c"}
 LONG = "x" * (MAX_STRING_BYTES + 1)
 
 
+@pytest.mark.case("N06", "N07")
 @pytest.mark.parametrize(
     ("entry", "key", "line", "message", "hint"),
     [
@@ -285,6 +286,7 @@ def test_an_env_file_goes_below_the_env_of_the_entry() -> None:
     assert server({**C, "envFile": "x.env", "env": {"A": "entry"}}, files).env == {"A": "entry", "B": "file"}
 
 
+@pytest.mark.case("N07")
 def test_no_value_of_the_file_or_the_environment_is_in_any_message_or_repr() -> None:
     secret = "canary-secret"
     entries: dict[str, Any] = {
@@ -335,6 +337,7 @@ def test_a_name_that_cannot_confuse_paths_is_accepted(name: str) -> None:
     assert name_fault(name) is None
 
 
+@pytest.mark.case("L14")
 @pytest.mark.parametrize(
     ("name", "fault", "suggested"),
     [

@@ -50,6 +50,7 @@ def test_references_are_replaced_once(text: str, expanded: str) -> None:
     assert expand(text, ENVIRON) == expanded
 
 
+@pytest.mark.case("N07")
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [

@@ -65,6 +65,7 @@ async def test_kinds_that_change_together_are_told_together(autojump_clock: Mock
     assert [set(kinds) for _, kinds, _ in listener.told] == [{"tools", "prompts"}]
 
 
+@pytest.mark.case("L06")
 async def test_a_storm_is_told_once_per_interval_and_its_last_change_is_not_lost(autojump_clock: MockClock) -> None:
     service = FakeService()
     async with trio.open_nursery() as nursery:

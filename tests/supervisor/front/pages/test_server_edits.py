@@ -57,6 +57,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.case("N12")
 @pytest.mark.parametrize(("method", "path", "body"), ORDERS)
 async def test_only_who_has_the_key_and_is_here_changes_anything(method: str, path: str, body: bytes) -> None:
     asked = Asked()

@@ -61,6 +61,7 @@ def test_a_pointer_may_lead_into_a_list() -> None:
     assert inlined({"anyOf": [{"type": "null"}, {"$ref": "#/anyOf/0"}]})["anyOf"] == [{"type": "null"}] * 2
 
 
+@pytest.mark.case("L10", "L11")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -89,6 +90,7 @@ def test_data_that_looks_like_a_reference_is_data() -> None:
     assert inlined(schema) == {"a": {}, "default": {"$ref": "#/no"}, "enum": [{"$ref": "#"}]}
 
 
+@pytest.mark.case("L11")
 def test_references_that_double_with_each_level_are_given_up_soon() -> None:
     levels = {f"L{n}": {"a": {"$ref": f"#/$defs/L{n + 1}"}, "b": {"$ref": f"#/$defs/L{n + 1}"}} for n in range(18)}
     schema = {"x": {"$ref": "#/$defs/L0"}, "$defs": {**levels, "L18": {"type": "string"}}}

@@ -107,6 +107,7 @@ async def test_a_line_that_fell_out_of_memory_is_read_from_the_disk(rig: Rig) ->
     assert (await rig.texts(grep="FIRST")) == ["the first"]
 
 
+@pytest.mark.case("S31")
 async def test_a_flood_is_written_in_part_and_says_so(rig: Rig) -> None:
     for round_ in range(20):
         rig.journal().overhear("stderr", b"".join(b"%d\n" % number for number in range(900)))

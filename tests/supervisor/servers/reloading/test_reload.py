@@ -155,6 +155,21 @@ async def test_the_tools_of_a_removed_one_are_gone_and_those_of_an_added_one_are
         assert "result" in await shown.call("a-echo")
 
 
+@pytest.mark.case("P25")
+async def test_one_that_gets_another_name_ends_its_call_and_is_there_once(tmp_path: Path, data: DataDir) -> None:
+    async with world(tmp_path, data, {"a": A, "c": B}) as shown:
+        results = list[Any]()
+        async with trio.open_nursery() as nursery:
+            await begun(shown, nursery, results, "a", 0.3)
+            assert await shown.edit({"b": A, "c": B}) == "1 server added (b); 1 server removed (a)"
+            assert (await shown.call("b-echo", n=1))["result"]["structuredContent"] == {"n": 1}
+            assert "no server 'a'" in failure(await called(shown.client, "a:echo"))["message"]
+        assert results[0]["result"]["structuredContent"] == {"s": 0.3}
+        await until_found(shown.client, "echo", ["b:echo", "c:echo"])
+        assert [row["server"] for row in (await shown.status())["servers"]] == ["b", "c"]
+        assert (shown.fakes["a"].starts, shown.fakes["a"].exits, shown.fakes["b"].starts) == (1, 1, 1)
+
+
 async def test_one_that_is_switched_off_and_on_in_the_file_follows(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A, "b": B}) as shown:
         await until_found(shown.client, "a:echo", ["a:echo"])

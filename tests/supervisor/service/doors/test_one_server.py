@@ -22,6 +22,7 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.versions import META_SERVER_INFO, Era
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.config import Settings
+from supervisor.identity.people import principal_of
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.doors.one_server import OneServer
@@ -294,6 +295,15 @@ async def test_a_list_of_a_running_server_is_the_servers_own_answer(era: Era) ->
         assert first == {**more, "tools": TOOLS[:2], "nextCursor": "2", "_meta": {"x-own/page": 0}}
         second = await rig.result(CLIENTS[era], "tools/list", {"cursor": "2"})
         assert second == {**more, "tools": TOOLS[2:4], "nextCursor": "4", "_meta": {"x-own/page": 2}}
+
+
+@pytest.mark.case("L19")
+async def test_what_a_server_calls_public_is_for_one_user_where_there_are_users() -> None:
+    async with door("modern") as rig:
+        for client, scope in ((MODERN, "public"), (replace(MODERN, principal=principal_of("ana")), "private")):
+            for method in ("server/discover", "tools/list", "resources/read"):
+                told = await rig.result(client, method, {"uri": "file:///a"} if method == "resources/read" else None)
+                assert (method, told["cacheScope"], told["ttlMs"]) == (method, scope, 7)
 
 
 @both

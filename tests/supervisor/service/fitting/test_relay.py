@@ -73,6 +73,7 @@ LASTING = b'{"ttlMs":5,"cacheScope":"public",' + ALIEN + b"}"
 AT_ONCE = b'{"ttlMs":0,"cacheScope":"private",' + ALIEN + b"}"
 
 
+@pytest.mark.case("L19")
 @pytest.mark.parametrize(
     ("body", "written", "told"),
     [
@@ -87,6 +88,14 @@ AT_ONCE = b'{"ttlMs":0,"cacheScope":"private",' + ALIEN + b"}"
 )
 def test_a_complete_result_says_for_how_long_it_holds(body: bytes, written: Era, told: bytes) -> None:
     assert with_lifetime(body, written) == told
+
+
+@pytest.mark.case("L19")
+def test_what_a_server_calls_public_is_private_where_not_everybody_is_served_alike() -> None:
+    told = json.loads(with_lifetime(LASTING, "modern", shared=False))
+    assert told == {**json.loads(LASTING), "cacheScope": "private"}
+    private = LASTING.replace(b"public", b"private", 1)
+    assert with_lifetime(private, "modern", shared=False) is private
 
 
 def test_a_legacy_result_with_a_type_of_its_own_gets_no_second_one() -> None:

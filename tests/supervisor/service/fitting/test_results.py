@@ -64,6 +64,7 @@ def test_the_oldest_clients_get_a_text_in_its_place(version: str) -> None:
     assert called({"structuredContent": value}, version) == {"content": [text]}
 
 
+@pytest.mark.case("S26")
 @pytest.mark.parametrize("content", [5, "x", {"type": "text"}, None])
 def test_content_that_is_no_list_stays_what_it_is(content: Any) -> None:
     assert called({"content": content, "structuredContent": 1}, "2025-03-26") == {"content": content}
@@ -91,6 +92,7 @@ def test_a_result_that_is_no_object_is_not_our_matter(body: bytes) -> None:
     assert fit_result(body, Shown("tools/call", "2024-11-05")) is body
 
 
+@pytest.mark.case("S26")
 @pytest.mark.parametrize("member", ["content", "messages"])
 def test_members_of_other_shapes_are_no_bug(member: str) -> None:
     body = json.dumps({member: {"type": "audio"}}).encode()
@@ -116,6 +118,7 @@ RESULTS = objects(VALUES, content=st.one_of(arrays(BLOCKS), VALUES), structuredC
 CHANGED = ("content", "structuredContent")
 
 
+@pytest.mark.case("S26")
 @given(RESULTS, st.sampled_from(VERSIONS), st.sampled_from([NO_DEFINITION, OF_ARRAYS, OF_OBJECTS]))
 def test_every_result_stays_whole_but_for_what_its_client_cannot_take(
     text: str, version: str, definition: msgspec.Raw
