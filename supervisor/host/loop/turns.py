@@ -88,12 +88,13 @@ class LoopTurns:
 
     def look(self, thread: int) -> float:
         """Log where the thread of the loop is, if its turn takes too long; return when to look again, in seconds."""
-        now, began = self._real(), self._began
+        now, began, before = self._real(), self._began, self._looks[-1][0]
         self._looks.append((now, self._worked()))
         age = now - began
         if 0 < age < LOGGED_S:
             return max(LOGGED_S - age, LEAST_S)
-        if age >= LOGGED_S and now >= self._quiet_until:
+        ran = now - before < 2 * LOOK_S  # else the thread stood still with everybody
+        if age >= LOGGED_S and ran and now >= self._quiet_until:
             self._shown, self._quiet_until = began, now + QUIET_S
             log.warning("the loop is held for %.1f s so far, in %s", age, " < ".join(_places(thread)))
         return LOOK_S
