@@ -71,13 +71,13 @@ class LoopTurns:
         """The loop is about to wait."""
         began, self._began = self._began, _IDLE
         took = self._real() - began
-        if took > STALL_S:
+        if took > STALL_S and (took < LOOK_S or self._ran(took)):  # else the clock tells of a standstill, if only now
             self._note(began, took)
 
     def stand(self, seconds: float) -> None:
         """Nothing was done for so long, as the clock of the loop says."""
         if self._began != _IDLE and self._ran(seconds):
-            return  # the turn says so when it ends
+            return  # the turn says so when it ends, or has said so
         self._began += seconds
         self.standstills += 1
         self.stood_s += seconds

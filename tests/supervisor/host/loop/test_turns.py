@@ -124,6 +124,16 @@ def test_a_standstill_is_told_and_no_stall(caplog: pytest.LogCaptureFixture) -> 
     ]
 
 
+def test_a_standstill_of_which_the_clock_tells_after_the_turn_is_no_stall_either() -> None:
+    watched = Watched()
+    watched.turns.look(ME)
+    watched.turn(4.0)
+    watched.turns.begin()
+    watched.turns.stand(4.0)
+    watched.turns.end()
+    assert watched.turns.status() == {"stalls": 0, "longest_stall_s": 0, "standstills": 1, "stood_still_s": 4}
+
+
 @pytest.mark.parametrize("worked", [True, False])
 def test_a_turn_in_which_the_process_ran_is_a_stall_and_no_standstill(worked: bool) -> None:
     """Either the thread had its looks, or a call into C kept it from them and worked."""
