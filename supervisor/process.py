@@ -23,7 +23,9 @@ from supervisor.daemon import Daemon
 from supervisor.host.datadir import DataDir
 from supervisor.host.descriptors import raise_limit
 from supervisor.host.hard_end import HardEnd
+from supervisor.host.loop.clock import LoopClock
 from supervisor.host.loop.pauses import short_pauses
+from supervisor.host.loop.turns import LoopTurns, watch_turns
 from supervisor.host.preload import preload
 from supervisor.host.signals import end_on_signals
 from supervisor.host.systemd import Systemd
@@ -55,10 +57,11 @@ def run(
     daemon.read = read or daemon.read
     daemon.systemd = Systemd(os.environ)
     end = HardEnd(configuration.settings.shutdown_s, EXIT_STUCK)
+    turns = LoopTurns()
     refused: BaseException | None = None
     crashed = False
     try:
-        trio.run(_main, daemon, announce, end.begin)
+        trio.run(_main, daemon, announce, end.begin, turns, clock=LoopClock(turns.stand))
     except* ConfigError as group:
         refused = first_of(group)
     except* Exception as group:
@@ -74,10 +77,12 @@ def run(
     return EXIT_CRASH if crashed else 0
 
 
-async def _main(daemon: Daemon, announce: Callable[[list[str]], None], ending: Callable[[], None]) -> None:
+async def _main(
+    daemon: Daemon, announce: Callable[[list[str]], None], ending: Callable[[], None], turns: LoopTurns
+) -> None:
     """Run one daemon. Whatever holds up its start or end, it is over in time after `ending`, which needs no loop."""
     daemon.ending = ending
-    with short_pauses():
+    with watch_turns(turns), short_pauses():
         async with trio.open_nursery() as watching:
             at_once = partial(os._exit, EXIT_STUCK)
             await watching.start(end_on_signals, daemon.closing, ending, at_once, daemon.reload)

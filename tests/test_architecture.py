@@ -315,6 +315,8 @@ UNUSED = {
     "supervisor.front.edge.parser.RequestParser.on_body": "called by httptools",
     "supervisor.front.edge.parser.RequestParser.on_message_complete": "called by httptools",
     "supervisor.host.logs.Writer.emit": "called by `logging`",
+    "supervisor.host.loop.clock.LoopClock.start_clock": "called by trio",
+    "supervisor.host.loop.clock.LoopClock.deadline_to_sleep_time": "called by trio",
     "supervisor.tracing.sampling.PerSecond.should_sample": "called by the SDK of OpenTelemetry",
     "supervisor.tracing.sampling.PerSecond.get_description": "called by the SDK of OpenTelemetry",
 }

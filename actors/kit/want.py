@@ -16,6 +16,7 @@ import logging
 import os
 import random
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, TypeVarTuple, Unpack
 
@@ -29,6 +30,8 @@ Ts = TypeVarTuple("Ts")
 
 FIRST_PAUSE_S = 0.05
 MAX_PAUSE_S = 2.0
+MAX_UNTOLD = 100
+"""What the start has to tell before anybody hears it."""
 QUIET_S = 30.0
 """A condition that comes and goes is logged at most this often."""
 
@@ -116,8 +119,26 @@ class Conditions:
         self._present: dict[str, tuple[float, str]] = {}
         self._began = trio.lowlevel.ParkingLot()
         self._told: dict[str, _Told] = {}
-        self.tell: Callable[[str, str], None] = lambda what, why: None
-        """Told of each begin that is logged."""
+        self._untold: deque[tuple[str, str]] = deque(maxlen=MAX_UNTOLD)
+        self._hear: Callable[[str, str], None] | None = None
+
+    @property
+    def tell(self) -> Callable[[str, str], None]:
+        """Told of each begin that is logged and of what is noted, as is whatever was before anybody heard it."""
+        return self._hear or self._keep
+
+    @tell.setter
+    def tell(self, hear: Callable[[str, str], None]) -> None:
+        self._hear = hear
+        while self._untold:
+            hear(*self._untold.popleft())
+
+    def _keep(self, what: str, why: str) -> None:
+        self._untold.append((what, why))
+
+    def note(self, what: str, why: str) -> None:
+        """Tell of something that was missing, or found damaged, and is well again."""
+        self.tell(what, why)
 
     def begin(self, what: str, why: str) -> None:
         """Note that something does not work, or still does not; the newest reason is shown."""

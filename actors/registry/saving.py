@@ -27,7 +27,7 @@ class OfferSaver:
 
     def save_again(self, server: str, offer: Offer) -> None:
         """Save what is saved already, as only the time of its reading is new, now and then."""
-        if self._clock() - self._saved_at.get(server, 0.0) >= SAVE_AGAIN_S:
+        if not 0 <= self._clock() - self._saved_at.get(server, 0.0) < SAVE_AGAIN_S:  # or the clock was set back
             self.save(server, offer)
 
     def forget(self, server: str) -> None:

@@ -62,6 +62,8 @@ def status(*, as_json: bool, url: str) -> None:
     out.print(savings_line(overview["totals"], overview["tokens"]), markup=False)
     for line in list_degraded(overview.get("degraded", ()), time.time()):
         out.print(line)
+    for line in list_damage(overview.get("store") or {}):
+        out.print(line)
     for line in list_plugins(overview.get("plugins") or ()):
         out.print(line)
     for line in list_configuration(overview.get("configuration") or {}, time.time()):
@@ -80,6 +82,12 @@ def status(*, as_json: bool, url: str) -> None:
 
 def list_degraded(rows: Sequence[Row], now: float) -> list[Text]:
     return [plain(f"degraded for {duration(now - row['since'])}: {row['what']}: {row['why']}") for row in rows]
+
+
+def list_damage(store: Row) -> Iterator[Text]:
+    """Yield that the database is a fresh one, if the one before was damaged."""
+    if copy := store.get("damaged"):
+        yield plain(f"the database was damaged: it is {copy} now, and a fresh one was made; see mcpvisor doctor")
 
 
 def list_plugins(rows: Sequence[Row]) -> Iterator[Text]:

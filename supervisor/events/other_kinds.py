@@ -194,7 +194,8 @@ class AuthFailed(EventData, frozen=True, kw_only=True):
 
 
 class LimitExceeded(EventData, frozen=True, kw_only=True):
-    """The daemon lacks something of the system, and works only in part until it has it."""
+    """The daemon lacks something of the system, and works only in part until it has it. Or its database was damaged,
+    and it goes on with a fresh one."""
 
     resource: str
     """What does not work."""

@@ -20,6 +20,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir
 from supervisor.host.logs import count_lost_records
+from supervisor.host.loop.turns import loop_turns
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
@@ -161,6 +162,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         plugins=house.plugins.statuses,
         meters=house.meters,
         tracer=house.tracer,
+        turns=loop_turns(),
     )
     core.start_soon(doors.run)
     core.start_soon(view.lag.run)

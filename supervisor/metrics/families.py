@@ -47,6 +47,13 @@ def _own(name: str, kind: Kind, labels: tuple[str, ...], text: str, buckets: tup
 # The daemon
 BUILD_INFO: Final = _own("build_info", "gauge", ("version", "python"), "Always 1, with the versions as labels.")
 LOOP_LAG: Final = _own("event_loop_lag_seconds", "gauge", (), "By how much the loop was late at the newest look.")
+LOOP_STALLS: Final = _own("event_loop_stalls_total", "counter", (), "Turns of the loop that took over 100 ms.")
+LONGEST_STALL: Final = _own(
+    "event_loop_longest_stall_seconds", "gauge", (), "The longest turn of the loop over 100 ms."
+)
+STANDSTILLS: Final = _own(
+    "standstills_total", "counter", (), "How often nothing went on for over a second: the process was stopped."
+)
 LOG_RECORDS_DROPPED: Final = _own("log_records_dropped_total", "counter", (), "Records that the log had no room for.")
 SPANS_DROPPED: Final = _own("spans_dropped_total", "counter", (), "Spans that did not reach their collector.")
 SCRAPE_DURATION: Final = _own(
@@ -141,7 +148,8 @@ HTTP: Final = Family(
 
 FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     "The daemon": (
-        *(BUILD_INFO, LOOP_LAG, LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
+        *(BUILD_INFO, LOOP_LAG, LOOP_STALLS, LONGEST_STALL, STANDSTILLS),
+        *(LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
         *PROCESS,
     ),
     "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, SERVER_MEMORY),

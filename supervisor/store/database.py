@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
@@ -33,6 +34,8 @@ BUSY_TIMEOUT_S = 0.5
 """How long a writer waits for another process before the attempt has failed."""
 
 _DIGESTS = 500  # in one statement
+DATABASE = "database"
+"""How the file is called in what is told of it."""
 WHAT = "store"
 """How the condition is called while nothing can be saved."""
 MAX_PAUSE_S = 5.0
@@ -50,6 +53,8 @@ class Database:
         self._busy_timeout_s = busy_timeout_s
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None  # device and inode of what is open
+        self.moved = ""
+        """What a damaged file is called now, the newest since the start."""
 
     def open(self) -> sqlite3.Connection:
         """Open the file, made anew where needed. Raises `ConfigError` for a newer one, `sqlite3.Error`, `OSError`."""
@@ -64,7 +69,7 @@ class Database:
             if not is_corrupt(error):
                 raise
             log.warning("%s is damaged (%s); it is moved aside and a fresh one is made", self._path, error)
-            move_aside(self._path)
+            self.moved = move_aside(self._path, time.time()).name
             connection = connect(self._path, self._busy_timeout_s)
         self._connection, self._file = connection, identity(self._path)
         return connection
@@ -164,6 +169,7 @@ class Disk:
         self.trouble = ""
         self._database = database
         self._conditions = conditions
+        self._told = ""
         self._limiter = trio.CapacityLimiter(1)
 
     async def use(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
@@ -177,6 +183,9 @@ class Disk:
             self.fail(str(error))
             raise Outage from error
         self.ready.set()
+        if self._database.moved != self._told:
+            self._told = self._database.moved
+            self._conditions.note(DATABASE, f"it was damaged, so it is {self._told} now, and a fresh one was made")
         return returned
 
     def fail(self, why: str) -> None:

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
+import logging
 import os
 import sqlite3
 import stat
+import time
 from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.principal import LOCAL
 from supervisor.store.audit_table import AUDIT_SCHEMA
 
+log = logging.getLogger(__name__)
+
 SCHEMA_VERSION = 11
-MAX_CORRUPT_COPIES = 9
+MAX_DAMAGED_COPIES = 3
+"""Of damaged files so many are kept, the newest: damage must not fill the disk."""
+CHECK_S = 1.5
+"""A file that takes longer to examine is used as it is: it may be large, or its disk slow. Use shows damage, too."""
+_CHECK_STEPS = 10_000
+"""Steps of SQLite between two looks at the time; some ten milliseconds."""
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS servers (name TEXT PRIMARY KEY, digest TEXT NOT NULL, payload BLOB NOT NULL,"
@@ -70,6 +80,8 @@ _OTHERWISE_BEFORE: dict[int, dict[str, str]] = {
 """Tables whose columns changed with a schema, and what of those before it goes into the newest. The first row that is
 newer than a file counts for it."""
 # SQLite's file format, section 1.3: the header string, and the user version as a big-endian number.
+_DAMAGED = ".corrupt-"
+_LOGS = ("-wal", "-shm")
 _MAGIC = b"SQLite format 3\0"
 _USER_VERSION = slice(60, 64)
 
@@ -146,7 +158,7 @@ def connect(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     check_version(path, version)
-    if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+    if not _is_whole(connection):
         raise _Corrupt("the quick check found damage")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
@@ -159,6 +171,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
+
+
+def _is_whole(connection: sqlite3.Connection) -> bool:
+    """Return whether nothing of the file is damaged, as far as that is found in `CHECK_S`."""
+    until = time.monotonic() + CHECK_S
+    connection.set_progress_handler(lambda: time.monotonic() > until, _CHECK_STEPS)
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        log.info("the database was examined for %g s only, as it is large or its disk is slow", CHECK_S)
+        return True
+    finally:
+        connection.set_progress_handler(None, 0)
 
 
 def _copy(connection: sqlite3.Connection, copy: Path) -> None:
@@ -199,13 +226,29 @@ def is_corrupt(error: sqlite3.DatabaseError) -> bool:
     return isinstance(error, _Corrupt) or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def move_aside(path: Path) -> None:
-    """Rename the file and its logs to `*.corrupt-N`, the first N that is free up to 9. Raises `OSError`."""
-    numbers = range(1, MAX_CORRUPT_COPIES)
-    free = (number for number in numbers if not path.with_name(f"{path.name}.corrupt-{number}").exists())
-    number = next(free, MAX_CORRUPT_COPIES)  # the last one is replaced: damage must not fill the disk
-    path.replace(path.with_name(f"{path.name}.corrupt-{number}"))
-    for suffix in ("-wal", "-shm"):
-        beside = path.with_name(path.name + suffix)
-        if beside.exists():
-            beside.replace(path.with_name(f"{path.name}.corrupt-{number}{suffix}"))
+def move_aside(path: Path, now: float) -> Path:
+    """Rename the file and its logs to `*.corrupt-DATE` (UTC), `now` in unix seconds; return the new name of the file.
+
+    Earlier ones make room. Raises `OSError`.
+    """
+    kept = damaged_copies(path)
+    for old in kept[: max(0, len(kept) - MAX_DAMAGED_COPIES + 1)]:
+        for each in _with_logs(old):
+            with contextlib.suppress(OSError):
+                each.unlink()
+    copy = path.with_name(f"{path.name}{_DAMAGED}{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}")
+    for each, aside in zip(_with_logs(path), _with_logs(copy), strict=True):
+        if each == path or each.exists():
+            each.replace(aside)
+    return copy
+
+
+def damaged_copies(path: Path) -> list[Path]:
+    """Return what was moved aside of a file, the oldest first. Raises `OSError`."""
+    every = path.parent.glob(f"{glob.escape(path.name)}{_DAMAGED}*")
+    copies = [copy for copy in every if not copy.name.endswith(_LOGS)]
+    return sorted(copies, key=lambda copy: (len(copy.name), copy.name))  # earlier versions counted from 1 to 9
+
+
+def _with_logs(path: Path) -> list[Path]:
+    return [path, *(path.with_name(path.name + suffix) for suffix in _LOGS)]

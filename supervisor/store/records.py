@@ -92,10 +92,12 @@ class StoreStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What the status page shows.
 
     `lost_writes` counts writes that did not reach the disk when their turn came, each once; those that may still
-    be saved by a later attempt are among `pending_writes`. `last_error` is empty while the state is "ok".
+    be saved by a later attempt are among `pending_writes`. `last_error` is empty while the state is "ok". `damaged` is
+    what a damaged file is called now that was replaced since the start, if there was one.
     """
 
     state: Literal["ok", "degraded"]
     lost_writes: int
     pending_writes: int
     last_error: str
+    damaged: str = ""

@@ -73,6 +73,7 @@ class WriteBehind:
             lost_writes=self._lost_writes,
             pending_writes=len(self._queue) + self._unsettled,
             last_error=self._disk.trouble,
+            damaged=self._database.moved,
         )
 
     async def flush(self, deadline_s: float = FLUSH_S) -> bool:

@@ -1,13 +1,15 @@
 """The queue of writes that wait for the disk. No I/O here.
 
 It holds one write per key: a newer one replaces the older, usage is added up. It is therefore bounded by the
-number of servers, principals and tools, launches, vectors and ended sessions, and by `max_keys` whatever those are.
+number of servers, principals and tools, launches, vectors and ended sessions, and by `max_keys` whatever those are. New
+keys are refused, too, where what waits has `max_bytes`: minutes of what was called add up while a disk fails for long.
 Records of the audit have a key each, and a bound of their own: no record is lost for another one, and none of the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -17,6 +19,8 @@ from supervisor.store.records import ToolUsage
 
 Key = tuple[str, ...]
 MAX_KEYS = 50_000
+MAX_BYTES = 64 * 1024 * 1024
+"""Of the texts and bytes of all that waits. What is made only when it is written is held by somebody else anyhow."""
 RECORD = "audit record"
 """The first part of the keys under which records of the audit wait."""
 MAX_RECORDS = 10_000
@@ -53,6 +57,14 @@ class Write(msgspec.Struct, frozen=True):
         return self.key[0] == RECORD
 
     @property
+    def size(self) -> int:
+        """Return how many bytes its values have, about; those of records of the audit do not count."""
+        if self.is_record:
+            return 0
+        values = chain.from_iterable(values for _, values in self._statements)
+        return sum(len(value) for value in values if isinstance(value, bytes | str))
+
+    @property
     def statements(self) -> tuple[Statement, ...]:
         return self._statements if self.usage is None else ((_ADD_USAGE, astuple(self.usage)),)
 
@@ -60,28 +72,34 @@ class Write(msgspec.Struct, frozen=True):
 class WriteQueue:
     """The newest write of each key, oldest key first."""
 
-    def __init__(self, *, max_keys: int = MAX_KEYS) -> None:
+    def __init__(self, *, max_keys: int = MAX_KEYS, max_bytes: int = MAX_BYTES) -> None:
         self._max_keys = max_keys
+        self._max_bytes = max_bytes
         self._waiting: dict[Key, Write] = {}
         self._records = 0
+        self._bytes = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def put(self, write: Write) -> bool:
-        """Queue a write. False: the queue is full of other keys and the write is dropped."""
+        """Queue a write. False: the queue is full of other keys, or of bytes, and the write is dropped."""
         older = self._waiting.get(write.key)
+        size = write.size - (0 if older is None else older.size)
         if older is None:
+            if size and self._waiting and self._bytes + size > self._max_bytes:
+                return False
             if write.is_record and self._records >= MAX_RECORDS:
                 return False
             if not write.is_record and len(self._waiting) - self._records >= self._max_keys:
                 return False
             self._records += write.is_record
         self._waiting[write.key] = _merge(older, write)
+        self._bytes += size
         return True
 
     def take(self) -> list[Write]:
-        batch, self._waiting, self._records = list(self._waiting.values()), {}, 0
+        batch, self._waiting, self._records, self._bytes = list(self._waiting.values()), {}, 0, 0
         return batch
 
     def put_back(self, batch: Collection[Write]) -> int:
@@ -93,6 +111,7 @@ class WriteQueue:
         newer = {key: _merge(returned.get(key), write) for key, write in self._waiting.items()}
         self._waiting = returned | newer
         self._records = sum(write.is_record for write in self._waiting.values())
+        self._bytes = sum(write.size for write in self._waiting.values())
         return sum(not write.tried for write in batch)
 
 

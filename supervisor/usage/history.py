@@ -7,11 +7,12 @@ Rules of this file:
 - The newest minute is in memory. When it is over it goes into the quarter and the hour around it, and an hour that is
   over into its day. What a crash left undone is made again at the next start, from the minutes and hours on the disk.
 - Until the disk has been read once nothing is written there, and the first minute lasts: what the disk has of the same
-  periods would be lost.
+  periods would be lost. So it is read again where a clock was set back, until no minute is there for the second time.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -28,6 +29,8 @@ from supervisor.usage.records import CallRecord
 FLUSH_S: Final = 0.4
 """Each row that changed is written so often at most: that of the newest minute, and the calls since."""
 EXPIRE_S: Final = 600.0
+SET_BACK_S: Final = 120.0
+"""A clock that was set back by less only makes a minute longer."""
 _RECORDS: Final = msgspec.msgpack.Decoder(list[CallRecord])
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -69,7 +72,10 @@ class History:
         self._loaded = False
         self._now: dict[Level, Period] = {level: Period(level, start_of(level, clock())) for level in LENGTH_S}
         self._changed: set[Level] = set()
-        self._expires_at = 0.0
+        self._ahead = self._now["minute"].start
+        """The latest minute that the disk may have."""
+        self._calls_read = False
+        self._expired_at = -math.inf
 
     # What happens -----------------------------------------------------------------------------------------------------
 
@@ -91,11 +97,17 @@ class History:
         self._now["minute"].add(records)
 
     def _turn(self, moment: float) -> None:
-        """Begin the minute of a moment, if that is later than the present one."""
+        """Begin the minute of a moment, unless it is the present one or a little before that."""
         minute, start = self._now["minute"], start_of("minute", moment)
-        if start > minute.start and self._loaded:
-            self._close(minute)
+        if minute.start - SET_BACK_S <= start <= minute.start or not self._loaded:
+            return
+        self._close(minute)
+        if start > self._ahead == minute.start:
             self._now["minute"] = Period("minute", start)
+        else:
+            self._now = {level: Period(level, start_of(level, moment)) for level in LENGTH_S}
+            self._loaded = False
+        self._ahead = max(self._ahead, start)
 
     def _close(self, over: Period) -> None:
         """Put a period that is over into longer ones. Where that begins another of these, the one before is over."""
@@ -114,26 +126,25 @@ class History:
 
     async def run(self) -> None:
         while True:
-            if not self._loaded:
-                await self.load()
+            await self.load()
             self.flush()
             await trio.sleep(FLUSH_S)
 
     def flush(self) -> None:
         """Hand what is new to the store."""
         self.settle()
-        if not self._loaded:
-            return
         now = self._clock()
         self._turn(now)
+        if not self._loaded:
+            return
         for level in sorted(self._changed):
             self._save(self._now[level])
         if self._fresh:
             fresh = [*self._fresh]
             self._fresh.clear()
             self._store.append_calls(self.newest - len(fresh) + 1, _encode(fresh), self._keep)
-        if now >= self._expires_at:
-            self._expires_at = now + EXPIRE_S
+        if not 0 <= now - self._expired_at < EXPIRE_S:
+            self._expired_at = now
             for level, kept_s in KEPT_S.items():
                 self._store.expire_periods(level, now - kept_s)
 
@@ -143,27 +154,36 @@ class History:
             self._store.save_period(period.level, period.start, period.encode())
 
     async def load(self) -> None:
-        """Read what was kept, and make again what was not finished. A checkpoint."""
-        if not self._store.ready.is_set():
+        """Read what was kept, and make again what was not finished, unless that was done. A checkpoint."""
+        if self._loaded or not self._store.ready.is_set():
             return
         rows: dict[Level, Rows | None] = {
             level: await self._store.load_periods(level, start_of("day", self._clock() - LENGTH_S["day"]))
             for level in LENGTH_S
         }
-        batches = await self._store.load_calls()
+        batches = [] if self._calls_read else await self._store.load_calls()
         if batches is None or None in rows.values():
             return
         known = await beside(lambda: {level: dict(_periods(level, each or ())) for level, each in rows.items()})
         calls = await beside(partial(_calls, batches, self._keep))
         self._loaded = True
+        self._ahead = max([self._ahead, *known["minute"]])
         self._take(known)
-        last, kept = calls
+        if not self._calls_read:
+            self._calls_read = True
+            self._take_calls(*calls)
+
+    def _take_calls(self, last: int, kept: list[CallRecord]) -> None:
+        """Put calls of earlier starts before those of this one; the last of them has that number."""
         self.newest, self.before = self.newest + last, last
         room = self._keep - len(self._calls)
         self._calls.extendleft(kept[: -room - 1 : -1] if room else ())
 
     def _take(self, known: dict[Level, dict[int, Period]]) -> None:
-        """Add what the disk has of the present periods, and sum up those before that it has no sum of."""
+        """Add what the disk has of the present periods, and sum up those before that it has no sum of.
+
+        A present period that was there before may have lost its parts: then its own sum is what is left of them.
+        """
         for level, of in OF.items():
             parts = known[of]
             for start in sorted({start_of(level, each) for each in parts}):
@@ -176,6 +196,11 @@ class History:
                 elif whole.calls > (known[level][start].calls if start in known[level] else 0):
                     known[level][start] = whole
                     self._store.save_period(level, start, whole.encode())
+        for level, of in OF.items():
+            part = known[of].get(self._now[of].start, Period(of, 0))
+            whole = known[level].get(self._now[level].start, Period(level, 0))
+            if whole.calls > self._now[level].calls + part.calls:
+                self._now[level] = whole
         minute = self._now["minute"]
         if minute.start in known["minute"]:
             minute.merge(known["minute"][minute.start])

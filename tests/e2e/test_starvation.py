@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import resource
 import signal
 import sqlite3
+import struct
 import subprocess
+import termios
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx2
 import pytest
@@ -27,6 +30,9 @@ pytestmark = pytest.mark.e2e
 FEW = 64
 SERVERS = 10
 CLIENTS = 60
+PIPE_BYTES = 4096
+MAX_LINE = 1000
+"""Of the log; what is longer than the room that is left waits whole."""
 SOON_S = 15.0
 """Seconds on a machine that does nothing else, but that is not sure."""
 
@@ -155,8 +161,10 @@ async def test_a_locked_database_delays_neither_listening_nor_the_end_and_is_use
         assert store.execute("SELECT name FROM servers").fetchall() == [("growing",)]
 
 
-async def test_a_full_disk_costs_memory_only_until_there_is_room(tmp_path: Path) -> None:
-    with running(tmp_path, {"growing": stand_in("growing")}) as daemon:
+async def test_a_full_disk_costs_memory_only_until_there_is_room_and_then_nothing_is_missing(tmp_path: Path) -> None:
+    sink = {"name": "calls", "type": "file", "path": "calls.jsonl", "events": ["mcp.tool.executed"]}
+    settings: dict[str, Any] = {"event_sinks": [sink], "audit_calls": True}
+    with running(tmp_path, {"growing": stand_in("growing")}, **settings) as daemon:
         await daemon.ready()
         await daemon.settled()
         before = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
@@ -164,10 +172,74 @@ async def test_a_full_disk_costs_memory_only_until_there_is_room(tmp_path: Path)
         await daemon.post(b"", path="/api/servers/growing/restart")  # which is logged
         await answered(daemon, "growing")
         await until_degraded(daemon, ["logs of servers", "store"])
-        await answered(daemon, "growing")
+        for number in range(5):
+            assert text(await daemon.call("growing:echo", {"text": str(number)})) == str(number)
+        assert (await daemon.get("/api/status")).json()["store"]["pending_writes"] > 0
         resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, before)
         await until_degraded(daemon, [])
         await daemon.settled()
+        with trio.fail_after(daemons.PATIENCE_S):
+            while (kept := (await daemon.get("/api/status")).json())["events"]["sinks"][0]["queued"]:  # noqa: ASYNC110
+                await trio.sleep(0.05)
+        assert kept["events"]["sinks"][0]["dropped"] == 0
+        assert kept["audit"]["lost"] == 0
+        records = (await daemon.get("/api/audit?action=tool.call")).json()["records"]
+        calls = [json.loads(line) for line in (tmp_path / "calls.jsonl").read_text().splitlines()]
+    assert len(records) == len([call for call in calls if call["data"].get("server_slug")]) == 6
+
+
+async def test_a_damaged_database_is_told_of_by_status_log_and_events(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "store.sqlite3").write_bytes(b"no database" * 1000)
+    (data / "store.sqlite3").chmod(0o600)
+    sink = {"name": "told", "type": "file", "path": "told.jsonl", "events": ["resource.limit.exceeded"]}
+    with running(tmp_path, {"growing": stand_in("growing")}, event_sinks=[sink]) as daemon:
+        await daemon.ready()
+        await answered(daemon, "growing")
+        copy = (await daemon.get("/api/status")).json()["store"]["damaged"]
+        assert (data / copy).read_bytes().startswith(b"no database")
+        assert "is damaged" in daemon.log
+    (told,) = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+    assert told["data"]["resource"] == "database"
+    assert copy in told["data"]["reason"]
+
+
+def unread(pipe: IO[str]) -> int:
+    """How many bytes wait in a pipe."""
+    (waiting,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+    return int(waiting)
+
+
+def unheard(directory: Path) -> subprocess.Popen[str]:
+    """Start a daemon whose streams are pipes; that of its log has little room."""
+    words = [*COMMAND, "--config", str(directory / "mcp.json"), "--data-dir", str(directory / "data")]
+    process = subprocess.Popen(
+        [*words, "--listen", "127.0.0.1:0"], cwd=daemons.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    fcntl.fcntl(process.stderr or 0, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    return process
+
+
+async def test_whoever_reads_nothing_of_it_and_then_leaves_stops_no_daemon(tmp_path: Path) -> None:
+    missing = {f"missing{number}": {"command": "no-such-program"} for number in range(50)}  # a line each, at least
+    write_config(tmp_path, {"growing": stand_in("growing"), **missing})
+    with unheard(tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        daemon = Daemon(process, await listening(process), tmp_path)
+        try:
+            await daemon.ready()
+            assert unread(process.stderr) > PIPE_BYTES - MAX_LINE
+            assert text(await daemon.call("growing:echo", {"text": "unread"})) == "unread"
+            process.stdout.close()
+            process.stderr.close()
+            await daemon.post(b"", path="/api/servers/growing/restart")
+            await answered(daemon, "growing")
+            process.send_signal(signal.SIGTERM)
+            assert await daemon.ended() == 0
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])

@@ -100,6 +100,9 @@ def _database(facts: Facts) -> Iterator[Verdict]:
         yield Verdict("ok", f"schema {schema}: the next start copies it and brings it to {SCHEMA_VERSION}")
     elif schema == SCHEMA_VERSION:
         yield Verdict("ok", f"schema {schema}")
+    if facts.data.copies:
+        todo = "logins, tokens, values and approvals of before are in them; delete them when you have made these again"
+        yield Verdict("warning", f"earlier databases were damaged: {_some(facts.data.copies)}", todo)
 
 
 def _programs(facts: Facts) -> Iterator[Verdict]:

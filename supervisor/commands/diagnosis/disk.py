@@ -16,6 +16,7 @@ from actors.kit.paths import absolute
 from supervisor.commands.diagnosis.facts import DataFacts
 from supervisor.config import Settings
 from supervisor.host.datadir import DATABASE, default_data_dir, problems_of
+from supervisor.store.file import damaged_copies
 
 
 def data_facts(settings: Settings, environ: Mapping[str, str]) -> DataFacts:
@@ -37,6 +38,7 @@ def data_facts(settings: Settings, environ: Mapping[str, str]) -> DataFacts:
         free_bytes=shutil.disk_usage(there).free,
         schema=schema,
         damage=damage,
+        copies=tuple(copy.name for copy in damaged_copies(root / DATABASE)),
     )
 
 

@@ -40,7 +40,8 @@ class RemoteFacts(msgspec.Struct, frozen=True, kw_only=True):
 class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
     """The data directory. `mode`: its permissions, None if it is not there; `schema`: of the database, 0 without one.
 
-    `free_bytes` are those of its disk, or of that on which it would be made.
+    `free_bytes` are those of its disk, or of that on which it would be made. `copies`: names of earlier databases that
+    were damaged.
     """
 
     path: str = ""
@@ -50,6 +51,7 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
     troubles: tuple[Trouble, ...] = ()
     schema: int = 0
     damage: str = ""
+    copies: tuple[str, ...] = ()
 
 
 class PortFacts(msgspec.Struct, frozen=True, kw_only=True):

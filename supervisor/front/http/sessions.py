@@ -52,7 +52,7 @@ class HttpSession:
     """
 
     __slots__ = (
-        *("client", "digest", "door", "expires_at", "in_flight", "kept", "last_used"),
+        *("client", "digest", "door", "ends_at", "expires_at", "in_flight", "kept", "last_used"),
         *("questions", "state", "stream", "token", "told", "updates"),
     )
 
@@ -69,7 +69,7 @@ class HttpSession:
             session=digest,
         )
         self.told = told
-        self.last_used = 0.0
+        self.last_used = self.ends_at = 0.0
         self.stream: trio.CancelScope | None = None
         self.in_flight: dict[Key, trio.CancelScope] = {}
         self.questions, self.updates = QuestionTable(), Updates()
@@ -167,7 +167,7 @@ class Sessions:
         if moment - session.last_used > self._settings.session_idle_s and not session.busy:
             self.end(session)
             return None
-        if self._now() >= session.expires_at:
+        if moment >= session.ends_at:
             self._forget(session)
             return None
         del self._live[token]  # and in again at the end: the order of the dict is the order of last use
@@ -185,7 +185,7 @@ class Sessions:
 
     def touch(self, session: HttpSession) -> bool:
         """Count the open stream of a session as use; False if the session is over."""
-        if self._live.get(session.token) is not session or self._now() >= session.expires_at:
+        if self._live.get(session.token) is not session or self._clock() >= session.ends_at:
             return False
         del self._live[session.token]
         self._live[session.token] = session
@@ -214,6 +214,8 @@ class Sessions:
             self._forget(oldest) if oldest.kept else self.end(oldest)
         session = HttpSession(token.encode("ascii"), digest, claims, told, door)
         session.last_used = self._clock()
+        # The clock of the wall may be set: it says when one ends that comes back, and of those that are alive nothing.
+        session.ends_at = session.last_used + min(claims.expires_at - self._now(), self._settings.session_max_age_s)
         self._live[session.token] = session
         self._owned[session.client.principal] += 1
         return session

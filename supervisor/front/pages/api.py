@@ -42,6 +42,7 @@ from supervisor.front.pages.server_rows import (
 )
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.lag import LoopLag
+from supervisor.host.loop.turns import LoopTurns
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
 from supervisor.identity.people import ConfirmRules, Person, user_of
@@ -127,6 +128,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     meters: Meters = msgspec.field(default_factory=Meters)
     tracer: Tracer | None = None
     lag: LoopLag = msgspec.field(default_factory=LoopLag)
+    turns: LoopTurns = msgspec.field(default_factory=LoopTurns)
     described: Described = msgspec.field(default_factory=Described)
     figures: Callable[[], Awaitable[Mapping[int, ProcessFigures]]] = msgspec.field(
         default_factory=lambda: Figures(since_boot).get
@@ -260,6 +262,7 @@ async def _status(view: View) -> bytes:
             "plugins": view.plugins(),
             "store": view.store(),
             "audit": None if view.trail is None else view.trail.status(),
+            "loop": view.turns.status(),
             "log_records_lost": view.log_records_lost(),
             "events": view.events.status(),
             "questions": len(view.elicitations.of(view.principal)),

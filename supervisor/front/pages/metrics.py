@@ -126,6 +126,9 @@ def _own(view: View) -> list[FamilyValues]:
     return [
         FamilyValues(families.BUILD_INFO, versions),
         _alone(families.LOOP_LAG, view.lag.seconds),
+        _alone(families.LOOP_STALLS, view.turns.stalls),
+        _alone(families.LONGEST_STALL, view.turns.longest_s),
+        _alone(families.STANDSTILLS, view.turns.standstills),
         _alone(families.LOG_RECORDS_DROPPED, view.log_records_lost()),
         _alone(families.SPANS_DROPPED, 0 if tracer is None else tracer.count_dropped()),
         _by(families.SESSIONS, sessions),

@@ -23,6 +23,7 @@ import trio
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from supervisor.host.loop.readiness import few_at_once
+from supervisor.host.loop.turns import loop_turns
 
 SWITCH_INTERVAL_S = 0.001
 """For the whole process, for good."""
@@ -83,7 +84,7 @@ def short_searches(soon: Soon, clock: Callable[[], float] = time.perf_counter) -
 def short_pauses() -> Iterator[None]:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     with short_searches(trio.lowlevel.current_trio_token().run_sync_soon) as search:
-        few_at_once(search)
+        few_at_once(search, loop_turns())
         yield
 
 

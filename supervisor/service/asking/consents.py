@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Literal, Protocol
 
 import msgspec
+import trio
 
 from actors.catalogue.lists.marks import digest
 from actors.principal import Principal
@@ -50,10 +51,20 @@ class ConsentStore(Protocol):
 
 
 class Consents:
-    """Those of everybody. `clock` gives unix seconds; without a `store` all of them are forgotten at the end."""
+    """Those of everybody. `clock` gives unix seconds; without a `store` all of them are forgotten at the end.
 
-    def __init__(self, clock: Callable[[], float], store: ConsentStore | None = None) -> None:
+    Those for a while end by `elapsed`, which nobody sets.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        store: ConsentStore | None = None,
+        elapsed: Callable[[], float] = trio.current_time,
+    ) -> None:
         self._clock = clock
+        self._elapsed = elapsed
+        self._until: dict[str, float] = {}
         self._store = store
         self._given: OrderedDict[str, Consent] = OrderedDict()
 
@@ -76,6 +87,8 @@ class Consents:
         for each in own[: max(0, len(own) - MAX_OF_ONE + 1)]:
             self.revoke(each)
         self._given[given.id] = given
+        if given.client:
+            self._until[given.id] = self._elapsed() + SESSION_S
         if not given.client and self._store is not None:
             self._store.save_consent(given)
         return given
@@ -87,12 +100,13 @@ class Consents:
 
     def revoke(self, consent: Consent) -> None:
         self._given.pop(consent.id, None)
+        self._until.pop(consent.id, None)
         if not consent.client and self._store is not None:
             self._store.forget_consent(consent)
 
     def _holds(self, wanted: Consent) -> bool:
         given = self._given.get(wanted.id)
-        return given is not None and not (given.client and self._clock() >= given.given_at + SESSION_S)
+        return given is not None and not (given.client and self._elapsed() >= self._until[given.id])
 
     def _possible(self, exchange: Exchange, server: str) -> tuple[Consent, Consent] | None:
         """Return what whoever calls could have said: for this client, and for good."""

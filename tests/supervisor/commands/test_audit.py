@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.commands import audit as module
-from supervisor.commands.status import list_lost
+from supervisor.commands.status import list_damage, list_lost
 from supervisor.host.datadir import DataDir
 from tests.supervisor.commands.test_cli import ask
 from tests.supervisor.commands.test_completion import offered
@@ -87,3 +87,8 @@ def test_what_is_not_there_is_said() -> None:
         "3 records of the audit could not be written; mcpvisor audit shows where they are missing"
     ]
     assert [*list_lost({"lost": 0}), *list_lost({})] == []
+    assert [line.plain for line in list_damage({"damaged": "store.sqlite3.corrupt-20270101-120000"})] == [
+        "the database was damaged: it is store.sqlite3.corrupt-20270101-120000 now, and a fresh one was made;"
+        " see mcpvisor doctor"
+    ]
+    assert [*list_damage({"damaged": ""}), *list_damage({})] == []

@@ -18,7 +18,7 @@ from supervisor.commands.diagnosis import gathering
 from supervisor.demo.setting import running_daemon
 from supervisor.host.version import VERSION
 from supervisor.store import open_store
-from supervisor.store.file import SCHEMA_VERSION
+from supervisor.store.file import SCHEMA_VERSION, move_aside
 from tests.supervisor.store.earlier import make_database
 
 STATE = Path(".local") / "state" / "mcpvisor"
@@ -174,6 +174,11 @@ def test_an_earlier_a_later_and_a_damaged_database_are_told_apart(machine: Machi
     database.write_bytes(b"no database" * 100)
     ((status, seen, _),) = machine.said("database")
     assert (status, seen) == ("warning", "the database is damaged: file is not a database")
+    copy = move_aside(database, 0.0).name
+    ((status, seen, todo),) = machine.said("database")
+    assert (status, seen) == ("warning", f"earlier databases were damaged: {copy}")
+    assert "tokens" in todo
+    database.touch(0o600)
     database.chmod(0o666)
     ((status, seen, todo),) = machine.said("data directory")
     assert status == "wrong"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -49,3 +50,30 @@ def test_so_does_one_that_had_no_thread_from_the_start() -> None:
 def test_an_end_in_order_is_not_cut_short(early: bool) -> None:
     again = "import time; end.cancel(); time.sleep(0.5); raise SystemExit(3)"
     assert ended(early=early, after=again) == 3
+
+
+STOPPED = """
+import sys, threading
+from supervisor.host.hard_end import HardEnd
+
+end = HardEnd(3.0, 75)
+end.begin()
+print("begun", flush=True)
+sys.stdin.readline()  # the end goes on only when the test has seen that it was not cut short
+end.cancel()
+raise SystemExit(3)
+"""
+
+
+def test_a_standstill_does_not_cut_the_end_short() -> None:
+    command = [sys.executable, "-c", STOPPED]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGSTOP)
+        threading.Event().wait(3.3)  # longer than the end may take, and nothing tells of a process that is stopped
+        process.send_signal(signal.SIGCONT)
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        assert process.wait(PATIENCE_S) == 3

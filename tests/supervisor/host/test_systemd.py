@@ -69,8 +69,27 @@ async def test_signs_of_life_are_given_twice_as_often_as_asked_where_they_are_ou
 ) -> None:
     name, listener = notified
     with trio.move_on_after(35):
-        await Systemd({"NOTIFY_SOCKET": name, **more}).give_signs_of_life()
+        await Systemd({"NOTIFY_SOCKET": name, **more}).give_signs_of_life(trio.current_time)
     assert told(listener) == signs * [{"WATCHDOG": "1"}]
+
+
+async def test_after_a_standstill_the_sign_of_life_that_was_due_is_given_at_once(
+    autojump_clock: MockClock, notified: Socket
+) -> None:
+    """The loop's clock does not count a standstill; systemd does, and would end us."""
+    name, listener = notified
+    stood_s = 0.0
+    systemd = Systemd({"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "30000000"})
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(systemd.give_signs_of_life, lambda: trio.current_time() + stood_s)
+        await trio.sleep(10.5)
+        assert len(told(listener)) == 1
+        stood_s = 10.0
+        await trio.sleep(1.0)
+        assert len(told(listener)) == 1
+        await trio.sleep(13.0)
+        assert told(listener) == []
+        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("name", ["", "/nowhere/notify", "@nobody", "x" * 1000, "vsock:2:1234"])

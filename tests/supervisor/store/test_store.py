@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import threading
 from contextlib import ExitStack, closing
@@ -14,9 +15,9 @@ from actors.catalogue.offer import Offer, encode_offer
 from actors.errors import ConfigError
 from actors.kit import Conditions
 from actors.principal import LOCAL
-from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, open_store
+from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, file, open_store
 from supervisor.store.database import Database
-from supervisor.store.file import examine, move_aside
+from supervisor.store.file import damaged_copies, examine, move_aside
 from supervisor.store.memory import StoreMemory
 from supervisor.store.records import LAUNCH_KEPT_S
 from supervisor.store.writes import Write
@@ -238,16 +239,39 @@ async def test_a_full_queue_drops_new_keys_and_counts_them(path: Path) -> None:
         assert set(await store.load_servers()) == {"a", "b"}
 
 
-async def test_a_damaged_file_is_moved_aside_and_replaced(path: Path) -> None:
-    for number in (1, 2):
-        corrupted(path)
-        async with open_store(path) as store:
-            assert await store.load_servers() == {}
-            store.save_server("files", "d1", b"x")
-        aside = path.with_name(f"{path.name}.corrupt-{number}")
-        assert aside.read_bytes().startswith(b"this is not a database")
+async def test_a_damaged_file_is_moved_aside_and_replaced_and_that_is_told(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    corrupted(path)
+    told: list[tuple[str, str]] = []
+    conditions = Conditions()
+    async with open_store(path, conditions=conditions) as store:
+        assert await store.load_servers() == {}
+        store.save_server("files", "d1", b"x")
+        damaged = store.status().damaged
+        assert await store.flush()
+    aside = path.with_name(damaged)
+    assert re.fullmatch(re.escape(path.name) + r"\.corrupt-\d{8}-\d{6}", damaged)
+    assert aside.read_bytes().startswith(b"this is not a database")
+    assert "is damaged" in caplog.text
+    conditions.tell = lambda what, why: told.append((what, why))  # events begin after the store
+    assert told == [("database", f"it was damaged, so it is {damaged} now, and a fresh one was made")]
     async with open_store(path) as store:
         assert set(await store.load_servers()) == {"files"}
+        assert store.status().damaged == ""
+
+
+async def test_a_file_that_takes_too_long_to_examine_is_used_as_it_is(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_store(path) as store:
+        for number in range(200):
+            store.save_server(f"server {number}", "d1", b"x" * 1000)
+    monkeypatch.setattr(file, "CHECK_S", -1.0)
+    monkeypatch.setattr(file, "_CHECK_STEPS", 1)
+    async with open_store(path) as store:
+        assert len(await store.load_servers()) == 200
+    assert {each.name for each in path.parent.iterdir()} == {path.name}
 
 
 async def test_damage_inside_a_table_is_found_at_open(path: Path) -> None:
@@ -260,24 +284,28 @@ async def test_damage_inside_a_table_is_found_at_open(path: Path) -> None:
     async with open_store(path) as store:
         assert await store.load_servers() == {}
         assert store.state == "ok"
-    assert path.with_name(f"{path.name}.corrupt-1").exists()
+    assert len(damaged_copies(path)) == 1
 
 
 def test_the_logs_of_a_damaged_file_go_with_it(path: Path) -> None:
     for suffix in ("", "-wal", "-shm"):
         path.with_name(path.name + suffix).write_text(suffix)
-    move_aside(path)  # directly: which logs SQLite leaves behind depends on the damage
-    names = {file.name: file.read_text() for file in path.parent.iterdir()}
-    assert names == {f"{path.name}.corrupt-1{suffix}": suffix for suffix in ("", "-wal", "-shm")}
+    copy = move_aside(path, 86_400.0)  # directly: which logs SQLite leaves behind depends on the damage
+    names = {each.name: each.read_text() for each in path.parent.iterdir()}
+    assert names == {f"{path.name}.corrupt-19700102-000000{suffix}": suffix for suffix in ("", "-wal", "-shm")}
+    assert damaged_copies(path) == [copy]
 
 
-def test_damaged_copies_do_not_pile_up(path: Path) -> None:
-    for _ in range(11):
+def test_damaged_copies_do_not_pile_up_and_the_newest_stay(path: Path) -> None:
+    for number in (1, 2):  # as earlier versions called them
+        path.with_name(f"{path.name}.corrupt-{number}").touch()
+    for number in range(5):
         corrupted(path)
-        database = Database(path)
-        database.open()
-        database.close()
-    assert len(list(path.parent.glob("*.corrupt-*"))) == 9
+        path.with_name(f"{path.name}-wal").touch()
+        move_aside(path, 60.0 * number)
+    names = [f"{path.name}.corrupt-19700101-000{number}00" for number in (2, 3, 4)]
+    assert [copy.name for copy in damaged_copies(path)] == names
+    assert {each.name for each in path.parent.iterdir()} == {f"{name}{more}" for name in names for more in ("", "-wal")}
 
 
 async def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
@@ -419,7 +447,7 @@ async def test_damage_that_shows_while_running_is_moved_aside(path: Path) -> Non
         await saved(store)
         assert set(await store.load_servers()) == {"files"}
         assert store.status().last_error == ""
-    assert path.with_name(f"{path.name}.corrupt-1").exists()
+    assert len(damaged_copies(path)) == 1
 
 
 async def test_a_file_that_vanished_is_made_anew(path: Path) -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from actors.principal import LOCAL
 from supervisor.store.records import ToolUsage
-from supervisor.store.writes import Write, WriteQueue
+from supervisor.store.writes import RECORD, Write, WriteQueue
 
 
 def save(name: str, payload: bytes = b"x") -> Write:
@@ -68,6 +68,21 @@ def test_a_full_queue_still_takes_newer_writes_of_known_keys() -> None:
     assert not queue.put(save("b"))
     assert queue.put(save("a", b"newer"))
     assert queue.take() == [save("a", b"newer")]
+
+
+def test_a_queue_that_is_full_of_bytes_takes_newer_writes_of_known_keys_and_others_when_there_is_room() -> None:
+    queue = WriteQueue(max_bytes=1000)
+    assert queue.put(save("a", bytes(5000))), "a single one always has room"
+    assert not queue.put(save("b"))
+    assert queue.put(save("a", bytes(900)))
+    assert queue.put(save("b"))
+    assert not queue.put(save("c", bytes(200)))
+    batch = queue.take()
+    assert queue.put(save("c", bytes(200)))
+    queue.put_back(batch)
+    assert not queue.put(save("d"))
+    assert queue.put(Write((RECORD, "1"), (("INSERT", (bytes(500),)),))), "records of the audit have their own bound"
+    assert {write.key[1] for write in queue.take()} == {"a", "b", "c", "1"}
 
 
 @given(steps=st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["fails", "saved"])), max_size=40))

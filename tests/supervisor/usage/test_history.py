@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from actors.principal import LOCAL, Principal
 from supervisor.store import open_store
-from supervisor.usage.history import FLUSH_S, CallStore, History
+from supervisor.usage.history import FLUSH_S, SET_BACK_S, CallStore, History
 from supervisor.usage.periods import KEPT_S, LENGTH_S, MAX_KEYS, OTHERS, Level, Period, decode, start_of
 from supervisor.usage.records import OUTCOMES, CallRecord
 from supervisor.usage.summaries import total
@@ -150,15 +150,47 @@ async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_w
         nursery.cancel_scope.cancel()
 
 
-async def test_a_clock_that_is_set_back_loses_nothing() -> None:
+async def test_a_clock_that_is_set_back_a_little_only_makes_a_minute_longer() -> None:
     store, clock = CallMemory(), Clock()
     store.ready.set()
     history = await begun(store, clock)
     history.take([call(time=clock.now)])
-    clock.now -= 7200
+    clock.now -= SET_BACK_S
     history.take([call(time=clock.now)])
     history.flush()
-    assert await counts(history, "hour") == {int(NOON): 2}
+    assert await counts(history, "minute") == {int(NOON): 2}
+
+
+@pytest.mark.parametrize(
+    ("step_s", "restarts"),
+    [(-86_400, False), (-86_400, True), (-7200, False), (-7200, True), (-240, False), (-240, True), (86_400, False)],
+)
+async def test_a_clock_that_is_set_and_set_right_again_loses_nothing_and_each_call_is_in_its_minute(
+    step_s: int, restarts: bool
+) -> None:
+    store, clock = CallMemory(), Clock()
+    store.ready.set()
+    history = await begun(store, clock)
+    expected: dict[Level, Counter[int]] = {level: Counter() for level in LENGTH_S}
+    for number in range(60):
+        if number in {20, 40}:
+            for level, calls in expected.items():  # what is too old by a clock is forgotten by it
+                expected[level] = Counter({at: n for at, n in calls.items() if at >= clock.now - KEPT_S[level]})
+            clock.now += step_s if number == 20 else -step_s
+        for level, calls in expected.items():
+            calls[start_of(level, clock.now)] += 1
+        history.take([call(time=clock.now)])
+        history.flush()
+        await history.load()  # as `run` does, where it has to
+        history.flush()
+        clock.now += 25
+        if restarts and number % 10 == 5:
+            history = await begun(store, clock)
+    for level in ("minute", "hour", "day"):
+        kept_since = clock.now - KEPT_S[level]
+        assert await counts(history, level) == {at: n for at, n in expected[level].items() if at >= kept_since}
+    assert sum((await counts(history, "day")).values()) == 60
+    assert [number for number, _ in history.calls()] == [*range(60, 10, -1)]
 
 
 async def test_what_is_too_old_is_forgotten() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 
 import msgspec
@@ -47,6 +48,31 @@ async def test_steady_changes_are_read_at_most_once_per_interval(autojump_clock:
             await rig.fake.notify(CHANGED)
             await trio.sleep(0.1)
         assert 7 <= rig.fake.count("tools/list") <= 12
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_storm_of_changes_is_read_once_a_second_and_its_end_is_known_two_seconds_later(
+    autojump_clock: MockClock, seed: int
+) -> None:
+    """500 changes a second for 10 s: some are of the list, and the last of those may be the last of all, or not."""
+    chance = random.Random(seed)
+    async with running_server(settings=AWAKE) as rig:
+        await rig.wake()
+        before, began = rig.fake.count("tools/list"), trio.current_time()
+        number = 0
+        while trio.current_time() < began + 10:
+            if chance.random() < 0.2 or trio.current_time() > began + 9.9:
+                number += 1
+                rig.fake.tools = [tool(f"t{number}")]
+            await rig.fake.notify(CHANGED, 10)
+            await trio.sleep(0.02)
+        lasted = trio.current_time() - began
+        await trio.sleep(2)
+        assert rig.listed[-1] == [f"t{number}"]
+        assert rig.fake.count("tools/list") - before <= lasted + 2
+        read = rig.fake.count("tools/list")
+        await trio.sleep(60)
+        assert rig.fake.count("tools/list") == read, "it goes on by itself"
 
 
 @pytest.mark.case("L07")

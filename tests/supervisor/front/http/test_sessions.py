@@ -78,12 +78,28 @@ async def test_what_is_too_old_ends_also_while_it_is_in_use() -> None:
     sessions = sessions_of(times)
     session = open_one(sessions)
     session.stream = trio.CancelScope()
-    times.moment, times.wall = 101.0, times.wall + 1000
+    times.moment, times.wall = 1000.0, times.wall + 1000
     open_one(sessions)
     await trio.lowlevel.checkpoint()
     assert session.stream.cancel_called
     assert not sessions.touch(session)
     assert len(sessions) == 1
+
+
+@pytest.mark.parametrize("step_s", [86_400.0, -86_400.0])
+def test_a_clock_of_the_wall_that_is_set_ends_no_live_session_and_makes_none_last_longer(step_s: float) -> None:
+    times = Times()
+    sessions = sessions_of(times)
+    session = open_one(sessions)
+    times.wall += step_s
+    for _ in range(10):
+        assert sessions.find(session.token, LOCAL) is session
+        assert sessions.touch(session)
+        times.moment, times.wall = times.moment + 99, times.wall + 99
+    times.moment = 1000.0
+    assert not sessions.touch(session)
+    if step_s > 0:
+        assert sessions.find(session.token, LOCAL) is None
 
 
 async def test_the_stream_of_the_longest_unused_session_ends_when_there_are_too_many() -> None:
