@@ -59,6 +59,9 @@ Eras = Literal["auto", "legacy", "modern"]
 Grant = Literal["authorization_code", "client_credentials"]
 """How tokens are got (RFC 6749 1.3): a user says yes, or the client has rights of its own."""
 
+SandboxKind = Literal["bubblewrap", "none"]
+"""What a local server is put into, if anything."""
+
 Whose = Literal["everyone", "user"]
 """Whose a login is: one for all who have the server, or one for each user."""
 
