@@ -82,9 +82,9 @@ def _object(tool: Tool) -> frozenset[str]:
     return frozenset(map(stem, (*words(tool.title), *said[:end])))
 
 
-def likely_server(found: Found) -> str:
+def likely_server(ranking: Found) -> str:
     """Return the server of the first tool that was found, if that is good enough to be called; else nothing."""
-    hit = found.hits[0] if found.hits else None
+    hit = ranking.hits[0] if ranking.hits else None
     return hit.document.server if hit is not None and hit.document.kind == "tool" and hit.distance < FITS else ""
 
 
