@@ -2,8 +2,8 @@
 # Makes the environments of the official clients for tests/e2e, once: .cache/mcp1 (Python SDK 1.x, the WebSocket client,
 # a published server) and, where there is Node.js 20 or later, .cache/ts (both TypeScript clients), .cache/browser (Chromium,
 # which also draws the diagrams of the site) and .cache/conformance (the official conformance suite, with a later Node.js
-# from PyPI if need be). Everything is pinned. And .cache/prometheus where apt-get has Debian's package and none is
-# installed: only unpacked, so that it takes no root, and no service of it starts.
+# from PyPI if need be). Everything is pinned. And .cache/prometheus and .cache/bubblewrap where apt-get has Debian's
+# packages and none is installed: only unpacked, so that it takes no root, and no service of them starts.
 # A run that finds what the pins ask for does nothing; one that was interrupted is repeated from the start.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,18 +21,23 @@ if ! made .cache/mcp1 "$pins/mcp1.txt"; then
     sha256sum "$pins/mcp1.txt" >.cache/mcp1/made-of
 fi
 
-unpack_prometheus() {
-    local apt=(apt-get -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20)
-    rm -rf .cache/prometheus
-    mkdir -p .cache/prometheus
-    cd .cache/prometheus
-    "${apt[@]}" download prometheus || { [[ $(id -u) == 0 ]] && "${apt[@]}" update && "${apt[@]}" download prometheus; } &&
-        dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb &&
-        usr/bin/promtool --version && usr/bin/prometheus --version && touch made
+unpack() { # unpack PACKAGE PROGRAM...: Debian's package into .cache, whose programs say their version
+    local package=$1 program apt=(apt-get -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20)
+    rm -rf ".cache/$package"
+    mkdir -p ".cache/$package"
+    cd ".cache/$package"
+    "${apt[@]}" download "$package" || { [[ $(id -u) == 0 ]] && "${apt[@]}" update && "${apt[@]}" download "$package"; } &&
+        dpkg-deb --extract "$package"_*.deb . && rm "$package"_*.deb || return
+    for program in "${@:2}"; do "usr/bin/$program" --version || return; done
+    touch made
 }
 if ! { command -v prometheus && command -v promtool || [[ -f .cache/prometheus/made ]]; } >/dev/null; then
-    (unpack_prometheus) >/dev/null 2>&1 ||
+    (unpack prometheus promtool prometheus) >/dev/null 2>&1 ||
         echo "clients.sh: no Prometheus, and apt-get has none: its tests will be reported as not run" >&2
+fi
+if ! { command -v bwrap || [[ -f .cache/bubblewrap/made ]]; } >/dev/null; then
+    (unpack bubblewrap bwrap) >/dev/null 2>&1 ||
+        echo "clients.sh: no bubblewrap, and apt-get has none: tests of sandboxes will be reported as not run" >&2
 fi
 
 if ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)' 2>/dev/null; then

@@ -95,7 +95,7 @@ class Daemon:
         self._data, self._sockets = data, sockets
         self._clock = clock
         self._connect = connect
-        self._containment = default_containment(descriptors, self.conditions)
+        self._containment = default_containment(descriptors, self.conditions, (data.root, configuration.path))
         self.ending = ending
         self._ends_at = math.inf
 

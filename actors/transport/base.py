@@ -28,7 +28,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
     `last_stderr` and `last_stdout` are the newest lines beside its messages; `install_log` is what the package manager
     that started it noted of its own failure in a file. `cause` says in words how a connection without a process ended.
-    `renewable`: only the session is over, and a new one may be begun at once.
+    `renewable`: only the session is over, and a new one may be begun at once. `denial`: what its sandbox denied it.
     """
 
     code: int | None = None
@@ -39,6 +39,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = False
     cause: str = ""
     renewable: bool = False
+    denial: str = ""
 
     @property
     def reason(self) -> str:

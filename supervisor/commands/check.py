@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from actors.kit.paths import absolute
 from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import check_exposure
-from supervisor.config import Configuration, load
+from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.entries.remarks import lines
 from supervisor.host.datadir import default_data_dir, problems_of
 
@@ -73,12 +74,19 @@ def clashes(distributions: list[str]) -> list[str]:
     ]
 
 
+def _words(server: ServerConfig) -> Iterator[str]:
+    if server.disabled:
+        yield "disabled"
+    if server.sandbox.kind != "none":
+        yield "in a sandbox"
+
+
 def _show(configuration: Configuration) -> None:
     rows = table("SERVER", "KIND", "STARTS", "NOTE")
     for server in configuration.servers:
         # Without arguments and addresses: they may hold secrets.
         target = Path(server.command).name if server.command else "-"
-        rows.add_row(plain(server.path_name), server.kind, plain(target), "disabled" if server.disabled else "")
+        rows.add_row(plain(server.path_name), server.kind, plain(target), ", ".join(_words(server)))
     out = console()
     out.print(rows)
     out.print(f"front: {configuration.settings.listen}", markup=False)

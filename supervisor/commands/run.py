@@ -24,7 +24,7 @@ from supervisor.config.entries.edits import Change
 from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback, split_address
-from supervisor.config.syntax.units import LogFormat
+from supervisor.config.syntax.units import PROVIDER_TOKENS, LogFormat
 from supervisor.host.config_file import find_config as find_config
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.loading import pause_gc, plain_interrupt
@@ -142,7 +142,7 @@ def check_exposure(settings: Settings) -> None:
             hint='listen on 127.0.0.1, or set "tls_certificate", or "trusted_proxies" for a proxy that encrypts, or '
             '"insecure_http": true where nobody can read along',
         )
-    if settings.takes_provider_tokens and not settings.public_url:
+    if settings.auth in PROVIDER_TOKENS and not settings.public_url:
         raise ConfigError(
             "the tokens of an identity provider are for the address that clients use, which is not known",
             key="public_url",

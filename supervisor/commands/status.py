@@ -197,6 +197,8 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"for {', '.join(row['users'])}")
     if count := row.get("launches"):
         yield plain(f"{count} launch{'es' if count > 1 else ''} for people, of which those that ran are listed")
+    if denial := row.get("sandbox"):
+        yield plain(f"in a sandbox: {denial}")
     if row.get("activity"):
         yield plain(row["activity"])
     if (asked := row.get("asked_since")) is not None:

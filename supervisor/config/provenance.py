@@ -24,9 +24,9 @@ from supervisor.config.syntax.jsonc import KeyPath, show_path
 from supervisor.config.syntax.origins import DEFAULT, Origin
 from supervisor.config.syntax.values import keys_of
 
-_OF_LOCAL = frozenset({"command", "args", "cwd", "env"})
+_OF_LOCAL = frozenset({"command", "args", "cwd", "sandbox", "env"})
 _OF_REMOTE = frozenset({"url", "headers", "oauth"})
-_GROUPS = frozenset({"env", "headers", "oauth", "profiles", "tools"})
+_GROUPS = frozenset({"env", "headers", "oauth", "profiles", "sandbox", "tools"})
 """Keys that hold values by names, each of which has an origin of its own."""
 _SECRET_GROUPS = frozenset({"trace_headers"})
 """The same, where every value is for a service outside and may be a secret of any form."""
@@ -90,7 +90,7 @@ def explain_server(configuration: Explicable, server: ServerConfig, environ: Map
     """Return all that holds for a server of the configuration, what is set first; `environ` is the daemon's."""
     view = _View(partial(_origin_of, configuration, server.name), server.mask(), environ)
     own: dict[str, Any] = msgspec.structs.asdict(server)
-    own |= {key: msgspec.structs.asdict(own[key]) for key in ("oauth", "tools")}
+    own |= {key: msgspec.structs.asdict(own[key]) for key in ("oauth", "sandbox", "tools")}
     own["values"] = msgspec.to_builtins(server.values)
     apart = _OF_LOCAL if server.kind != "stdio" else _OF_REMOTE
     keys = ("kind", *(key for key in keys_of(ServerConfig) if key not in apart))

@@ -218,6 +218,12 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     max_installs: Count = 4
     """Servers that may be installing at the same time, started by npx, uvx, docker and the like."""
 
+    warm_up: Annotated[int, Meta(ge=0, le=100)] = 0
+    """Most local servers that are started ahead and wait for their first call: each is that of the first good hit of a
+    search. 0: a search starts nothing. See `docs/background/warm-up.md`."""
+    warm_up_unused_s: PositiveSeconds = 30.0
+    """A server that was started ahead sleeps again if nobody calls it for this time."""
+
     # Requests and connections
     max_body_bytes: Size = 4 * MIB
     """Largest body of an HTTP request."""
@@ -275,14 +281,6 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     idle_exit_s: Seconds = 0.0
     """The daemon ends, in order, when no client has been connected for this time; 0: never. A daemon that `mcpvisor
     stdio` starts has a minute, if this is not set."""
-
-    @property
-    def takes_own_tokens(self) -> bool:
-        return self.auth in ("tokens", "both")
-
-    @property
-    def takes_provider_tokens(self) -> bool:
-        return self.auth in ("oauth", "both")
 
     @property
     def drain_within_s(self) -> float:

@@ -38,6 +38,7 @@ from supervisor.servers.launches.secrets import ConfiguredSecrets
 from supervisor.servers.reloading.edits import ServerEdits
 from supervisor.servers.reloading.reload import Reload
 from supervisor.servers.safety import expose
+from supervisor.servers.warm_up import WarmUp
 from supervisor.service.asking.consents import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
@@ -106,6 +107,19 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         meters=house.meters,
         used_by=house.usage.of,
     )
+    starts = servers.shared.starts.spawning
+    warm_up = WarmUp(
+        house.router.address,
+        house.launches.names.of,
+        lambda: starts.has_room and not house.conditions.now(),
+        lambda launch: servers.statuses.of(launch, registry.statuses.value),
+        deployment,
+        house.clock,
+        house.meters,
+    )
+    parts.searches.ahead = warm_up.consider
+    house.usage.ledger.takers.append(warm_up.take)
+    core.start_soon(warm_up.run)
     house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
     house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
     gateway = Gateway(parts, house.version)

@@ -13,6 +13,7 @@ import trio
 from actors.errors import ConfigError
 from supervisor.config import Settings
 from supervisor.config.syntax.address import is_loopback
+from supervisor.config.syntax.units import OWN_TOKENS
 from supervisor.front.admission import Admission
 from supervisor.front.certificates import Certificates
 from supervisor.front.cors import CrossOrigin
@@ -215,7 +216,7 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
         return None
     host, _ = settings.address
     view.sign_ins.cookie = f"mcpvisor-{sockets[0].getsockname()[1]}"
-    tokens = view.tokens if settings.takes_own_tokens else TokenTable.empty()
+    tokens = view.tokens if settings.auth in OWN_TOKENS else TokenTable.empty()
     return Admission(
         tokens,
         view.deployment,

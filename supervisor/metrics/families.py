@@ -82,6 +82,15 @@ STARTS: Final = _own(
     "Starts of servers, until they were ready or had failed.",
     OPERATION_BUCKETS,
 )
+WARM_UPS: Final = _own(
+    "warm_ups_total",
+    "counter",
+    ("outcome",),
+    "Servers that a search had started ahead, by whether the next call of its client within a minute went there.",
+)
+WARM_UP_SAVED: Final = _own(
+    "warm_up_saved_seconds_total", "counter", (), "What calls did not wait, because their server was started ahead."
+)
 SERVER_MEMORY: Final = _own(
     "server_resident_memory_bytes", "gauge", (SERVER,), "Memory of the processes of a local server that runs."
 )
@@ -152,7 +161,7 @@ FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
         *(LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
         *PROCESS,
     ),
-    "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, SERVER_MEMORY),
+    "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY),
     "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),
     "Catalogue and search": (*(ENTRIES, TOKENS, CHANGES, DISCOVERIES, DISCOVERY_TIMES, SEARCHES, SEARCH_TIMES),),
     "Clients": (SESSIONS, CONNECTIONS, REFUSED, QUESTIONS, ANSWERS, HTTP),

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from prometheus_client.samples import Exemplar
 
@@ -30,6 +30,9 @@ MAX_ROUTES: Final = 200
 RESULTS: Final = (("ok",), ("error",))
 FITTING: Final = (("hits",), ("none",))
 CAUSES: Final = (("queue",), ("wake",))
+WarmUpOutcome = Literal["right", "wrong", "unused", "failed"]
+WARM_UPS: Final[tuple[WarmUpOutcome, ...]] = get_args(WarmUpOutcome)
+"""The next call of its client went there, went elsewhere, did not come within a minute; or it could not be started."""
 REFUSALS: Final = ("host", "origin", "auth", "rate", "size", "malformed")
 
 
@@ -55,6 +58,8 @@ class Meters:
         self._restarts = Counts(families.RESTARTS)
         self._exits = Counts(families.EXITS)
         self._starts = Durations(families.STARTS, RESULTS)
+        self._warm_ups = Counts(families.WARM_UPS, [(outcome,) for outcome in WARM_UPS])
+        self._saved = Counts(families.WARM_UP_SAVED, [()])
         self._readings = Counts(families.DISCOVERIES, RESULTS)
         self._reading_times = Durations(families.DISCOVERY_TIMES, RESULTS)
         self._searches = Counts(families.SEARCHES, FITTING)
@@ -110,6 +115,15 @@ class Meters:
         """The tools of a server are others than before."""
         for change, count in (("added", added), ("removed", removed), ("changed", changed)):
             self._changes.add(change, by=count)
+
+    def on_warm_up(self, outcome: WarmUpOutcome, saved_s: float = 0.0) -> None:
+        self._warm_ups.add(outcome)
+        self._saved.add(by=saved_s)
+
+    def warm_ups(self) -> dict[str, float]:
+        """Return how often each outcome was, and the seconds that calls did not wait."""
+        counts: dict[str, float] = {name: self._warm_ups.values[name,] for name in WARM_UPS}
+        return {**counts, "saved_s": round(self._saved.values[()], 3)}
 
     # Calls ------------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from actors.kit import Latest
+from supervisor.config.syntax.units import PROVIDER_TOKENS
 from supervisor.host.loop.workbench import beside
 from supervisor.host.preload import preload
 from supervisor.identity.audit import NO_AUDIT, Audit
@@ -30,7 +31,7 @@ async def open_verifier(
     deployment: Latest[Deployment], clock: Callable[[], float], nursery: trio.Nursery
 ) -> Verifier | None:
     """Return what knows of tokens of identity providers; None where none are taken."""
-    if not deployment.value.settings.takes_provider_tokens:
+    if deployment.value.settings.auth not in PROVIDER_TOKENS:
         return None
     await beside(partial(preload, remote=True))
     from supervisor.oauth.bearer.verifier import Verifier

@@ -22,11 +22,12 @@ from actors.catalogue.tool_rules import ToolRules
 from actors.transport.stdio.command import INHERITED
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
+from supervisor.config.entries.sandbox import SandboxConfig
 from supervisor.config.sections.event_sinks import EventSink
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
 from supervisor.config.syntax.keys import FOREIGN, TOP_LEVEL, ForeignKey
-from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, Seconds, Size
+from supervisor.config.syntax.units import MIB, Count, PositiveSeconds, SandboxKind, Seconds, Size
 from supervisor.config.syntax.values import Key, expectation, keys_of
 from supervisor.config.value_rules import ValueRule
 from supervisor.identity.issuers import Introspection, Issuer
@@ -128,6 +129,7 @@ def blocks() -> dict[str, str]:
         "supervisor": _settings(Settings, LIVE),
         "server": _settings(ServerConfig),
         "oauth": _settings(OAuthConfig),
+        "sandbox": _settings(SandboxConfig),
         "tools": _settings(ToolRules),
         "identity": _settings(People),
         "user": _settings(User),
@@ -177,6 +179,9 @@ def schema() -> dict[str, Any]:
     settings["properties"]["plugins"] |= {"additionalProperties": {"type": "object"}}
     settings["properties"]["event_sinks"] |= {"items": _members(EventSink)}
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}
+    sandbox = server["properties"]["sandbox"]
+    words = msgspec.json.schema(SandboxKind)
+    server["properties"]["sandbox"] = {"anyOf": [_members(SandboxConfig), words], "description": sandbox["description"]}
     server["properties"]["values"] |= {"additionalProperties": _members(ValueRule)}
     rules = server["properties"]["tools"]
     as_list = {"type": "array", "items": {"type": "string"}}

@@ -73,8 +73,8 @@ class Servers:
         self.subscribers = Subscribers(lambda wake: wakes().soon(wake))
         desk = trio.CapacityLimiter(1)
         shared = Shared(starts=starts, clock=clock, identity=identity, desk=desk, subscribers=self.subscribers)
-        self._shared = replace(shared, keeper=keeper, observer=observer)
-        self._reaching = replace(self._shared, starts=reached or starts)
+        self.shared = replace(shared, keeper=keeper, observer=observer)
+        self._reaching = replace(self.shared, starts=reached or starts)
         self._conditions = conditions
         self._recall = recall
         self._children: dict[str, Child] = {}
@@ -190,7 +190,7 @@ class Servers:
                 hide=server.mask,
                 predecessor=child.way_free,
             )
-            shared = self._shared if server.config.kind == "stdio" else self._reaching
+            shared = self.shared if server.config.kind == "stdio" else self._reaching
             actor = ServerActor(profile, shared, Reporter(self._registry))
             with (
                 child.act(actor.address),

@@ -27,8 +27,8 @@ from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
+from actors.transport.stdio.command import Launch as ProcessLaunch
 from actors.transport.stdio.installer import installer_of
-from actors.transport.stdio.process import Launch as ProcessLaunch
 from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
@@ -283,7 +283,7 @@ def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> Deplo
     return DeployedServer(
         name=config.path_name,
         config=config,
-        launch=ProcessLaunch(command=config.command, args=config.args, env=dict(config.env), cwd=config.cwd or ""),
+        launch=config.launch,
         limits=msgspec.convert(config, ProcessLimits, from_attributes=True),
         remote=Remote(url=config.url, headers=dict(config.headers)),
         remote_limits=msgspec.convert(config, HttpLimits, from_attributes=True),

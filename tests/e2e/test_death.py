@@ -14,7 +14,8 @@ import pytest
 import trio
 
 from tests.actors.transport.stdio.children import Monitor, Pulse, monitor
-from tests.e2e.daemons import Daemon, message, restarted, running, stand_in, text
+from tests.actors.transport.stdio.sandbox.bwrap import needs_bwrap_here
+from tests.e2e.daemons import STAND_IN, Daemon, message, restarted, running, stand_in, text
 from tests.fakes.failures import failure
 
 pytestmark = pytest.mark.e2e
@@ -65,6 +66,27 @@ async def test_nothing_outlives_a_killed_daemon(tmp_path: Path) -> None:
         with running(tmp_path, {"stubborn": stand_in("stubborn", lives.address)}) as daemon:
             pulses = await lives.pulses("server", "grandchild")
             await daemon.ready()
+            await daemon.kill()
+            with trio.fail_after(NOTHING_LEFT_S):
+                for pulse in pulses.values():
+                    await pulse.stopped()
+
+
+@needs_bwrap_here
+async def test_nothing_of_a_sandbox_outlives_a_killed_daemon(tmp_path: Path) -> None:
+    async with monitor() as lives:
+        seen = str(Path(lives.address).parent)
+        sandbox = {"kind": "bubblewrap", "read": [STAND_IN], "write": [seen]}
+        servers = {
+            "stubborn": stand_in("stubborn", lives.address, sandbox=sandbox),
+            "broken": stand_in("broken", sandbox="bubblewrap", max_restarts=0),
+        }
+        with running(tmp_path, servers) as daemon:
+            pulses = await lives.pulses("server", "grandchild")
+            await daemon.ready()
+            rows = await daemon.servers()
+            assert rows["stubborn"]["sandbox"].startswith(f"no network; writes only in {seen}, a /tmp of its own")
+            assert "it runs in a sandbox: no network; writes only in a /tmp of its own" in rows["broken"]["last_error"]
             await daemon.kill()
             with trio.fail_after(NOTHING_LEFT_S):
                 for pulse in pulses.values():

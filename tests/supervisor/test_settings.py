@@ -14,7 +14,8 @@ import pytest
 from actors.life.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits
-from actors.transport.stdio.process import Launch, ProcessLimits
+from actors.transport.stdio.command import Launch
+from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import ServerConfig, Settings
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings

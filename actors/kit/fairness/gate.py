@@ -72,6 +72,11 @@ class Gate:
         finally:
             self._hand_over()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a patient one could enter now: without waiting for a place, or for the pace."""
+        return self.free > self._kept and not self.waiting and self._next <= trio.current_time()
+
     def grant(self) -> None:
         """Give the free places to those who may have them, for one who became urgent or a place that became free."""
         while (turn := self._first()) is not None:

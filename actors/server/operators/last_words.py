@@ -42,6 +42,11 @@ def ending(exit_: Exit, installer: Installer | None) -> str:
 
     `installer` started a process that never said a word of the protocol: it may have failed instead of the server.
     """
+    within = f"; it runs in a sandbox: {exit_.denial}" if exit_.denial else ""
+    return f"{_ending(exit_, installer)}{within}"
+
+
+def _ending(exit_: Exit, installer: Installer | None) -> str:
     for text in (exit_.last_stderr, exit_.last_stdout):
         if words := last_words(text):
             advice = _python_advice(text) or advice_on(text)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -28,10 +29,13 @@ from actors.kit import Conditions
 from actors.transport.stdio.command import explain_exec
 from actors.transport.stdio.descriptors import StartShare
 from actors.transport.stdio.orphans import sweep
+from actors.transport.stdio.sandbox.bubblewrap import Sandbox, trouble_of
+from actors.transport.stdio.sandbox.places import put_into_sandbox
 
 UMASK = 0o077
 _POLL_S = 0.005
 _REAP_S = 1.0
+_SAID_BYTES = 4096
 _SHIM = str(Path(__file__).with_name("kill_shim.py"))
 
 
@@ -96,8 +100,15 @@ class Contained:
 class GroupContainment:
     """Own session and process group: works everywhere, holds only what stays in the group."""
 
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        """Start `argv`, whose program is an absolute path, or leave nothing running. Raises `SpawnFailed`."""
+    async def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, sandbox: Sandbox | None = None
+    ) -> Contained:
+        """Start `argv`, whose program is an absolute path, or leave nothing running. Raises `SpawnFailed`.
+
+        In a `sandbox`, `cwd` may be empty: then it works in a directory of its own.
+        """
+        if sandbox is not None:
+            raise SpawnFailed("it asks for a sandbox, which there is on Linux only", permanent=True)
         process = await _open(argv, argv[0], env, cwd, own_session=True)
         return Contained(process, process.pid)
 
@@ -112,37 +123,50 @@ class ShimContainment:
         start_s: float = 10.0,
         descriptors: int = 0,
         conditions: Conditions | None = None,
+        private: Sequence[Path] = (),
     ) -> None:
-        """`descriptors`: the soft limit (RLIMIT_NOFILE) that servers get, 0 for ours; `conditions` see `StartShare`."""
+        """`descriptors`: the soft limit (RLIMIT_NOFILE) that servers get, 0 for ours; `conditions` see `StartShare`.
+
+        `private`: what no server in a sandbox may see.
+        """
         self._python = python
         self._start_s = start_s
         self._descriptors = descriptors
         self._share = StartShare(conditions or Conditions())
+        self._private = tuple(map(str, private))
 
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
+    async def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, sandbox: Sandbox | None = None
+    ) -> Contained:
         """See `GroupContainment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
         try:
             async with self._share.start():
-                return await self._spawn(argv, env, cwd)
+                if sandbox is None:
+                    return await self._spawn(["--", *argv], env, cwd)
+                prepare = partial(put_into_sandbox, argv, env, cwd, sandbox, self._private)
+                argv, env = await trio.to_thread.run_sync(prepare)
+                return await self._spawn(["--sandbox", *argv], env, "/")
         except OSError as error:
             raise explain_exec(argv[0], error) from error
 
-    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
+    async def _spawn(self, words: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
+        """Start the program of the last words for the shim."""
+        program = words[1]
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
-            shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), str(self._descriptors), "--", *argv]
+            shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), str(self._descriptors), *words]
             try:
-                process = await _open(shim, argv[0], env, cwd, own_session=False, fds=(theirs.fileno(),))
+                process = await _open(shim, program, env, cwd, own_session=False, fds=(theirs.fileno(),))
             except BaseException:
                 ours.close()
                 raise
         contained = _Shimmed(process, ours)
         try:
             with trio.move_on_after(self._start_s):
-                await contained.wait_for_start(argv[0])
+                await contained.wait_for_start(program)
                 return contained
-            raise SpawnFailed(f"{argv[0]} could not be started within {self._start_s:g} s")
+            raise SpawnFailed(f"{program} could not be started within {self._start_s:g} s")
         except BaseException:
             contained.destroy()
             _close_pipes(process)
@@ -173,10 +197,24 @@ class _Shimmed(Contained):
         word, _, number = line.partition(b" ")
         if word == b"failed":
             raise explain_exec(program, OSError(int(number), os.strerror(int(number))))
+        if word == b"refused":
+            trouble = trouble_of(self._stderr_text())
+            reason = f"its sandbox could not be made: {trouble.reason}"
+            raise SpawnFailed(reason, permanent=not trouble.scarce, scarce=trouble.scarce, hint=trouble.hint)
         if word != b"pid":
             # Ours, before the server ran at all: mostly the system was out of something.
             raise SpawnFailed(f"the process that should start {program} died first", scarce=True)
         self.pid = int(number)
+
+    def _stderr_text(self) -> str:
+        """Return the beginning of what is in the pipe of stderr."""
+        stream = self.process.stderr
+        if not isinstance(stream, trio.lowlevel.FdStream):
+            return ""
+        try:
+            return os.read(stream.fileno(), _SAID_BYTES).decode(errors="replace")
+        except OSError:
+            return ""
 
     def terminate(self) -> None:
         self._ask(b"T")
@@ -238,8 +276,10 @@ Containment = ShimContainment | GroupContainment
 """One may be shared by all servers."""
 
 
-def default_containment(descriptors: int = 0, conditions: Conditions | None = None) -> Containment:
+def default_containment(
+    descriptors: int = 0, conditions: Conditions | None = None, private: Sequence[Path] = ()
+) -> Containment:
     """Return the strongest containment this platform has; the arguments are those of `ShimContainment`."""
     if sys.platform != "linux":
         return GroupContainment()
-    return ShimContainment(descriptors=descriptors, conditions=conditions)
+    return ShimContainment(descriptors=descriptors, conditions=conditions, private=private)

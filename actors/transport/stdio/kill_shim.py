@@ -1,6 +1,6 @@
 """Runs one server and takes all of its processes along, whoever of the three dies. Linux, no privileges.
 
-    python -I -S kill_shim.py CONTROL_FD DESCRIPTORS -- /absolute/program argument...
+    python -I -S kill_shim.py CONTROL_FD DESCRIPTORS --|--sandbox /absolute/program argument...
 
 A script of its own, started for each server: it imports nothing of this package and as little of the standard library
 as it can, because its start is part of every wake (`signal` costs as much as all the rest, hence `_signal`).
@@ -11,6 +11,11 @@ to continue, if it is stopped), `K` kills everything. The end of the file is a `
 
 DESCRIPTORS is the soft limit of open files that the server gets, 0 leaves it the one it inherits: the daemon raises its
 own, and programs that use select(2) or close all that could be open do not bear a large one.
+
+With `--sandbox` the program is bwrap. We write `refused` if it could not make the sandbox; why, it said on stderr. A
+byte on READY_FD tells that it was made. Then N is the init of the sandbox, which leads the session and the process
+group of the server: what is sent to the group does not reach bwrap, and an init takes no SIGTERM. An exit code over 128
+is that of bwrap for a signal.
 
 - We are a subreaper: whatever the server starts stays below us, also what forked twice or has its own session.
 - The server dies with us (`PR_SET_PDEATHSIG`; sound here, where one thread does all, and a trap in the daemon, where
@@ -34,6 +39,9 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SWEEP_ROUNDS = 1000
 SWEEP_PAUSE_S = 0.005
 CANNOT_EXECUTE = 126
+READY_FD = 9
+KILLED = 128
+"""What bwrap adds to the number of the signal that killed its program."""
 
 
 def prctl(option: int, value: int) -> None:
@@ -59,8 +67,11 @@ def original_environment() -> dict[bytes, bytes]:
     return {name: value for name, equals, value in (entry.partition(b"=") for entry in entries) if equals}
 
 
-def start(argv: list[str], descriptors: int) -> tuple[int, int]:
-    """Start the server; return (its pid, 0), or (0, errno) if it could not be executed."""
+def start(argv: list[str], descriptors: int, ready_in: int = -1) -> tuple[int, int]:
+    """Start the server; return (its pid, 0), or (0, errno) if it could not be executed.
+
+    `ready_in`: what it gets as `READY_FD`.
+    """
     report, child_report = os.pipe()  # closed by a successful exec
     environment = original_environment()
     shim = os.getpid()
@@ -70,6 +81,9 @@ def start(argv: list[str], descriptors: int) -> tuple[int, int]:
         return 0, error.errno or 1
     if not pid:
         try:
+            if ready_in >= 0:  # no other one of ours that the child needs is as high: there are few
+                os.dup2(ready_in, READY_FD)
+                os.set_inheritable(READY_FD, True)
             become_server(argv, environment, shim, descriptors)
         except OSError as error:
             os.write(child_report, b"%d" % (error.errno or 1))
@@ -100,6 +114,23 @@ def become_server(argv: list[str], environment: dict[bytes, bytes], shim: int, d
     if descriptors:
         limit_descriptors(descriptors)
     os.execve(argv[0], argv, environment)
+
+
+def start_sandboxed(argv: list[str], descriptors: int, control: int) -> tuple[int, int, int]:
+    """Start bwrap, and wait until the server runs in its sandbox or cannot; return what `start` does, and the init.
+
+    Without a sandbox, or if the daemon wants something meanwhile, the latter is 0.
+    """
+    ready, ready_in = os.pipe()
+    pid, number = start(argv, descriptors, ready_in)
+    os.close(ready_in)
+    init = 0
+    if pid:
+        readable, _, _ = select.select((control, ready), (), ())
+        if ready in readable and os.read(ready, 1):
+            init = children().get(pid, [0])[0]
+    os.close(ready)
+    return pid, number, init
 
 
 def limit_descriptors(soft: int) -> None:
@@ -166,7 +197,7 @@ def sweep(server: int) -> int | None:
     return status
 
 
-def watch(control: int, server: int, wakeup: int) -> int | None:
+def watch(control: int, server: int, group: int, wakeup: int) -> int | None:
     """Serve the control socket until the server is dead (its status) or all shall die (None)."""
     while True:
         ready, _, _ = select.select((control, wakeup), (), ())
@@ -179,8 +210,16 @@ def watch(control: int, server: int, wakeup: int) -> int | None:
         if control in ready and (not asked or b"K" in asked):
             return None
         if b"T" in asked or SIGTERM in signals:
-            os.killpg(server, SIGTERM)
-            os.killpg(server, SIGCONT)
+            terminate(group)
+
+
+def terminate(group: int) -> None:
+    """Ask a process group to end, also if it is stopped; that of a sandbox may be gone before bwrap is."""
+    try:
+        os.killpg(group, SIGTERM)
+        os.killpg(group, SIGCONT)
+    except OSError:
+        return
 
 
 def hear(control: int) -> bytes:
@@ -213,26 +252,32 @@ def prepare(control: int) -> int:
     return wakeup
 
 
-def main(control: int, descriptors: int, argv: list[str]) -> int:
+def main(control: int, descriptors: int, argv: list[str], *, sandbox: bool) -> int:
     """Run the server to its end; return the exit code, 128 + the number of a signal."""
     wakeup = prepare(control)
-    server, number = start(argv, descriptors)
+    if sandbox:
+        server, number, group = start_sandboxed(argv, descriptors, control)
+    else:
+        server, number = start(argv, descriptors)
+        group = server
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     os.chdir("/")
-    if number:
-        tell(control, f"failed {number}")
+    if number or not group:
+        sweep(server)
+        tell(control, f"failed {number}" if number else "refused")
         return CANNOT_EXECUTE
-    tell(control, f"pid {server}")
-    status = watch(control, server, wakeup)
+    tell(control, f"pid {group}")
+    status = watch(control, server, group, wakeup)
     if status is None:
         status = sweep(server)
     code = -SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+    code = KILLED - code if sandbox and code > KILLED else code
     tell(control, f"signal {-code}" if code < 0 else f"exit {code}")
     sweep(server)
     return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":
-    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:]))
+    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:], sandbox=sys.argv[3] == "--sandbox"))

@@ -25,7 +25,7 @@ from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.lines import messages_of, read_messages, write_lines, write_lines_at_once
 from actors.transport.mask import Mask
 from actors.transport.side_output import Asides
-from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepare
+from actors.transport.stdio.command import Launch, build_environment, explain_exec, no_thread, prepare
 from actors.transport.stdio.containment import Contained, Containment, default_containment
 from actors.transport.stdio.input import Input
 from actors.transport.stdio.npm_log import install_failure
@@ -38,15 +38,6 @@ _STDERR_END_S = 0.5
 _IDLE_TICK_S = 0.05
 
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
-
-
-class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What to start. `env` is added to the few variables a server inherits; `cwd` is ours if it is empty."""
-
-    command: str
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    cwd: str = ""
 
 
 class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +90,7 @@ class ProcessTransport:
         """Start the program. No secret is in the message of a `SpawnFailed`, though a path or a name may hold one."""
         try:
             argv, env, cwd = await trio.to_thread.run_sync(self._resolve)
-            return await self._containment.spawn(argv, env=env, cwd=cwd)
+            return await self._containment.spawn(argv, env=env, cwd=cwd, sandbox=self.launch.sandbox)
         except SpawnFailed as error:
             message, detail = self._mask(error.message), self._mask(error.detail)
             raise SpawnFailed(
@@ -111,8 +102,7 @@ class ProcessTransport:
             raise no_thread(error) from error
 
     def _resolve(self) -> tuple[list[str], dict[str, str], str]:
-        launch = self.launch
-        return prepare(launch.command, launch.args, build_environment(launch.env, os.environ), launch.cwd)
+        return prepare(self.launch, os.environ)
 
 
 class ProcessConnection:
@@ -265,7 +255,8 @@ class ProcessConnection:
         code, number = await self._contained.wait()
         with trio.move_on_after(_STDERR_END_S):
             await self._stderr_over.wait()
-        self._exit = Exit(code=code, signal=number, last_stderr=self.asides.last_stderr(_TAIL_LINES), asked=self._asked)
+        last = self.asides.last_stderr(_TAIL_LINES)
+        self._exit = Exit(code=code, signal=number, last_stderr=last, asked=self._asked, denial=self._launch.denial)
         self._exited.set()
         while True:  # a reader that waits in vain is told the end; one that is merely slow is left alone
             seen = self._reads

@@ -139,6 +139,17 @@ def _program(program: ProgramFacts) -> Iterator[Verdict]:
         yield Verdict("ok", seen)
 
 
+def _sandbox(facts: Facts) -> Iterator[Verdict]:
+    sandbox = facts.sandbox
+    if not sandbox.servers:
+        return
+    who = f", for {_some(sandbox.servers)}"
+    if sandbox.trouble:
+        yield Verdict("wrong", f"no sandbox can be made: {sandbox.trouble}{who}", sandbox.hint)
+    else:
+        yield Verdict("ok", f"{sandbox.path} makes one{who}")
+
+
 def _port(facts: Facts) -> Iterator[Verdict]:
     port = facts.port
     for seen, todo in port.troubles:
@@ -218,6 +229,7 @@ CHECKS: tuple[tuple[str, Callable[[Facts], Iterator[Verdict]]], ...] = (
     ("database", _database),
     ("disk", _disk),
     ("programs", _programs),
+    ("sandbox", _sandbox),
     ("address", _port),
     ("open files", _descriptors),
     ("clock", _clock),

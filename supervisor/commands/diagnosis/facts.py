@@ -25,6 +25,15 @@ class ProgramFacts(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...] = ()
 
 
+class SandboxFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The sandbox that some servers ask for. `trouble`: why bwrap makes none here, `hint`: what to do."""
+
+    servers: tuple[str, ...] = ()
+    path: str = ""
+    trouble: str = ""
+    hint: str = ""
+
+
 class RemoteFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A remote server: the host of its address, the variable that names the proxy before it, if there is one.
 
@@ -85,6 +94,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     servers: int = 0
     data: DataFacts = DataFacts()
     programs: tuple[ProgramFacts, ...] = ()
+    sandbox: SandboxFacts = SandboxFacts()
     daemons_path: str = ""
     port: PortFacts = PortFacts()
     descriptors: int = 1 << 20

@@ -27,10 +27,12 @@ from actors.transport.stdio.command import build_environment, resolve_command
 from actors.transport.stdio.descriptors import RUNNING, SPAWN
 from actors.transport.stdio.installer import installer_of
 from actors.transport.stdio.remedies import provider_of
+from actors.transport.stdio.sandbox.bubblewrap import SHELL, Sight, Trouble, arguments, trouble_of
+from actors.transport.stdio.sandbox.places import bwrap_program
 from supervisor.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.check import clashes
 from supervisor.commands.diagnosis.disk import data_facts, newest_of
-from supervisor.commands.diagnosis.facts import Facts, PortFacts, ProgramFacts, RemoteFacts
+from supervisor.commands.diagnosis.facts import Facts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
 from supervisor.commands.run import check_exposure, find_config
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.syntax.address import base_url
@@ -72,6 +74,7 @@ async def gather(config: Path | None, environ: Mapping[str, str], *, network: bo
         servers=len(servers),
         data=data,
         programs=await _programs(local, around),
+        sandbox=await _sandbox(tuple(server.path_name for server in local if server.sandbox.kind != "none")),
         daemons_path=daemons_path if daemons_path != environ.get("PATH") else "",
         port=port,
         descriptors=attainable(),
@@ -170,6 +173,27 @@ async def _ask(program: str, arguments: tuple[str, ...], environment: Mapping[st
     except (SpawnFailed, OSError):
         pass
     return ""
+
+
+async def _sandbox(servers: tuple[str, ...]) -> SandboxFacts:
+    """Return whether bwrap makes a sandbox here, if any server asks for one."""
+    if not servers:
+        return SandboxFacts()
+    try:
+        program = bwrap_program()
+    except SpawnFailed as error:
+        return SandboxFacts(servers=servers, trouble=error.message, hint=error.hint)
+    trouble = Trouble(f"no answer within {PROGRAM_TIMEOUT_S:g} s")
+    with trio.move_on_after(PROGRAM_TIMEOUT_S):
+        words = [program, *arguments(Sight()), "--", SHELL, "-c", "true"]
+        try:
+            answer = await trio.run_process(words, stdin=b"", capture_stdout=True, capture_stderr=True, check=False)
+        except OSError as failure:
+            return SandboxFacts(servers=servers, trouble=str(failure.strerror))
+        if answer.returncode == 0:
+            return SandboxFacts(servers=servers, path=program)
+        trouble = trouble_of(answer.stderr[:SAID_CHARS].decode(errors="replace"))
+    return SandboxFacts(servers=servers, trouble=trouble.reason, hint=trouble.hint)
 
 
 # Network --------------------------------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ def launch_digest(server: ServerConfig, environ: Mapping[str, str], *, key: byte
         later["era"] = (server.era,)
     if server.ask != "clients":
         later["ask"] = server.ask
+    if server.sandbox.kind != "none":
+        later["sandbox"] = msgspec.to_builtins(server.sandbox)
     if owner:
         later["owner"] = owner
     # JSON with sorted keys: no two launches give the same text. Its \u escapes take values that are not UTF-8, too.

@@ -13,8 +13,10 @@ from actors.catalogue.trust import Trust
 from actors.protocol.asking.questions import Fallback
 from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
+from actors.transport.stdio.command import Launch
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
+from supervisor.config.entries.sandbox import SandboxConfig
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.tiers import TieredText
 from supervisor.config.syntax.units import (
@@ -54,6 +56,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Environment variables of the program, besides those that always pass."""
     cwd: str | None = None
     """Working directory of the program; a relative one starts at the directory of the configuration file."""
+    sandbox: SandboxConfig = SandboxConfig()
+    """What the program may read, write and connect to; a word is the `kind`. See `docs/guides/sandbox.md`."""
 
     # Remote servers
     url: str = ""
@@ -200,6 +204,12 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     @property
     def path_name(self) -> str:
         return self.slug or self.name
+
+    @property
+    def launch(self) -> Launch:
+        """How it is started, where it is a process."""
+        args, env, sandbox = self.args, dict(self.env), self.sandbox.sandbox
+        return Launch(command=self.command, args=args, env=env, cwd=self.cwd or "", sandbox=sandbox)
 
     @property
     def is_refreshed_asleep(self) -> bool:

@@ -12,6 +12,7 @@ from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
 from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command
 from actors.transport.stdio.remedies import how_to_provide
+from actors.transport.stdio.sandbox.places import bwrap_program
 from supervisor.config.syntax.values import Remark
 
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
@@ -26,6 +27,7 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
     if objection := objection_to_directory(cwd):
         yield ("cwd",), f"the directory {objection}", "make it, or correct the path"
         return
+    yield from _missing_for_sandbox(own)
     path = build_environment(own.get("env", {}), environ)["PATH"]
     command = own["command"]
     try:
@@ -37,3 +39,17 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
         near = nearest_command(command, path) if "/" not in command and not error.hint else None
         what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
         yield ("command",), f"the program cannot be started: {what}", how_to_provide(command, error.hint, near)
+
+
+def _missing_for_sandbox(own: Mapping[str, Any]) -> Iterator[Remark]:
+    sandbox = own.get("sandbox", {})
+    if sandbox.get("kind", "none") == "none":
+        return
+    try:
+        bwrap_program()
+    except SpawnFailed as error:
+        yield ("sandbox",), f"the server cannot be started: {error.message}", error.hint
+    for key in ("read", "write"):
+        for at, place in enumerate(sandbox.get(key, ())):
+            if objection_to_directory(place) == "does not exist":
+                yield ("sandbox", key, at), "there is no such file or directory", "make it, or take it out of the list"

@@ -16,8 +16,11 @@ from typing import Any
 import msgspec
 
 from actors.errors import ConfigError
+from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.structs import Settings
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.values import Remark
+from supervisor.config.syntax.keys import FOREIGN, nearest
+from supervisor.config.syntax.values import Remark, keys_of
 
 RUNNERS = ("npx", "uvx", "bunx", "pnpx")
 """Programs that fetch the package they are asked to run."""
@@ -132,3 +135,13 @@ def _together(group: Sequence[ConfigError]) -> str:
 def _some(words: Sequence[str]) -> str:
     more = len(words) - _MOST_NAMED
     return ", ".join(words[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def unknown_key(key: str) -> tuple[tuple[str, ...], str]:
+    """Return which key of an entry an unknown one is probably a slip of, if any, and what to do about it."""
+    likely = nearest(key, [*keys_of(ServerConfig), *FOREIGN])
+    if likely:
+        return (likely,), f'did you mean "{likely}"?'
+    if key in keys_of(Settings):
+        return (), 'it belongs into the top-level "supervisor" object'
+    return (), "remove it, or see docs/reference/servers.md for the keys"

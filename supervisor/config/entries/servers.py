@@ -18,14 +18,14 @@ from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.itself import faults_of_itself
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
-from supervisor.config.entries.remarks import remarks
+from supervisor.config.entries.remarks import remarks, unknown_key
 from supervisor.config.entries.roots import root_uri
+from supervisor.config.entries.sandbox import SANDBOX, cwd_fault, read_sandbox
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
-from supervisor.config.structs import Settings
 from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, nearest, suggest_name, translate_entry
+from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, suggest_name, translate_entry
 from supervisor.config.syntax.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
 from supervisor.config.syntax.tiers import TieredText, fill_in
@@ -67,8 +67,9 @@ class _Entry:
         if self._types():
             as_written = tuple(remarks(self._own))
             self._transport(meant)
-        steps = (self._expand, self._environment, self._values, self._limits, self._address, self._logins, self._tools)
-        for step in steps if self._enabled else (self._values, self._limits, self._logins, self._tools):
+        first, last = (self._values, self._limits), (self._logins, self._tools, self._sandbox)
+        steps = (self._expand, self._environment, *first, self._address, *last) if self._enabled else (*first, *last)
+        for step in steps:
             if not self._failed:
                 step()
         if self._failed:
@@ -103,19 +104,12 @@ class _Entry:
 
     def _refuse_unknown(self) -> set[str]:
         """Record unknown keys; return the keys that they are probably slips of."""
-        ours = keys_of(ServerConfig)
         meant: set[str] = set()
         for key in self._members:
-            if key in ours or key in FOREIGN or is_comment(key):
+            if key in keys_of(ServerConfig) or key in FOREIGN or is_comment(key):
                 continue
-            likely = nearest(key, [*ours, *FOREIGN])
-            if likely:
-                meant.add(likely)
-                hint = f'did you mean "{likely}"?'
-            elif key in keys_of(Settings):
-                hint = 'it belongs into the top-level "supervisor" object'
-            else:
-                hint = "remove it, or see docs/reference/servers.md for the keys"
+            likely, hint = unknown_key(key)
+            meant.update(likely)
             self._problem((key,), "unknown key", hint)
         return meant
 
@@ -269,6 +263,19 @@ class _Entry:
         if not self._failed and self._enabled:
             check(own, problem)
         self._own["oauth"] = own
+
+    def _sandbox(self) -> None:
+        if SANDBOX not in self._own:
+            return
+        home = self._around.environ.get("HOME", "/")
+        self._own[SANDBOX] = own = read_sandbox(self._own[SANDBOX], self._place, home, self._problem)
+        if own.get("kind") == "bubblewrap" and self._kind != "stdio":
+            self._problem((SANDBOX,), "only a server that is a process has a sandbox", "remove it")
+        elif own.get("kind") == "bubblewrap" and (fault := cwd_fault(self._own.get("cwd") or "", home)):
+            self._problem(("cwd",), f"a sandbox cannot have it: {fault}", "")
+
+    def _place(self, below: KeyPath, text: str) -> str:
+        return str(self._around.directory / (self._replace(below, text, home=True) if self._enabled else text))
 
     def _tools(self) -> None:
         own = self._own["tools"] = read_tools(self._members, self._problem)

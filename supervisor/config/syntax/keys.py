@@ -61,8 +61,7 @@ FOREIGN: dict[str, ForeignKey] = {
         ForeignKey("includeTools", "Gemini CLI, Amp", "used", "Becomes `allow` of `tools`, unless that is there."),
         ForeignKey("enabledTools", "Factory", "used", "Becomes `allow` of `tools`, unless that is there."),
         ForeignKey("enabled_tools", "Codex, Crush", "used", "Becomes `allow` of `tools`, unless that is there."),
-        ForeignKey("sandbox", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
-        ForeignKey("sandboxEnabled", "VS Code", "noted", "Not applied: the server runs without that sandbox."),
+        ForeignKey("sandboxEnabled", "VS Code", "noted", "Not applied: a sandbox of ours is `sandbox`."),
         ForeignKey("auth", "Cursor", "noted", "Not applied."),
         ForeignKey("headersHelper", "Claude Code", "noted", "Not applied."),
         ForeignKey("alwaysAllow", "Roo Code, older Cline", "used", "Added to `confirm_except`."),
@@ -128,6 +127,8 @@ def translate_entry(members: Mapping[str, Any], ours: Collection[str]) -> tuple[
         del own["trust"]
     if isinstance(own.get("tools"), list):
         own["tools"] = {"allow": own["tools"]}
+    if isinstance(own.get("sandbox"), str):
+        own["sandbox"] = {"kind": own["sandbox"]}
     return own, spelled
 
 

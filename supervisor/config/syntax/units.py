@@ -51,6 +51,10 @@ Ask = Literal["none", "clients", "everyone"]
 Auth = Literal["none", "tokens", "oauth", "both"]
 """What a request has to show: nothing, a token of the daemon's own, one of an identity provider, or either."""
 
+OWN_TOKENS: Final = ("tokens", "both")
+PROVIDER_TOKENS: Final = ("oauth", "both")
+"""With which of `auth` tokens of the daemon's own are taken, and those of identity providers."""
+
 Confirm = Literal["none", "safe", "moderate", "dangerous"]
 """The safety level from which on a tool needs a yes; no level needs one with the first."""
 
@@ -58,6 +62,9 @@ Eras = Literal["auto", "legacy", "modern"]
 
 Grant = Literal["authorization_code", "client_credentials"]
 """How tokens are got (RFC 6749 1.3): a user says yes, or the client has rights of its own."""
+
+SandboxKind = Literal["bubblewrap", "none"]
+"""What a local server is put into, if anything."""
 
 Whose = Literal["everyone", "user"]
 """Whose a login is: one for all who have the server, or one for each user."""

@@ -37,6 +37,7 @@ from supervisor.front.pages.server_rows import (
     figures_row,
     holders_row,
     row_of,
+    sandbox_row,
     token_savings,
     tool_names_row,
 )
@@ -223,6 +224,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     catalogue = view.visible_catalogue()
     row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
     row |= figures_row(status, await view.figures()) | tool_names_row(catalogue, server)
+    row |= sandbox_row(view.deployment.value.entries, server)
     warnings = await view.described.warnings(catalogue)
     return {**row, **holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
 
@@ -234,6 +236,7 @@ async def _status(view: View) -> bytes:
     tokens = token_savings(catalogue)
     warnings = await view.described.warnings(catalogue)
     figures = await view.figures()
+    entries = view.deployment.value.entries
     rows: list[msgspec.Raw] = []
     servers: set[str] = set()
     states, sums = Counter[str](), Counter[str]()
@@ -242,7 +245,7 @@ async def _status(view: View) -> bytes:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
             row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
-            row |= holders_row(view.launches, name) | figures_row(status, figures)
+            row |= holders_row(view.launches, name) | figures_row(status, figures) | sandbox_row(entries, name)
             servers.add(server_of(name))
             states[row["state"]] += 1
             sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})

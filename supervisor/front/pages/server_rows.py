@@ -11,6 +11,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
 from actors.transport.stdio.figures import ProcessFigures
+from supervisor.config import ServerConfig
 from supervisor.metatools.servers.installation import installation_status
 from supervisor.servers.launches.names import LaunchFacts
 from supervisor.service.doors.addresses import path_of
@@ -46,6 +47,13 @@ def holders_row(launches: LaunchFacts, launch: str) -> dict[str, Any]:
         return {"users": launches.people_of(launch)}
     count = launches.count_of(launch)
     return {"launches": count} if count else {}
+
+
+def sandbox_row(entries: Mapping[str, ServerConfig], launch: str) -> dict[str, Any]:
+    """Return what the sandbox of a server denies in words, null for one that runs in none."""
+    config = entries.get(server_of(launch))
+    sandbox = config.sandbox.sandbox if config is not None else None
+    return {"sandbox": None if config is None or sandbox is None else sandbox.denial(config.cwd or "")}
 
 
 def tool_names_row(catalogue: Catalogue, launch: str) -> dict[str, Any]:

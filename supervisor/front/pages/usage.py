@@ -59,14 +59,16 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
     async def usage(wanted: UsageQuery) -> Response:
         """Show what was called, a row for each tool (or server, client, user), most calls first, and the sum.
 
-        Times are percentiles in milliseconds, null where nothing was measured, and exact to a tenth.
+        Times are percentiles in milliseconds, null where nothing was measured, and exact to a tenth. Auditors see in
+        `warm_ups` what became of servers that were started ahead, since the daemon started.
         """
         window, now, which = WINDOWS[wanted.window], view.clock(), _selection(wanted)
         begin = begin_of(window, now)
         periods = await view.history.periods(window.level, begin)
         every, whole = await beside(lambda: (rows(periods, wanted.by, which), figures(total(periods, which))))
         told = {"window": wanted.window, "from": begin, "to": now, "by": wanted.by, "total": whole}
-        return json_response({**told, "rows": every[:MAX_ROWS], "left_out": max(0, len(every) - MAX_ROWS)})
+        ahead = {"warm_ups": view.meters.warm_ups()} if REQUESTER.get().person.may("auditor") else {}
+        return json_response({**told, "rows": every[:MAX_ROWS], "left_out": max(0, len(every) - MAX_ROWS), **ahead})
 
     async def usage_timeline(wanted: UsageQuery) -> Response:
         """Show the same over time, in buckets of `bucket_s` seconds, the oldest first; the newest is not over yet."""

@@ -12,6 +12,7 @@ from quart import Response, abort
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
+from supervisor.config.syntax.units import OWN_TOKENS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.tokens import NewToken, make_token, token_row
@@ -90,7 +91,7 @@ class PeoplePages(Frame):
     @property
     def _makes_tokens(self) -> bool:
         """Whether tokens of ours open anything, and whoever asks has shown that they are an admin."""
-        return self.may_approve and self.view.deployment.value.settings.takes_own_tokens
+        return self.may_approve and self.view.deployment.value.settings.auth in OWN_TOKENS
 
 
 def _new_token(form: dict[str, str]) -> NewToken:

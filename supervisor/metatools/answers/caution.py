@@ -15,7 +15,7 @@ from rapidfuzz import fuzz
 from actors.catalogue.lists import inference
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
-from actors.search.document import Hit
+from actors.search.document import Found, Hit
 from actors.search.language.intents import interpret
 from actors.search.language.lexicon import REAL_WORDS, alternatives, phrases_in
 from actors.search.language.spans import without_quotes
@@ -80,6 +80,12 @@ def _object(tool: Tool) -> frozenset[str]:
     said = words(inference.first_sentence(tool.description))
     end = next((at for at, word in enumerate(said) if word in _BORDERS), len(said))
     return frozenset(map(stem, (*words(tool.title), *said[:end])))
+
+
+def likely_server(ranking: Found) -> str:
+    """Return the server of the first tool that was found, if that is good enough to be called; else nothing."""
+    hit = ranking.hits[0] if ranking.hits else None
+    return hit.document.server if hit is not None and hit.document.kind == "tool" and hit.distance < FITS else ""
 
 
 def careful(seen: Catalogue, query: str, hits: Sequence[Hit]) -> tuple[Hit, ...]:

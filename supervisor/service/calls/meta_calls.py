@@ -178,7 +178,9 @@ class MetaCalls:
             weight(seen, done) // PAGE_COST,
             partial(build_answer, seen, statuses, done, settings, trio.current_time(), servers, confirms),
         )
-        return _content(answer)
+        body = _content(answer)
+        self._searches.look_ahead(done, client, statuses)
+        return body
 
     async def _list_for_model(self, client: Client, arguments: msgspec.Raw) -> bytes:
         asked = await self._bench.run(len(arguments), tools.list_resources, arguments)

@@ -8,13 +8,16 @@ from typing import Final
 
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
+from actors.messages import ServerStatus
 from actors.principal import Principal
 from supervisor.host.loop.workbench import SMALL_BYTES, Workbench
 from supervisor.metatools.answers import unmet
+from supervisor.metatools.answers.caution import likely_server
 from supervisor.metatools.arguments import tools
 from supervisor.metatools.discovery import Searched, search
 from supervisor.metrics.meters import Meters
 from supervisor.servers.deployment import Deployment
+from supervisor.service.client import Client
 from supervisor.store import ToolUsage
 from supervisor.tracing.port import RequestTrace
 from supervisor.usage.merits import preference
@@ -26,6 +29,9 @@ AT_ONCE, MAX_WAITING = 2, 256
 
 UsedBy = Callable[[Principal], Mapping[tuple[str, str], ToolUsage]]
 """What one has used, by server and tool."""
+
+Ahead = Callable[[Client, str, ServerStatus], None]
+"""Told that a client will probably call a server next, as far as a search says."""
 
 
 class Searches:
@@ -42,6 +48,12 @@ class Searches:
         self._deployment = deployment
         self._meters = meters
         self._used_by = used_by
+        self.ahead: Ahead = lambda client, server, status: None
+
+    def look_ahead(self, done: Searched, client: Client, statuses: Mapping[str, ServerStatus]) -> None:
+        """Tell `ahead` which server is probably called next, and how it is doing. At once."""
+        if (status := statuses.get(server := likely_server(done.ranking))) is not None:
+            self.ahead(client, server, status)
 
     async def search(
         self, seen: Catalogue, wanted: tools.Discover, principal: Principal, trace: RequestTrace | None

@@ -397,6 +397,19 @@ async def test_a_gate_hands_places_to_the_urgent_first_and_else_in_order(autojum
     assert (len(gate.waiting), gate.free) == (0, 1)
 
 
+async def test_a_gate_says_whether_a_patient_one_could_enter_at_once(autojump_clock: MockClock) -> None:
+    """Not for a place that is kept for the urgent, nor before others, nor before its pace allows it."""
+    gate = Gate(2, kept=1, interval_s=1.0)
+    seen = [gate.has_room]
+    async with gate.place(Turn(urgent=True)):
+        seen.append(gate.has_room)
+        async with gate.place(Turn(urgent=True)):
+            seen.append(gate.has_room)
+    seen.append(gate.has_room)
+    await trio.sleep(1)
+    assert [*seen, gate.has_room] == [True, False, False, False, True]
+
+
 async def test_a_gate_loses_no_place_to_cancellation(autojump_clock: MockClock) -> None:
     gate = Gate(2)
     scopes = [trio.CancelScope() for _ in range(6)]

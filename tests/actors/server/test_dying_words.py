@@ -9,7 +9,8 @@ import trio
 
 from actors.errors import ServerGaveUp
 from actors.life.policy import RestartPolicy
-from actors.transport.stdio.process import Launch, ProcessTransport
+from actors.transport.stdio.command import Launch
+from actors.transport.stdio.process import ProcessTransport
 from tests.actors.server.rig import running_server
 
 pytestmark = pytest.mark.process

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from supervisor.commands.diagnosis.checks import CHECKS, LEAST_FREE_BYTES, LITTLE_FREE_BYTES, diagnose
-from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, ProgramFacts, RemoteFacts
+from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
 from supervisor.store.file import SCHEMA_VERSION
 
 DATA = DataFacts(path="/data", mode=0o700, free_bytes=1 << 40, schema=SCHEMA_VERSION)
@@ -32,6 +32,22 @@ def test_where_all_is_well_nothing_is_to_do() -> None:
         *("installation", "configuration", "data directory", "database", "disk"),
         *("address", "open files", "clock"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("sandbox", "expected"),
+    [
+        (SandboxFacts(servers=("a", "b"), path="/usr/bin/bwrap"), ("ok", "/usr/bin/bwrap makes one, for a, b", "")),
+        (
+            SandboxFacts(servers=("a",), trouble="No permissions", hint="allow it"),
+            ("wrong", "no sandbox can be made: No permissions, for a", "allow it"),
+        ),
+    ],
+)
+def test_whether_the_sandboxes_that_servers_ask_for_can_be_made(
+    sandbox: SandboxFacts, expected: tuple[str, str, str]
+) -> None:
+    assert said("sandbox", replace(WELL, sandbox=sandbox)) == [expected]
 
 
 def test_a_package_of_the_same_name_is_told() -> None:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from supervisor.config import OAuthConfig, ServerConfig, launch_digest
+from supervisor.config.entries.sandbox import SandboxConfig
 
 KEY = b"k" * 32
 SERVER = ServerConfig(
@@ -40,6 +41,7 @@ def digest(**changes: Any) -> str:
         {"roots": ("file:///a",)},
         {"era": "legacy"},
         {"ask": "none"},
+        {"sandbox": SandboxConfig(kind="bubblewrap")},
     ],
 )
 def test_whatever_the_process_can_see_changes_the_digest(changes: dict[str, Any]) -> None:

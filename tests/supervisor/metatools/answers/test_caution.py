@@ -10,7 +10,9 @@ import pytest
 
 from actors.catalogue.snapshot import Catalogue
 from actors.protocol.wire.jsonrpc import encode
+from actors.search.document import Document, Found, Hit, Kind
 from benchmarks.discovery import discover_at_once
+from supervisor.metatools.answers.caution import likely_server
 from supervisor.metatools.arguments.tools import discover
 from supervisor.metatools.discovery import DiscoverySettings
 from tests.supervisor.metatools.test_discovery import catalogue
@@ -164,3 +166,18 @@ def test_a_need_that_no_description_matches_well_gets_the_nearest_servers_and_th
     answer = ask("find a person in wikipedia")
     assert answer["notice"].startswith("No description matches well; nearest servers: ")
     assert answer["tools"][0]["server_name"] in answer["notice"].partition(". Servers:")[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "distances", "expected"),
+    [("tool", (0.49, 0.6), "git"), ("tool", (0.5,), ""), ("resource", (0.1,), ""), ("tool", (), "")],
+)
+def test_a_server_is_likely_whose_tool_is_the_first_hit_and_fits(
+    kind: Kind, distances: tuple[float, ...], expected: str
+) -> None:
+    documents = [Document(key=f"{name}:t", kind=kind, server=name, name="t") for name in ("git", "files")]
+    hits = tuple(
+        Hit(document=document, score=1.0, distance=distance, exact=False)
+        for document, distance in zip(documents, distances, strict=False)
+    )
+    assert likely_server(Found(hits=hits, total=len(hits))) == expected

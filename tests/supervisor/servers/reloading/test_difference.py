@@ -122,6 +122,8 @@ READ_IN: dict[str, set[str]] = {
     "first_discovery_wait_s": {"service/calls/meta_calls", "service/doors/everything"},
     "max_query_chars": {"metatools/discovery"},
     "rank_by_use": {"service/calls/searches"},
+    "warm_up": {"servers/warm_up"},
+    "warm_up_unused_s": {"servers/warm_up"},
     "notify_catalogue_changes": {"service/gateway"},
     "show_debug": {"front/pages/debug"},
     "profile": {"service/doors/addresses"},
@@ -169,9 +171,8 @@ ONCE = {
     ("daemon", "address"),
     ("daemon", "buffered_bytes"),
     ("front/ui/people", "auth"),
-    ("front/ui/people", "takes_own_tokens"),
     ("oauth/accounts", "auth"),
-    ("oauth/late", "takes_provider_tokens"),
+    ("oauth/late", "auth"),
     ("servers/reloading/reload", "reload_poll_s"),
 }
 """Read from a deployment, which has what they were at the start: see `in_force`."""
