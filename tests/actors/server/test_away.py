@@ -322,20 +322,19 @@ async def test_a_server_that_goes_away_is_known_to_be_away_before_it_is_called(f
         assert caught.value.outcome == "not_sent"
 
 
-async def asked_for_life(server: RemoteServer, times: int = 1) -> None:
-    """Wait until a server was asked so often."""
-    while sum(request.method == "ping" for request in server.requests) < times:  # noqa: ASYNC110 - nothing tells
-        await trio.sleep(0.01)
+async def asked_for_life(server: RemoteServer) -> None:
+    """Wait until a server was asked for a sign of life."""
+    await server.until(lambda request: request.method == "ping")
 
 
 async def test_a_server_that_counts_requests_is_not_asked_before_the_time_that_it_names() -> None:
     server = RemoteServer(FakeServer().serve)
     async with remote(server, settings=WATCH) as rig:
         await rig.wake()
-        server.faults["ping"] = status(429, retry_after="3600")
+        server.faults["ping"] = status(429, retry_after="200")
         await asked_for_life(server)
         due = rig.actor._timers.remaining_s(Timer.WATCH)
-        while due is None or due < 3000:  # its answer is on its way
+        while due is None or due < 100:  # its answer is on its way
             await trio.sleep(0.01)
             due = rig.actor._timers.remaining_s(Timer.WATCH)
         assert rig.actor.life.state is State.READY
@@ -347,7 +346,9 @@ async def test_a_session_that_is_over_is_renewed_by_the_question_and_counts_for_
     async with remote(server, settings=WATCH) as rig:
         await rig.wake()
         await asked_for_life(server)
-        server.forget_sessions()
+        server.faults["ping"] = status(404)
+        await until(rig, State.SPAWNING, 2)
+        server.faults.clear()
         await until(rig, State.READY, 2)
         assert (await rig.status()).restarts == 0
         assert State.RESPAWNING not in rig.states
