@@ -11,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.errors import ServerExited, ServerStarting
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
+from actors.observer import NoObserver
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.transport.base import Work
@@ -290,3 +291,25 @@ async def test_a_standstill_of_ours_is_no_silence_of_the_server(mock_clock: Mock
         mock_clock.autojump_threshold = 0
         await trio.sleep(100)
         assert untouched(rig)
+
+
+@pytest.mark.parametrize(
+    ("silent", "work", "verdict"),
+    [
+        (False, Work(), "alive"),
+        (True, Work(), "deaf"),
+        (True, Work(frozen=True), "frozen"),
+        (True, Work(active=True), "unknown"),
+    ],
+)
+async def test_each_question_is_counted_by_what_was_found(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, silent: bool, work: Work, verdict: str
+) -> None:
+    verdicts: list[str] = []
+    monkeypatch.setattr(NoObserver, "on_inquiry", lambda _, server, verdict: verdicts.append(f"{server}: {verdict}"))
+    async with running_server(settings=AWAKE, policy=SOON) as rig:
+        await prove(rig)
+        rig.fake.silent_at = {"ping"} if silent else set()
+        look(rig, work)
+        await trio.sleep(65)
+        assert verdicts == ["s: alive", f"s: {verdict}"]
