@@ -285,4 +285,4 @@ async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: 
         assert found["uptime_s"] == NOW - STARTED
         unix_now = NOW + set_s
         ages = [unix_now - row[name] for name in ("since", *moments)]
-        assert ages == [40.0, 30.0, -10.0, -5.0, 5.0]
+        assert ages == [40.0, 30.0, -10.0, -5.0, 5.0, 2.0]
