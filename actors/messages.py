@@ -194,6 +194,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     far as is known. `retry_at` is when a call may find it up again, sooner than `next_start` where a call may try it;
     None where it is up or coming, and where calls do not help. `awaits` are values that somebody has to give before it
     can be started. `away`: it is remote, and cannot be reached now. `discovery`: how its lists were read.
+    `last_sign_at` is when it last said anything; None if it is not there, or has not.
     """
 
     server: str
@@ -229,6 +230,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     awaits: tuple[str, ...] = ()
     away: bool = False
     discovery: Readings = Readings()
+    last_sign_at: float | None = None
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):

@@ -8,6 +8,10 @@ ExitReason = Literal["ordered", "idle", "exit", "signal", "silent"]
 """Why a process or connection ended: somebody ordered it; nobody needs it; by itself; by a signal that was not ours; we
 ended it, as it did not do what it has to."""
 
+InquiryVerdict = Literal["alive", "frozen", "deaf", "away", "unknown"]
+"""What was found out about a server that was quiet: it says something; its process is stopped; it says nothing, though
+it used to, and does nothing; it cannot be reached; it says nothing, which proves nothing."""
+
 
 class Observer(Protocol):
     """Is told in the task of an actor: it neither waits nor raises. A `server` may be a launch; times are seconds."""
@@ -22,6 +26,9 @@ class Observer(Protocol):
 
     def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
         """A reading of its lists is over."""
+
+    def on_inquiry(self, server: str, verdict: InquiryVerdict) -> None:
+        """It is known whether it lives, as far as that can be known."""
 
 
 class CallTrace(Protocol):
@@ -51,6 +58,9 @@ class NoObserver:
 
     def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
         del server, seconds, good
+
+    def on_inquiry(self, server: str, verdict: InquiryVerdict) -> None:
+        del server, verdict
 
 
 NO_OBSERVER = NoObserver()

@@ -93,6 +93,7 @@ PURE = (
     "actors.messages",
     "actors.catalogue.*",
     "actors.search.*",
+    "actors.server.process.inquiry",
     "actors.server.subscribers",
     "actors.transport.http.head",
     "actors.transport.http.client.proxies",

@@ -46,6 +46,8 @@ class Timer(enum.StrEnum):
     """A call."""
     SILENCE = "silence"
     """A sign of life."""
+    WATCH = "watch"
+    """The next look at whether the server lives."""
     RELIST = "relist"
     """Further changes of the lists, before they are read."""
     LISTEN = "listen"
@@ -112,7 +114,7 @@ RESTING = frozenset({State.DORMANT, State.STOPPED, State.FAILED})
 TIMERS: Mapping[State, frozenset[Timer]] = {
     State.HANDSHAKING: frozenset({Timer.HANDSHAKE}),
     State.DISCOVERING: frozenset({Timer.LISTING}),
-    State.READY: frozenset({Timer.IDLE, Timer.SILENCE, Timer.LISTING, Timer.RELIST, Timer.LISTEN}),
+    State.READY: frozenset({Timer.IDLE, Timer.SILENCE, Timer.WATCH, Timer.LISTING, Timer.RELIST, Timer.LISTEN}),
     State.DRAINING: frozenset({Timer.DRAIN}),
     State.RESPAWNING: frozenset({Timer.BACKOFF}),
     State.FAILED: frozenset({Timer.RETRY}),

@@ -134,6 +134,11 @@ class Conversation:
             self._out.ask("life", "server/discover" if self.era == "modern" else "ping")
         return asked
 
+    @property
+    def awaits_life(self) -> bool:
+        """Whether the server was asked for any answer at all, and has given none."""
+        return bool(self._out.peer.id_of("life"))
+
     def call(self, call: int, asked: ClientRequest) -> None:
         if self.era == "modern" and asked.method in changes.OF_RESOURCES:
             self._subscription.call(call, asked.method, asked.name)

@@ -113,6 +113,7 @@ class Exchanges:
         self._by_id: dict[bytes, int] = {}
         self._left: OrderedDict[int, _Left] = OrderedDict()
         self._goes_on = False
+        self._left_at = -math.inf
         self.at_work = False
         self.unheard = 0
 
@@ -145,11 +146,16 @@ class Exchanges:
         """Nobody waits for a call any more. Return the id of its request if it was in flight."""
         if (gone := self._remove(call)) is None:
             return None
+        self._left_at = self._clock()
         if gone.asks:
             self._left[call] = _Left(gone.id, gone.client, self._clock())
             if len(self._left) > MAX_LEFT:
                 self._left.popitem(last=False)
         return gone.id
+
+    def left_since(self, moment: float) -> bool:
+        """Say whether a call was left at a moment, or later, that the server may still be busy with."""
+        return self._left_at >= moment and self._clock() < self._left_at + GOES_ON_S
 
     def end(self, call: int, *, refused: bool = False) -> None:
         """The server has answered a call, late or not."""

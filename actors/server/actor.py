@@ -47,6 +47,7 @@ from actors.server.inbox import (
     ServerMessage,
     SessionEnded,
     TimerFired,
+    WorkSeen,
     Written,
 )
 from actors.server.legacy_session import LegacySession
@@ -140,10 +141,7 @@ class ServerActor(Actor[ServerMessage]):
                 self._traffic.pump()
             case OutputClosed():
                 self._traffic.on_output_closed()
-            case QuestionAnswered():
-                self._traffic.resume(message)
-                self._watch_deadlines()
-            case PageRead() | QuestionProgressed() | HoldEnded() | PauseOver():
+            case PageRead() | QuestionAnswered() | QuestionProgressed() | HoldEnded() | PauseOver() | WorkSeen():
                 self._traffic.resume(message)
             case ProcessExit():
                 self._server.on_exit(message)
@@ -258,16 +256,12 @@ class ServerActor(Actor[ServerMessage]):
         except SupervisorError:  # full or gone: the late answer, or the deadline, frees its place
             return
 
-    def _watch_deadlines(self) -> None:
-        if (deadline := self._calls.next_deadline()) is not None:
-            self._timers.start_by(Timer.DEADLINES, deadline)
-
     # Timers ---------------------------------------------------------------------------------------------------------
 
     def _on_timer(self, timer: Timer) -> None:
         match timer:
             case Timer.DEADLINES:
-                self._on_deadlines()
+                self._traffic.on_deadlines()
             case Timer.IDLE:
                 self._server.on_idle()
             case Timer.BACKOFF:
@@ -288,13 +282,6 @@ class ServerActor(Actor[ServerMessage]):
                 self._traffic.pump()
             case Timer.LOOK:
                 self._server.discovery.look()
-            case Timer.SILENCE:
-                self._server.liveness.look()
-
-    def _on_deadlines(self) -> None:
-        processes = self._server.processes
-        why = self._recovery.delay(self.life, processes.activity)
-        if self._calls.time_out(trio.current_time(), processes.link, *why):
-            self._server.liveness.ask()
-        self._traffic.pump()
-        self._watch_deadlines()
+            case Timer.SILENCE | Timer.WATCH:
+                self._server.liveness.on_timer(timer)
+                self._traffic.pump()

@@ -14,7 +14,7 @@ from actors.protocol.listing import PageArrived
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.fragment import Message
 from actors.protocol.wire.jsonrpc import ErrorObject
-from actors.transport.base import Exit
+from actors.transport.base import Exit, Work
 
 
 class Received(msgspec.Struct, frozen=True):
@@ -94,6 +94,13 @@ class PauseOver(msgspec.Struct, frozen=True):
     call: int
 
 
+class WorkSeen(msgspec.Struct, frozen=True):
+    """What the processes of the server have done so far was looked at; `work` is None where nobody can tell."""
+
+    incarnation: int
+    work: Work | None
+
+
 class HoldEnded(msgspec.Struct, frozen=True):
     """A question of the server was held for as long as is sensible, and it is still not known whose it is."""
 
@@ -109,6 +116,7 @@ OfIncarnation = (
     | QuestionProgressed
     | HoldEnded
     | PauseOver
+    | WorkSeen
     | Spawned
     | SpawnRefused
     | Violated

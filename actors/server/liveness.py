@@ -1,56 +1,216 @@
-"""Whether a server that left a call unanswered still lives: it is asked for a sign of life, and has a while for it.
+"""Whether a server that is up still lives: who is asked for a sign of life, and when; whose calls are held meanwhile.
 
-Any message that makes sense is one: a server that works on other calls need not answer a ping.
+- A server that is *quiet* is asked now and then. What says anything by itself is not, nor what works on calls.
+- A call to a server with processes here that was quiet for more than `QUIET_S` is held until there is a sign of life:
+  for one answer, mostly a millisecond. Only the first call after a pause pays that. A call to a server that is found
+  frozen, or deaf, was so never sent, and goes to the next process. One to a server that does not answer such questions
+  waits for one look at its process instead.
+- While calls are in flight and nothing is heard, the process is looked at now and then: whether it is frozen.
+- A server that left a call unanswered, and said nothing else meanwhile, has `unresponsive_s` for a sign of life.
 
-A timer may fire late, and an answer may be here and unread: in a pipe, with the reader, in a thread that decodes. So no
-moments are compared. The patience is a number of looks: one counts if everything that had arrived by the look before is
-read. The last one follows when the patience is over, for an answer that arrived at its very end. While the daemon
-stands still there are no looks, so a standstill costs the server one of them at most.
+What is a sign, and what proves what, says `Inquiry`. A server that has not answered its last question is not asked a
+further one, so one that never answers is asked once. `_inquire` and `_conclude` are where an inquiry begins and ends.
 """
 
 from __future__ import annotations
 
-from actors.life.events import Violated
+import math
+from zlib import crc32
+
+import trio
+
+from actors.life.events import Away, Violated
 from actors.life.states import Timer
 from actors.server.context import ServerContext
+from actors.server.inbox import WorkSeen
+from actors.server.process.inquiry import LOOKS, Inquiry, Seen, Verdict, next_multiple, next_turn
+from actors.server.process.link import Link
 from actors.server.processes import Processes
 
-LOOKS = 4
-"""How many looks there are within the patience. One more follows it."""
+QUIET_S = 5.0
+"""Nobody knows of a server that said nothing for so long whether it lives."""
+SOON_S = 0.2
+"""How soon after a question the first look is, and the second one at a process that was frozen at the first."""
+LEAST_S = 1.0
+"""No process is looked at more often because calls are in flight."""
+FROZEN = "it is frozen (stopped by a signal)"
 
 
 class Liveness:
-    """The questions to one server."""
+    """The watch over one server. `attentive`: it has calls, or had some just now, so its process is looked at often."""
 
     def __init__(self, context: ServerContext, processes: Processes) -> None:
-        self._patience_s = context.server.settings.unresponsive_s
+        settings = context.server.settings
+        self._patience_s = settings.unresponsive_s
+        self._interval_s = settings.watch_interval_s
+        self._often_s = max(LEAST_S, settings.unresponsive_s / 2)
+        self._local = context.server.transport.kind == "stdio"
+        self._share = crc32(context.server.name.encode()) / 2**32
+        self._context = context
         self._timers = context.timers
         self._course = context.course
+        self._calls = context.calls
         self._processes = processes
-        self._said = 0
-        self._arrived = 0
-        self._looks = 0
+        self._inquiry: Inquiry | None = None
+        self._looking = False
+        self._asked_in = 0
+        self._turn_at = self._looked_at = self._left_alone_until = -math.inf
+        self.attentive = True
 
-    def ask(self) -> None:
+    @property
+    def _watches_processes(self) -> bool:
+        return self._local and self._interval_s > 0
+
+    # Occasions ------------------------------------------------------------------------------------------------------
+
+    def begin(self, now: float) -> None:
+        """A process is ready: watch it from now on."""
+        self._inquiry, self._looking, self._turn_at, self._looked_at = None, False, now, now
+        self.attentive = not self._watches_processes
+        if self._interval_s > 0:
+            self._timers.start(Timer.WATCH, self._due(now) - now)
+
+    def attend(self, link: Link, now: float) -> None:
+        """Calls are about to be sent after a pause, in calls or in signs of life: hold them where that is a doubt."""
+        if not self._watches_processes:
+            return
+        if not self.attentive:
+            self.attentive = True
+            self._timers.start(Timer.WATCH, next_multiple(now, self._often_s) - now)
+        if self._calls.in_flight or now - max(link.heard, self._looked_at) <= QUIET_S:
+            return
+        if self._inquiry is not None and link.said > self._inquiry.said:
+            self._conclude(link, "alive")
+        if self._inquiry is None:
+            self._inquire(link)
+            self._calls.window.doubt()
+        elif self._looking or self._inquiry.proven or self._inquiry.frozen:
+            self._calls.window.doubt()
+
+    def suspect(self) -> None:
         """A call timed out in silence, or found nobody: ask for a sign of life, unless that was done."""
         link = self._processes.link
         if link is None or not self._course.life.serving:
             return
-        if link.talk.ask_for_life(again=not self._timers.runs(Timer.SILENCE)):
-            self._said, self._arrived, self._looks = link.said, link.counters.messages_received, LOOKS
-            self._timers.start(Timer.SILENCE, self._patience_s / LOOKS)
+        if self._inquiry is not None and self._inquiry.asked and link.talk.awaits_life:
+            self._inquiry.suspect()
+        else:
+            self._inquire(link, suspected=True)
         self._processes.flush()
 
-    def look(self) -> None:
-        """Replace the server if it has said nothing since it was asked."""
+    def leave_alone(self, seconds: float) -> None:
+        """The server asks not to be asked anything for so long."""
+        self._left_alone_until = max(self._left_alone_until, trio.current_time() + seconds)
+
+    def on_unreachable(self) -> None:
+        """A question found nobody."""
+        if self._inquiry is not None and self._inquiry.asked:
+            self._context.shared.observer.on_inquiry(self._context.server.name, "away")
+        self._inquiry = None
+
+    def on_timer(self, timer: Timer) -> None:
+        """Go on when it is time to; whoever calls sends what waits afterwards."""
         link = self._processes.link
-        if link is None or link.said > self._said:
+        if link is None:
             return
-        if link.read >= self._arrived:
-            self._looks -= 1
-        if self._looks >= 0:
-            self._arrived = link.counters.messages_received
-            self._timers.start(Timer.SILENCE, self._patience_s / LOOKS)
+        if timer is Timer.WATCH:
+            self._watch(link, trio.current_time())
+        elif self._inquiry is not None and link.said > self._inquiry.said:
+            self._conclude(link, "alive")
+        elif self._inquiry is not None:
+            self._look(link)
+
+    # The watch ------------------------------------------------------------------------------------------------------
+
+    def _watch(self, link: Link, now: float) -> None:
+        calls, due = self._calls, now >= self._due(link.heard)
+        if due:
+            self._turn_at = now
+        if self._inquiry is None and self._local and calls.in_flight and now - link.heard >= self._often_s:
+            self._inquire(link, asks=False)
+        elif self._inquiry is None and due and not calls.open:
+            self._inquire(link)
+        moment = self._due(link.heard)
+        if self._local:
+            self.attentive = calls.open > 0 or now - calls.last_activity < QUIET_S
+            if self.attentive:
+                moment = next_multiple(now, self._often_s)
+        self._timers.start(Timer.WATCH, max(0.0, moment - now))
+
+    def _due(self, heard: float) -> float:
+        """Return when the server is to be asked next, as things are."""
+        after = max(heard, self._turn_at, self._left_alone_until - self._interval_s / 2)
+        return next_turn(after, self._interval_s, self._share)
+
+    # An inquiry -----------------------------------------------------------------------------------------------------
+
+    def _inquire(self, link: Link, *, asks: bool = True, suspected: bool = False) -> None:
+        """Begin an inquiry, if need be with a question; it is said with the next `flush`."""
+        proven = not link.talk.awaits_life and (link.talk.era == "modern" or self._asked_in == link.number)
+        asked = asks and link.talk.ask_for_life(again=suspected)
+        if asked:
+            self._asked_in = link.number
+        self._inquiry = inquiry = Inquiry(
+            link.said,
+            link.counters.messages_received,
+            asked=asked,
+            proven=asked and proven,
+            local=self._local,
+            suspected=suspected,
+        )
+        if inquiry.proven or suspected or not self._local:
+            self._timers.start(Timer.SILENCE, SOON_S)
+        else:
+            self._look(link)
+
+    def _look(self, link: Link) -> None:
+        if not self._looking:
+            self._looking = True
+            self._context.start_soon(self._look_at_work, link)
+
+    async def _look_at_work(self, link: Link) -> None:
+        connection = link.process.connection
+        work = await connection.work() if connection is not None else None
+        await self._context.post.tell(WorkSeen(link.number, work))
+
+    def take(self, seen: WorkSeen, link: Link) -> None:
+        """Go on after a look at what the processes of the server have done."""
+        self._looking = False
+        if not self._course.life.serving:
+            self._inquiry = None
+        if (inquiry := self._inquiry) is None:
             return
-        why = f"it answers nothing, not even a ping within {self._patience_s:g} s"
-        self._course.step(Violated(link.number, why))
+        now = trio.current_time()
+        left = link.talk.exchanges.left_since(link.heard)
+        busy = self._calls.in_flight > 0 or link.talk.listing or left
+        received = link.counters.messages_received
+        verdict = inquiry.look(Seen(said=link.said, read=link.read, received=received, busy=busy, work=seen.work))
+        if verdict is not None:
+            self._conclude(link, verdict)
+            return
+        if not (inquiry.proven or inquiry.frozen):
+            self._release(now)
+        self._timers.start(Timer.SILENCE, SOON_S if inquiry.frozen else self._patience_s / LOOKS)
+
+    def _conclude(self, link: Link, verdict: Verdict) -> None:
+        """End the inquiry: calls that were held go to the server, or its next process."""
+        inquiry, self._inquiry = self._inquiry, None
+        assert inquiry is not None
+        self._timers.cancel(Timer.SILENCE)
+        if inquiry.asked or verdict == "frozen":
+            self._context.shared.observer.on_inquiry(self._context.server.name, verdict)
+        silence = f"it answers nothing, not even a ping within {self._patience_s:g} s"
+        match verdict:
+            case "frozen":
+                self._course.step(Violated(link.number, FROZEN))
+            case "deaf" if self._local or inquiry.suspected:
+                self._course.step(Violated(link.number, silence))
+            case "deaf":
+                self._course.step(Away(link.number, self._context.record.blame(silence)))
+            case _:
+                self._release(trio.current_time())
+
+    def _release(self, now: float) -> None:
+        self._looked_at = now
+        if self._local:  # what a remote one may have lost waits for a message of it
+            self._calls.window.trust()

@@ -105,6 +105,7 @@ class Performer:
             reason=life.reason,
             away=life.away_s is not None,
             discovery=self.discovery.counted.readings,
+            last_sign_at=link.heard if link is not None and link.said else None,
         )
 
     def wake(self, *, urgent: bool) -> None:
@@ -211,6 +212,7 @@ class Performer:
         now = trio.current_time()
         self._server.restarts.ready(now)
         self.context.calls.last_activity = now
+        self.liveness.begin(now)
         self.change_stream.begin()
         self.traffic.pump()
 

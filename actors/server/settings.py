@@ -40,6 +40,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     question_fallback: Fallback = "cancel"
     terms: Terms = Terms()
     unresponsive_s: float = 5.0
+    watch_interval_s: float = 60.0
     probe_interval_s: float = 300.0
     catalogue_max_age_s: float = 86_400.0
     catalogue_min_age_s: float = 60.0

@@ -9,7 +9,7 @@ import trio
 
 from actors.errors import ProtocolViolation
 from actors.life import events as ev
-from actors.life.states import State
+from actors.life.states import State, Timer
 from actors.protocol.agreement.era import Agreement, NoAgreement
 from actors.protocol.facts import (
     ENDS,
@@ -32,12 +32,23 @@ from actors.protocol.wire.failure import GONE, Failure
 from actors.protocol.wire.peer import Refused
 from actors.server.context import ServerContext
 from actors.server.dialogue import Dialogue
-from actors.server.inbox import HoldEnded, PageRead, PauseOver, QuestionAnswered, QuestionProgressed, Received
+from actors.server.inbox import (
+    HoldEnded,
+    PageRead,
+    PauseOver,
+    QuestionAnswered,
+    QuestionProgressed,
+    Received,
+    WorkSeen,
+)
 from actors.server.lists.change_stream import ChangeStream
 from actors.server.lists.discovery import Discovery
-from actors.server.liveness import Liveness
+from actors.server.liveness import QUIET_S, Liveness
 from actors.server.process.link import Link
 from actors.server.processes import Processes
+
+Resumed = PageRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver | WorkSeen
+"""What something had to wait for."""
 
 
 class Traffic:
@@ -72,6 +83,8 @@ class Traffic:
         if received.lines and self._calls.window.doubted:
             self._calls.window.trust()
         if received.failure is not None:
+            if received.failure.retry_after_s:
+                self._liveness.leave_alone(received.failure.retry_after_s)
             self._take(link, partial(link.talk.on_failure, received.failure))
         if link.hasty:
             self._processes.on_probe_answered()
@@ -83,12 +96,13 @@ class Traffic:
         self._calls.fail_in_flight("it closed its output")
         self.pump()
 
-    def resume(self, message: PageRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver) -> None:
+    def resume(self, message: Resumed) -> None:
         """Go on with what had to wait: for a thread, for a client, for other calls, for a task of the server."""
         link = self._processes.link
         match message:
             case QuestionAnswered():
                 self._dialogue.on_answer(message, link)
+                self.watch_deadlines()
             case HoldEnded():
                 self._dialogue.on_hold_end(message, link)
             case QuestionProgressed(id=id_) if link is not None:
@@ -97,7 +111,21 @@ class Traffic:
                 self._take(link, partial(self._discovery.on_read, message, link))
             case PauseOver(call=call) if link is not None:
                 link.talk.tasks.due(call)
+            case WorkSeen() if link is not None:
+                self._liveness.take(message, link)
         self.pump()
+
+    def on_deadlines(self) -> None:
+        """Fail the calls whose deadline has passed; a server that said nothing during one of them may be lost."""
+        why = self._context.recovery.delay(self._course.life, self._processes.activity)
+        if self._calls.time_out(trio.current_time(), self._processes.link, *why):
+            self._liveness.suspect()
+        self.pump()
+        self.watch_deadlines()
+
+    def watch_deadlines(self) -> None:
+        if (deadline := self._calls.next_deadline()) is not None:
+            self._context.timers.start_by(Timer.DEADLINES, deadline)
 
     def abandon(self, call: int) -> None:
         link = self._processes.link
@@ -134,7 +162,7 @@ class Traffic:
     def _on_lost(self, failure: Failure, link: Link) -> None:
         """A call has no answer: that may be all that is known of the server, or mean that it wants a login."""
         if failure.cause in GONE:
-            self._liveness.ask()
+            self._liveness.suspect()
         elif failure.bars:
             self._on_fact(LoginWanted(failure.reason), link)
 
@@ -158,10 +186,12 @@ class Traffic:
             case NoAgreement(reason=said):
                 self._course.step(ev.NotAgreed(link.number, self._record.blame(said)))
             case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
+                self._liveness.on_unreachable()
                 self._calls.fail_unreached(
                     Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
                 )
             case Unreachable(reason=said, wait_s=wait_s):
+                self._liveness.on_unreachable()
                 self._course.step(ev.Away(link.number, self._record.blame(said), wait_s))
             case LoginWanted(reason=said):
                 self._course.step(ev.Barred(link.number, self._record.blame(said)))
@@ -188,7 +218,10 @@ class Traffic:
         """Send what waits, within the limit of calls in flight, and see whether the last call has ended."""
         link = self._processes.link
         if self._calls.waiting and link is not None and self._course.life.state is State.READY:
-            self._calls.send(link, trio.current_time() if now is None else now)
+            now = trio.current_time() if now is None else now
+            if now - link.heard > QUIET_S or not self._liveness.attentive:
+                self._liveness.attend(link, now)
+            self._calls.send(link, now)
             if self._calls.waiting and self._calls.turns.taken and self._calls.turns.tell(trio.current_time()):
                 self._dialogue.others_wait()
         self._processes.flush()

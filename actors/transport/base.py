@@ -72,11 +72,24 @@ class Incoming(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What the processes of a connection have done: seconds of processor time, bytes read and written."""
+    """What the processes of a connection have done: seconds of processor time, bytes read and written.
+
+    `active`: one of them runs, or waits for a disk. `frozen`: the one that reads the input is stopped.
+    """
 
     cpu_s: float = 0.0
     moved_bytes: int = 0
     processes: frozenset[int] = frozenset()
+    active: bool = False
+    frozen: bool = False
+
+    def still_since(self, before: Work) -> bool:
+        """Return whether nothing at all was done."""
+        return not self.active and (self.cpu_s, self.moved_bytes, self.processes) == (
+            before.cpu_s,
+            before.moved_bytes,
+            before.processes,
+        )
 
     def busy_since(self, before: Work) -> bool:
         """Return whether so much was done that it is more than waiting: timers and wake-ups cost a little, too."""

@@ -38,6 +38,8 @@ CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALL
 WIDE = 120
 MIN_NAME = 12
 MAX_PROBLEMS = 3
+SILENT_S = 120.0
+"""A server that is asked now and then for a sign of life was mostly heard later than that."""
 RESTING = ("disabled", "stopped", "dormant", "ready")
 """Servers in these states come first, then those on their way, then those that are tried again, then failed ones."""
 TROUBLED = ("respawning", "failed")
@@ -203,6 +205,9 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(row["activity"])
     if (asked := row.get("asked_since")) is not None:
         yield plain(f"calls wait for their turn: somebody has been asked a question for {duration(now - asked)}")
+    sign = row.get("last_sign_at")
+    if sign is not None and now - sign >= SILENT_S:
+        yield plain(f"last heard {duration(now - sign)} ago")
     error = row.get("last_error")
     if error:
         at = row.get("last_error_at")

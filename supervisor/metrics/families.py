@@ -75,6 +75,12 @@ SERVERS: Final = _own("servers", "gauge", ("state",), "Servers, and launches of 
 USABLE: Final = _own("server_usable", "gauge", (SERVER,), "1 if it takes calls: it is ready, or a call wakes it.")
 RESTARTS: Final = _own("server_restarts_total", "counter", (SERVER,), "Starts after a failure.")
 EXITS: Final = _own("server_exits_total", "counter", (SERVER, "reason"), "Ends of processes and connections, by why.")
+INQUIRIES: Final = _own(
+    "server_inquiries_total",
+    "counter",
+    (SERVER, "verdict"),
+    "Questions of the daemon for a sign of life, by what was found: alive, frozen, deaf, away, unknown.",
+)
 STARTS: Final = _own(
     "server_start_duration_seconds",
     "histogram",
@@ -161,7 +167,7 @@ FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
         *(LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
         *PROCESS,
     ),
-    "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY),
+    "Servers": (*(SERVERS, USABLE, RESTARTS, EXITS, INQUIRIES, STARTS, WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY),),
     "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),
     "Catalogue and search": (*(ENTRIES, TOKENS, CHANGES, DISCOVERIES, DISCOVERY_TIMES, SEARCHES, SEARCH_TIMES),),
     "Clients": (SESSIONS, CONNECTIONS, REFUSED, QUESTIONS, ANSWERS, HTTP),

@@ -15,7 +15,7 @@ from typing import Final, Literal, get_args
 from prometheus_client.samples import Exemplar
 
 from actors.launch import server_of
-from actors.observer import ExitReason
+from actors.observer import ExitReason, InquiryVerdict
 from supervisor.metrics import families
 from supervisor.metrics.collector import FamilyValues
 from supervisor.metrics.families import OTHER, SERVER
@@ -57,6 +57,7 @@ class Meters:
         """Requests of clients that were answered; see `words.request_labels`."""
         self._restarts = Counts(families.RESTARTS)
         self._exits = Counts(families.EXITS)
+        self._inquiries = Counts(families.INQUIRIES)
         self._starts = Durations(families.STARTS, RESULTS)
         self._warm_ups = Counts(families.WARM_UPS, [(outcome,) for outcome in WARM_UPS])
         self._saved = Counts(families.WARM_UP_SAVED, [()])
@@ -84,6 +85,7 @@ class Meters:
         self._calls.know(product(names, OUTCOMES))
         self._restarts.know((name,) for name in names)
         self._exits.know(product(names, get_args(ExitReason)))
+        self._inquiries.know(product(names, get_args(InquiryVerdict)))
 
     def label_of(self, launch: str) -> str:
         """Return the server of a launch, or where there are too many, that it is another one."""
@@ -105,6 +107,9 @@ class Meters:
 
     def on_exit(self, server: str, reason: ExitReason) -> None:
         self._exits.add(self.label_of(server), reason)
+
+    def on_inquiry(self, server: str, verdict: InquiryVerdict) -> None:
+        self._inquiries.add(self.label_of(server), verdict)
 
     def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
         del server

@@ -41,8 +41,12 @@ class Window:
         if failure.cause == "expired":
             self.close()
         else:
-            self.doubted = True
-            self._resize()
+            self.doubt()
+
+    def doubt(self) -> None:
+        """Send nothing before the server gives a sign of life, or is found to live without one."""
+        self.doubted = True
+        self._resize()
 
     def trust(self) -> None:
         self.doubted = False

@@ -2,6 +2,10 @@
 
 Formats: proc(5) for `stat` and `io`; `task/TID/children` needs a kernel with CONFIG_PROC_CHILDREN, which nearly all
 have. Processor time includes that of children that have ended; where `io` may not be read, it counts as nothing.
+
+A server is *frozen* if whoever reads its input is: stopped by a signal or, as `cgroup.events` says, by the freezer of
+its cgroup (Linux, admin-guide/cgroup-v2). That is the process that we started, or if that is a launcher (npx, uv run),
+the only child that it left its input to. A debugger may have stopped any other process, and does not ask us.
 """
 
 from __future__ import annotations
@@ -21,12 +25,18 @@ MAX_PROCESSES = 512
 _TICKS_PER_S = 100
 """USER_HZ, the unit of `stat`: the same on every architecture that we run on."""
 _PROC = Path("/proc")
+_CGROUPS = Path("/sys/fs/cgroup")
+_ACTIVE = frozenset({b"R", b"D"})
+_STOPPED = frozenset({b"T"})
+_STOPPED_OR_TRACED = _STOPPED | {b"t"}
+MAX_LAUNCHERS = 8
+"""Launchers that start launchers: npx starts a shell, which starts what was installed."""
 
 
 async def look(root: int, server: int) -> Work | None:
     """Return the work of a server and all below it, if anybody can tell; `root` may be its shim. A checkpoint."""
     try:
-        work = await trio.to_thread.run_sync(work_of, root)
+        work = await trio.to_thread.run_sync(work_of, root, server)
     except RuntimeError as error:
         if not is_want(error):
             raise
@@ -34,7 +44,7 @@ async def look(root: int, server: int) -> Work | None:
     return work and replace(work, processes=work.processes - ({root} - {server}))
 
 
-def work_of(root: int) -> Work | None:
+def work_of(root: int, server: int) -> Work | None:
     """Return the work of all processes below `root`, itself included; None where /proc does not tell."""
     below = _tree(root)
     if below is None:
@@ -43,7 +53,44 @@ def work_of(root: int) -> Work | None:
         cpu_s=sum(map(_cpu_ticks, below)) / _TICKS_PER_S,
         moved_bytes=sum(map(_moved_bytes, below)),
         processes=frozenset(below),
+        active=any(_state(pid) in _ACTIVE for pid in below),
+        frozen=_is_frozen(server),
     )
+
+
+def _is_frozen(server: int) -> bool:
+    """Return whether what reads the input of a server is stopped."""
+    reader, given, stopped = server, _input(server), _STOPPED_OR_TRACED
+    for _ in range(MAX_LAUNCHERS):
+        if _state(reader) in stopped or b"frozen 1" in _cgroup_events(reader):
+            return True
+        children: list[int] = []
+        with suppress(OSError):
+            children = _children(reader)
+        if len(children) != 1 or not given.startswith("pipe:") or _input(children[0]) != given:
+            return False
+        reader, stopped = children[0], _STOPPED
+    return False
+
+
+def _input(pid: int) -> str:
+    """Return what the standard input of a process is; empty if nobody can tell."""
+    try:
+        return str((_PROC / str(pid) / "fd" / "0").readlink())
+    except OSError:
+        return ""
+
+
+def _cgroup_events(pid: int) -> bytes:
+    path = next((line[3:] for line in _text(pid, "cgroup").splitlines() if line.startswith(b"0::")), b"")
+    try:
+        return (
+            (_CGROUPS / path.decode(errors="surrogateescape").strip("/") / "cgroup.events").read_bytes()
+            if path
+            else b""
+        )
+    except OSError:
+        return b""
 
 
 def _tree(root: int) -> list[int] | None:
@@ -62,6 +109,11 @@ def _children(pid: int) -> list[int]:
     """Return the children of a process. Raises `OSError` if it is gone, or the kernel does not tell."""
     lists = [thread / "children" for thread in (_PROC / str(pid) / "task").iterdir()]
     return [int(child) for place in lists for child in place.read_bytes().split()]
+
+
+def _state(pid: int) -> bytes:
+    """Return the letter of what a process does; empty if it has ended."""
+    return _text(pid, "stat").rpartition(b")")[2].strip()[:1]
 
 
 def _cpu_ticks(pid: int) -> int:

@@ -166,6 +166,9 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     unresponsive_s: PositiveSeconds = 5.0
     """After a call that timed out while the server said nothing at all, it has this time for any sign of life, and a
     quarter of it more for what arrived at the end. Then it is replaced."""
+    watch_interval_s: Seconds = 60.0
+    """A server that is awake and says nothing for this time is asked for a sign of life. A call to one that said
+    nothing for 5 s waits for that, too, and one that is found frozen is replaced first. 0: it is not watched."""
     write_timeout_s: PositiveSeconds = 10.0
     """A server that reads nothing of what is written to it for this time is replaced."""
     restart: Restart = "transient"

@@ -22,7 +22,7 @@ OF_LISTS = ("tools", "resources", "templates", "prompts")
 """What is not summed of launches that not all share: they offer what others do, too."""
 MAX_TOOL_NAMES = 500
 """Of a launch, on its page."""
-MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since")
+MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since", "last_sign_at")
 NO_FIGURES = {"memory_bytes": None, "cpu_s": None, "cpu_percent": None}
 """Of a server without a process here."""
 

@@ -16,10 +16,10 @@ from actors.catalogue.offer import Offer, Tool
 from actors.errors import ServerError, ServerExited, ServerGaveUp, ServerStarting
 from actors.kit import Starts
 from actors.life.policy import RestartPolicy
-from actors.life.states import State
+from actors.life.states import State, Timer
 from actors.messages import ServerChanged
 from actors.protocol.agreement.versions import Era
-from actors.server import recovery
+from actors.server import ServerSettings, recovery
 from actors.server.calls.call import MAX_UNREACHED
 from actors.transport.http.remote import Remote
 from actors.transport.http.site import Site
@@ -41,12 +41,14 @@ async def remote(
     *,
     known: Offer | None = None,
     era: Era | None = "legacy",
+    settings: ServerSettings | None = None,
 ) -> AsyncIterator[Rig]:
     with trio.fail_after(30):
         async with server.running():
             transport = HttpTransport(Remote(url=server.url))
+            starts = Starts(per_s=1000.0)
             async with running_server(
-                transport=transport, policy=policy, known=known, era=era, starts=Starts(per_s=1000.0)
+                transport=transport, policy=policy, known=known, era=era, starts=starts, settings=settings
             ) as rig:
                 yield rig
                 await rig.stop()
@@ -296,3 +298,58 @@ async def test_a_call_that_cannot_connect_at_a_server_that_answers_others_is_tri
             assert (caught.value.outcome, caught.value.data()["retry_after_ms"]) == ("not_sent", 1000)
         assert len(tried) == tries
         assert rig.actor.life.state is State.READY
+
+
+WATCH = ServerSettings(idle_timeout_s=0, watch_interval_s=0.1, unresponsive_s=0.1)
+
+
+async def hold(request: Request) -> None:
+    await request.left_within(30.0)
+
+
+@pytest.mark.parametrize("fault", [hang_up, status(503), hold])
+async def test_a_server_that_goes_away_is_known_to_be_away_before_it_is_called(fault: Fault) -> None:
+    server = RemoteServer(FakeServer().serve)
+    async with remote(server, LATER, settings=WATCH) as rig:
+        await rig.wake()
+        await asked_for_life(server)
+        down(server, fault)
+        await until(rig, State.RESPAWNING)
+        told = await rig.status()
+        assert (told.away, told.restarts) == (True, 0)
+        with pytest.raises(ServerStarting, match="is away") as caught:
+            await rig.call()
+        assert caught.value.outcome == "not_sent"
+
+
+async def asked_for_life(server: RemoteServer) -> None:
+    """Wait until a server was asked for a sign of life."""
+    await server.until(lambda request: request.method == "ping")
+
+
+async def test_a_server_that_counts_requests_is_not_asked_before_the_time_that_it_names() -> None:
+    server = RemoteServer(FakeServer().serve)
+    async with remote(server, settings=WATCH) as rig:
+        await rig.wake()
+        server.faults["ping"] = status(429, retry_after="200")
+        await asked_for_life(server)
+        due = rig.actor._timers.remaining_s(Timer.WATCH)
+        while due is None or due < 100:  # its answer is on its way
+            await trio.sleep(0.01)
+            due = rig.actor._timers.remaining_s(Timer.WATCH)
+        assert rig.actor.life.state is State.READY
+
+
+async def test_a_session_that_is_over_is_renewed_by_the_question_and_counts_for_nothing() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with remote(server, settings=WATCH) as rig:
+        await rig.wake()
+        await asked_for_life(server)
+        server.faults["ping"] = status(404)
+        await until(rig, State.SPAWNING, 2)
+        server.faults.clear()
+        await until(rig, State.READY, 2)
+        assert (await rig.status()).restarts == 0
+        assert State.RESPAWNING not in rig.states
+        assert await rig.call(n=1) == {"n": 1}

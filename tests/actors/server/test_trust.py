@@ -272,7 +272,7 @@ async def test_a_slow_tool_of_a_server_that_answers_pings_costs_no_restart(autoj
             with pytest.raises(CallTimedOut):
                 await rig.call("hang", deadline_s=10)
             await trio.sleep(10)
-        assert rig.fake.count("ping") == 3
+        assert rig.fake.count("ping") == 5  # and before two of the calls, as the server had been quiet
         assert rig.fake.starts == 1
 
 

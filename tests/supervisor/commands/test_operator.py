@@ -108,6 +108,11 @@ def test_a_status_says_that_calls_wait_until_somebody_answers_a_question() -> No
     assert "somebody has been asked a question for 42s" in " ".join(cards([row("a", asked_since=NOW - 42)]))
 
 
+def test_a_status_says_of_a_server_that_was_long_silent_when_it_was_heard_last() -> None:
+    assert "    last heard 5m ago" in cards([row("a", last_sign_at=NOW - 300)])
+    assert "heard" not in " ".join(cards([row("a", last_sign_at=NOW - 60), row("b", last_sign_at=None)]))
+
+
 def test_those_that_need_attention_are_named_with_what_helps() -> None:
     rows = [row("a", "failed"), row("b", "respawning"), row("c", "failed", wanted="stopped"), row("d")]
     first, second = (line.plain for line in status.attention(status.sort_by_need(rows)))

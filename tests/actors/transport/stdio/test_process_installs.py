@@ -126,7 +126,7 @@ async def test_the_work_of_a_whole_tree_is_seen() -> None:
 def test_of_a_process_that_is_gone_nothing_is_told() -> None:
     pid = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(pid, 0)
-    assert work_of(pid) is None
+    assert work_of(pid, pid) is None
 
 
 def test_waiting_is_no_work_and_everything_else_is() -> None:

@@ -270,7 +270,13 @@ async def test_those_who_poll_the_status_share_a_page_that_was_begun_after_they_
 
 @pytest.mark.parametrize("set_s", [-7200.0, 0.0, 7200.0])
 async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: float) -> None:
-    moments = {"last_error_at": NOW - 30, "next_start": NOW + 10, "retry_at": NOW + 5, "asked_since": NOW - 5}
+    moments = {
+        "last_error_at": NOW - 30,
+        "next_start": NOW + 10,
+        "retry_at": NOW + 5,
+        "asked_since": NOW - 5,
+        "last_sign_at": NOW - 2,
+    }
     failed = status("s", State.RESPAWNING, last_error="exit code 1", **moments)
     async with pages(view(failed, clock=lambda: NOW + set_s)) as front:
         found = await page(front, "/api/status")
@@ -278,5 +284,5 @@ async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: 
         assert row["since_s"] == 40.0
         assert found["uptime_s"] == NOW - STARTED
         unix_now = NOW + set_s
-        ages = [unix_now - row[name] for name in ("since", "last_error_at", "next_start", "retry_at", "asked_since")]
-        assert ages == [40.0, 30.0, -10.0, -5.0, 5.0]
+        ages = [unix_now - row[name] for name in ("since", *moments)]
+        assert ages == [40.0, 30.0, -10.0, -5.0, 5.0, 2.0]

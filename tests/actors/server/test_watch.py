@@ -1,0 +1,315 @@
+"""Quiet servers are asked for a sign of life, calls to them are held for it, and only what is lost is replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from actors.errors import ServerExited, ServerStarting
+from actors.life.policy import RestartPolicy
+from actors.life.states import State
+from actors.observer import NoObserver
+from actors.protocol.agreement.versions import Era
+from actors.server import ServerSettings
+from actors.transport.base import Work
+from tests.actors.server.rig import Rig, running_server
+from tests.fakes.mcp_server import FakeServer
+from tests.fakes.memory import MemoryPeer
+
+AWAKE = ServerSettings(idle_timeout_s=0)
+HOUR_S = 3600.0
+SOON = RestartPolicy(backoff_initial_s=0.1, backoff_max_s=0.1)
+QUESTIONS = {"legacy": "ping", "modern": "server/discover"}
+
+
+class Thawing(FakeServer):
+    """Each process of it answers everything at first."""
+
+    async def serve(self, peer: MemoryPeer) -> int:
+        self.silent_at = set()
+        return await super().serve(peer)
+
+
+def settings(**changes: Any) -> ServerSettings:
+    return ServerSettings(idle_timeout_s=0, **changes)
+
+
+async def prove(rig: Rig) -> None:
+    """Have the server be known to answer, and be quiet again."""
+    await rig.wake()
+    await trio.sleep(70)
+    assert rig.fake.count("ping") == 1
+
+
+def look(rig: Rig, work: Work) -> None:
+    assert rig.fake.peer is not None
+    rig.fake.peer.work = work
+
+
+def untouched(rig: Rig) -> bool:
+    return (rig.actor.life.state, rig.actor.life.incarnation) == (State.READY, 1)
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_quiet_server_is_asked_once_in_each_interval_in_the_words_of_its_era(
+    autojump_clock: MockClock, era: Era
+) -> None:
+    fake = FakeServer(probe="modern" if era == "modern" else "error")
+    async with running_server(fake, settings=AWAKE, era=era) as rig:
+        await rig.wake()
+        before = fake.count(QUESTIONS[era])
+        await trio.sleep(HOUR_S)
+        asked = fake.count(QUESTIONS[era]) - before
+        assert 59 <= asked <= 61
+        assert untouched(rig)
+        sign = (await rig.status()).last_sign_at
+        assert sign is not None
+        assert trio.current_time() - sign <= 61
+
+
+async def test_a_server_that_says_anything_by_itself_is_not_asked(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await rig.wake()
+        for _ in range(30):
+            await trio.sleep(29)
+            await rig.fake.notify("notifications/message")
+        assert rig.fake.count("ping") == 0
+
+
+async def test_who_is_not_to_be_watched_is_asked_nothing_and_no_call_waits(autojump_clock: MockClock) -> None:
+    async with running_server(settings=settings(watch_interval_s=0)) as rig:
+        await rig.wake()
+        await trio.sleep(HOUR_S)
+        look(rig, Work(frozen=True))
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.fake.count("ping") == 0
+        assert untouched(rig)
+
+
+async def test_questions_wake_nobody_and_keep_nobody_awake(autojump_clock: MockClock) -> None:
+    async with running_server(settings=ServerSettings(idle_timeout_s=180)) as rig:
+        await rig.wake()
+        await rig.reach(State.DORMANT)
+        assert trio.current_time() < 200
+        asked = rig.fake.count("ping")
+        assert 2 <= asked <= 4
+        await trio.sleep(HOUR_S)
+        assert (rig.fake.starts, rig.fake.count("ping")) == (1, asked)
+
+
+async def test_a_server_that_never_answers_is_asked_once_and_lives_for_ever(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(silent_at={"ping"}), settings=AWAKE) as rig:
+        await rig.wake()
+        for number in range(3):
+            await trio.sleep(HOUR_S)
+            assert await rig.call(a=number) == {"a": number}
+        assert rig.fake.count("ping") == 1
+        assert untouched(rig)
+
+
+async def test_one_that_answers_late_is_asked_again_after_that(autojump_clock: MockClock) -> None:
+    async with running_server(FakeServer(silent_at={"ping"}), settings=AWAKE) as rig:
+        await rig.wake()
+        await trio.sleep(HOUR_S)
+        question = next(each for each in rig.fake.messages if each.get("method") == "ping")
+        rig.fake.silent_at = set()
+        await rig.fake.write(b'{"jsonrpc":"2.0","id":"%b","result":{}}\n' % question["id"].encode())
+        await trio.sleep(HOUR_S)
+        assert rig.fake.count("ping") > 50
+        assert untouched(rig)
+
+
+async def test_a_call_after_a_pause_waits_for_one_answer_and_the_next_one_for_none(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        await trio.sleep(10)
+        before = len(rig.fake.messages)
+        assert await rig.call(a=1) == {"a": 1}
+        assert await rig.call(a=2) == {"a": 2}
+        assert [each["method"] for each in rig.fake.messages[before:]] == ["ping", "tools/call", "tools/call"]
+
+
+async def test_calls_that_come_while_it_is_asked_wait_too_and_go_in_their_order(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        await trio.sleep(10)
+        rig.fake.silent_at = {"ping"}
+        replies = [rig.submit(n=number) for number in range(5)]
+        await wait_all_tasks_blocked()
+        assert rig.fake.count("tools/call") == 0
+        await rig.fake.notify("notifications/message")
+        for reply in replies:
+            await reply.wait()
+        called = [each["params"]["arguments"]["n"] for each in rig.fake.messages if each["method"] == "tools/call"]
+        assert called == [0, 1, 2, 3, 4]
+
+
+async def test_what_is_no_message_releases_no_call(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        await trio.sleep(10)
+        rig.fake.silent_at = {"ping"}
+        reply = rig.submit()
+        await wait_all_tasks_blocked()
+        await rig.fake.write(b'{"no": "message"}\n')
+        await wait_all_tasks_blocked()
+        assert rig.fake.count("tools/call") == 0
+        await rig.fake.notify("notifications/message")
+        await reply.wait()
+
+
+async def test_a_call_to_a_frozen_server_goes_to_the_next_process_alone(autojump_clock: MockClock) -> None:
+    async with running_server(Thawing(), settings=AWAKE, policy=SOON) as rig:
+        await prove(rig)
+        rig.fake.silent_at = {"ping", "tools/call"}
+        look(rig, Work(frozen=True))
+        began = trio.current_time()
+        assert await rig.call(a=1) == {"a": 1}
+        assert trio.current_time() - began < 2
+        assert (rig.fake.starts, rig.fake.count("tools/call")) == (2, 1)
+        assert "disconnected because it is frozen (stopped by a signal)" in rig.story
+        assert (await rig.status()).restarts == 1
+
+
+async def test_a_call_to_a_frozen_server_that_answers_no_question_goes_to_the_next_process_too(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(silent_at={"ping"}), settings=AWAKE, policy=SOON) as rig:
+        await rig.wake()
+        await trio.sleep(HOUR_S)
+        look(rig, Work(frozen=True))
+        began = trio.current_time()
+        assert await rig.call(a=1) == {"a": 1}
+        assert trio.current_time() - began < 2
+        assert (rig.fake.starts, rig.fake.count("tools/call")) == (2, 1)
+
+
+async def test_a_frozen_server_is_replaced_before_anybody_calls(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE, policy=SOON) as rig:
+        await prove(rig)
+        rig.fake.silent_at = {"ping"}
+        look(rig, Work(frozen=True))
+        await trio.sleep(61)
+        assert (rig.actor.life.state, rig.actor.life.incarnation) == (State.READY, 2)
+
+
+async def test_a_call_in_flight_is_told_when_its_server_freezes(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE, policy=SOON) as rig:
+        await rig.wake()
+        reply = rig.submit("hang")
+        await trio.sleep(20)
+        assert not reply.settled
+        look(rig, Work(frozen=True))
+        began = trio.current_time()
+        with pytest.raises(ServerExited, match="frozen") as caught:
+            await reply.wait()
+        assert trio.current_time() - began < 5
+        assert caught.value.outcome == "unknown"
+
+
+@pytest.mark.parametrize("works", [False, True])
+async def test_one_that_used_to_answer_and_does_nothing_at_all_is_replaced(
+    autojump_clock: MockClock, works: bool
+) -> None:
+    async with running_server(settings=AWAKE, policy=SOON) as rig, trio.open_nursery() as nursery:
+        await prove(rig)
+        rig.fake.silent_at = {"ping"}
+
+        async def work() -> None:
+            while works:
+                await trio.sleep(0.5)
+                look(rig, Work(cpu_s=trio.current_time() / 100))
+
+        nursery.start_soon(work)
+        reply = rig.submit(a=1)
+        with trio.fail_after(10):
+            await reply.wait()
+        assert (rig.fake.starts, rig.fake.count("tools/call")) == (1 if works else 2, 1)
+        assert untouched(rig) is works
+        nursery.cancel_scope.cancel()
+
+
+async def test_one_that_works_on_a_call_is_left_alone_however_long(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        reply = rig.submit("sleep", 600.0, s=590)
+        await wait_all_tasks_blocked()
+        rig.fake.silent_at = {"ping"}
+        await reply.wait()
+        assert untouched(rig)
+
+
+async def test_one_that_may_still_work_on_a_call_that_was_left_is_left_alone(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        reply = rig.submit("hang", 600.0)
+        await wait_all_tasks_blocked()
+        rig.fake.silent_at = {"ping", "tools/call"}
+        reply.abandon()
+        await trio.sleep(500)
+        with trio.fail_after(20):  # the next call is sent all the same, once nothing is proven
+            later = rig.submit()
+            while rig.fake.count("tools/call") < 2:  # noqa: ASYNC110 - virtual time, and nothing tells
+                await trio.sleep(0.1)
+        assert untouched(rig)
+        later.abandon()
+
+
+async def test_a_call_that_was_held_until_its_deadline_was_not_sent(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        rig.fake.silent_at = {"ping"}
+        with pytest.raises(ServerStarting) as caught:
+            await rig.call(deadline_s=3.0)
+        assert caught.value.outcome == "not_sent"
+        assert rig.fake.count("tools/call") == 0
+
+
+async def test_a_server_that_is_sent_to_sleep_while_it_is_looked_at_ends_in_order(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        rig.fake.silent_at = {"ping", "tools/call"}
+        look(rig, Work(frozen=True))
+        reply = rig.submit()
+        await wait_all_tasks_blocked()
+        await rig.sleep()
+        assert rig.actor.life.state is State.DORMANT
+        assert not any("frozen" in line for line in rig.story)
+        with pytest.raises(Exception, match="sleep"):
+            await reply.wait()
+
+
+async def test_a_standstill_of_ours_is_no_silence_of_the_server(mock_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await rig.wake()
+        for jump_s in (HOUR_S, 60.0, 1.0, 0.3, HOUR_S):
+            await wait_all_tasks_blocked()
+            mock_clock.jump(jump_s)
+        mock_clock.autojump_threshold = 0
+        await trio.sleep(100)
+        assert untouched(rig)
+
+
+@pytest.mark.parametrize(
+    ("silent", "work", "verdict"),
+    [
+        (False, Work(), "alive"),
+        (True, Work(), "deaf"),
+        (True, Work(frozen=True), "frozen"),
+        (True, Work(active=True), "unknown"),
+    ],
+)
+async def test_each_question_is_counted_by_what_was_found(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, silent: bool, work: Work, verdict: str
+) -> None:
+    verdicts: list[str] = []
+    monkeypatch.setattr(NoObserver, "on_inquiry", lambda _, server, verdict: verdicts.append(f"{server}: {verdict}"))
+    async with running_server(settings=AWAKE, policy=SOON) as rig:
+        await prove(rig)
+        rig.fake.silent_at = {"ping"} if silent else set()
+        look(rig, work)
+        await trio.sleep(65)
+        assert verdicts == ["s: alive", f"s: {verdict}"]
