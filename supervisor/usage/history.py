@@ -69,6 +69,7 @@ class History:
         self._calls: deque[CallRecord] = deque(maxlen=keep)
         self._keep = keep
         self._fresh: deque[CallRecord] = deque(maxlen=keep)
+        self._any = trio.Event()
         self._loaded = False
         self._now: dict[Level, Period] = {level: Period(level, start_of(level, clock())) for level in LENGTH_S}
         self._changed: set[Level] = set()
@@ -86,6 +87,7 @@ class History:
         else:
             for _, of_minute in groupby(records, lambda record: start_of("minute", record.time)):
                 self._count([*of_minute])
+        self._any.set()
         self._changed.add("minute")
         self._calls.extend(records)
         self._fresh.extend(records)
@@ -125,9 +127,14 @@ class History:
     # The disk ---------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
+        """Flush for ever. Where nothing is called, nothing wakes up but at the end of a minute."""
         while True:
             await self.load()
             self.flush()
+            if self._loaded:
+                with trio.move_on_after(LENGTH_S["minute"] - self._clock() % LENGTH_S["minute"]):
+                    await self._any.wait()
+                self._any = trio.Event()
             await trio.sleep(FLUSH_S)
 
     def flush(self) -> None:

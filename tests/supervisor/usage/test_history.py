@@ -131,14 +131,22 @@ async def test_what_is_called_is_handed_over_soon_and_nothing_is_where_nothing_w
             self.written += 1
             super().append_calls(number, payload, keep)
 
+    class Woken(History):
+        times = 0
+
+        def flush(self) -> None:
+            self.times += 1
+            super().flush()
+
     store = Counting()
     store.ready.set()
-    history = History(store, lambda: NOON + trio.current_time(), 50)
+    history = Woken(store, lambda: NOON + trio.current_time(), 50)
     await history.load()  # in a thread, for which this clock does not wait
     async with trio.open_nursery() as nursery:
         nursery.start_soon(history.run)
         await trio.sleep(3610)
         assert store.written == 0
+        assert history.times <= 62, "it looks at the end of a minute only"
         history.take([call(time=NOON + trio.current_time()) for _ in range(1000)])
         await trio.sleep(FLUSH_S + 0.01)
         assert store.written == 2, "the minute, and the calls"
