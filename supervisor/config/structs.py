@@ -219,10 +219,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Servers that may be installing at the same time, started by npx, uvx, docker and the like."""
 
     warm_up: Annotated[int, Meta(ge=0, le=100)] = 0
-    """Most local servers that are started ahead and wait for their first call: each is that of the first good hit of a
-    search. 0: a search starts nothing. See `docs/background/warm-up.md`."""
+    """Most servers that searches start ahead; see `docs/background/warm-up.md`."""
     warm_up_unused_s: PositiveSeconds = 30.0
-    """A server that was started ahead sleeps again if nobody calls it for this time."""
+    """Such a server sleeps again if nobody calls it for this time."""
 
     # Requests and connections
     max_body_bytes: Size = 4 * MIB
