@@ -154,7 +154,7 @@ async def test_what_is_no_message_releases_no_call(autojump_clock: MockClock) ->
         rig.fake.silent_at = {"ping"}
         reply = rig.submit()
         await wait_all_tasks_blocked()
-        await rig.fake.write(b'{"jsonrpc": "2.0"}\n')
+        await rig.fake.write(b'{"jsonrpc": nonsense}\n')
         await wait_all_tasks_blocked()
         assert rig.fake.count("tools/call") == 0
         await rig.fake.notify("notifications/message")
