@@ -17,7 +17,7 @@ from actors.server import ServerSettings
 from actors.transport.base import Work
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
-from tests.fakes.memory import MemoryPeer
+from tests.fakes.memory import MemoryConnection, MemoryPeer
 
 AWAKE = ServerSettings(idle_timeout_s=0)
 HOUR_S = 3600.0
@@ -154,7 +154,7 @@ async def test_what_is_no_message_releases_no_call(autojump_clock: MockClock) ->
         rig.fake.silent_at = {"ping"}
         reply = rig.submit()
         await wait_all_tasks_blocked()
-        await rig.fake.write(b'{"no": "message"}\n')
+        await rig.fake.write(b'{"jsonrpc": nonsense}\n')
         await wait_all_tasks_blocked()
         assert rig.fake.count("tools/call") == 0
         await rig.fake.notify("notifications/message")
@@ -268,18 +268,29 @@ async def test_a_call_that_was_held_until_its_deadline_was_not_sent(autojump_clo
         assert rig.fake.count("tools/call") == 0
 
 
-async def test_a_server_that_is_sent_to_sleep_while_it_is_looked_at_ends_in_order(autojump_clock: MockClock) -> None:
-    async with running_server(settings=AWAKE) as rig:
-        await prove(rig)
-        rig.fake.silent_at = {"ping", "tools/call"}
-        look(rig, Work(frozen=True))
-        reply = rig.submit()
+async def test_what_was_looked_at_before_a_server_was_sent_to_sleep_does_not_cut_its_calls_short(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = trio.Event()
+
+    async def work(connection: MemoryConnection) -> Work:
+        del connection
+        await looked.wait()
+        return Work(frozen=True)
+
+    monkeypatch.setattr(MemoryConnection, "work", work)
+    async with running_server(settings=AWAKE) as rig, trio.open_nursery() as nursery:
+        await rig.wake()
+        reply = rig.submit("hang")
+        await trio.sleep(20)
+        began = trio.current_time()
+        nursery.start_soon(rig.sleep)
         await wait_all_tasks_blocked()
-        await rig.sleep()
-        assert rig.actor.life.state is State.DORMANT
-        assert not any("frozen" in line for line in rig.story)
-        with pytest.raises(Exception, match="sleep"):
+        looked.set()
+        with pytest.raises(ServerExited):
             await reply.wait()
+        assert trio.current_time() - began >= 5
+        assert not any("frozen" in line for line in rig.story)
 
 
 async def test_a_standstill_of_ours_is_no_silence_of_the_server(mock_clock: MockClock) -> None:
