@@ -8,6 +8,9 @@ ExitReason = Literal["ordered", "idle", "exit", "signal", "silent"]
 """Why a process or connection ended: somebody ordered it; nobody needs it; by itself; by a signal that was not ours; we
 ended it, as it did not do what it has to."""
 
+BreakerScope = Literal["server", "tool", "discovery"]
+"""What a breaker is about."""
+
 
 class Observer(Protocol):
     """Is told in the task of an actor: it neither waits nor raises. A `server` may be a launch; times are seconds."""
