@@ -26,6 +26,9 @@ class Observer(Protocol):
     def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
         """A reading of its lists is over."""
 
+    def on_refused_by(self, server: str, breaker: BreakerScope) -> None:
+        """Something was refused, as a breaker is open."""
+
 
 class CallTrace(Protocol):
     """The trace that a call is in."""
@@ -54,6 +57,9 @@ class NoObserver:
 
     def on_reading(self, server: str, seconds: float, *, good: bool) -> None:
         del server, seconds, good
+
+    def on_refused_by(self, server: str, breaker: BreakerScope) -> None:
+        del server, breaker
 
 
 NO_OBSERVER = NoObserver()

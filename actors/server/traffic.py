@@ -80,7 +80,7 @@ class Traffic:
     def on_output_closed(self) -> None:
         """Nothing can come any more: calls in flight have no answer, and none is sent to this process."""
         self._calls.window.close()
-        self._calls.fail_in_flight("it closed its output")
+        self._calls.fail_in_flight("it closed its output", trio.current_time())
         self.pump()
 
     def resume(self, message: PageRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOver) -> None:
@@ -158,9 +158,8 @@ class Traffic:
             case NoAgreement(reason=said):
                 self._course.step(ev.NotAgreed(link.number, self._record.blame(said)))
             case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
-                self._calls.fail_unreached(
-                    Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
-                )
+                nobody = Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
+                self._calls.fail_unreached(nobody, link.heard)
             case Unreachable(reason=said, wait_s=wait_s):
                 self._course.step(ev.Away(link.number, self._record.blame(said), wait_s))
             case LoginWanted(reason=said):

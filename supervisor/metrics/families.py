@@ -75,6 +75,10 @@ STARTS: Final = _own(
     "Starts of servers, until they were ready or had failed.",
     OPERATION_BUCKETS,
 )
+BREAKERS: Final = _own("breakers_open", "gauge", (SERVER, "breaker"), "Open breakers of a server and its tools.")
+LEFT_ALONE: Final = _own(
+    "breaker_refusals_total", "counter", (SERVER, "breaker"), "Calls and orders that an open breaker refused."
+)
 SERVER_MEMORY: Final = _own(
     "server_resident_memory_bytes", "gauge", (SERVER,), "Memory of the processes of a local server that runs."
 )
@@ -144,7 +148,7 @@ FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
         *(BUILD_INFO, LOOP_LAG, LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
         *PROCESS,
     ),
-    "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, SERVER_MEMORY),
+    "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, BREAKERS, LEFT_ALONE, SERVER_MEMORY),
     "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),
     "Catalogue and search": (*(ENTRIES, TOKENS, CHANGES, DISCOVERIES, DISCOVERY_TIMES, SEARCHES, SEARCH_TIMES),),
     "Clients": (SESSIONS, CONNECTIONS, REFUSED, QUESTIONS, ANSWERS, HTTP),
