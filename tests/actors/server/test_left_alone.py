@@ -13,15 +13,18 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from actors.catalogue.offer import Offer, Tool
 from actors.errors import CallTimedOut, LeftAlone, ServerExited, ServerGaveUp, ServerStarting, SupervisorError
 from actors.kit import Reply
+from actors.kit.directory import Directory
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import RefreshServer, Result, ServerChanged, WakeServer
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.jsonrpc import RemoteError
 from actors.server import ServerSettings
-from actors.server.inbox import Received
+from actors.server.inbox import Received, ServerMessage
+from supervisor.servers.reach import close_breakers
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_dialogue import ASKING, Caller
+from tests.actors.server.test_legacy_session import begin, remote
 from tests.fakes.mcp_server import FakeServer, tool
 
 AWAKE = ServerSettings(idle_timeout_s=0, breaker_tool_failures=99)
@@ -339,3 +342,24 @@ async def test_lists_that_cannot_be_read_are_left_alone(autojump_clock: MockCloc
         await trio.sleep(60)
         assert (rig.fake.count("tools/list"), rig.listed[-1]) == (asked + 3, ["fresh"])
         assert open_in(rig) == []
+
+
+async def test_a_change_of_what_a_call_may_take_closes_all(autojump_clock: MockClock) -> None:
+    directory: Directory[ServerMessage] = Directory()
+    async with running_server(settings=AWAKE) as rig:
+        await hang(rig, 5)
+        with directory.register("s~1f", rig.actor.address):
+            await close_breakers(directory, ["other"])
+            await refusal_of(rig)
+            await close_breakers(directory, ["s"])
+        assert await rig.call() == {}
+
+
+async def test_a_session_of_the_legacy_era_has_the_breakers_of_its_server(autojump_clock: MockClock) -> None:
+    async with remote(FakeServer(probe="both"), replace(ASKING, idle_timeout_s=0, breaker_failures=2)) as rig:
+        failures = await failures_of([begin(rig, "crash", Caller()), begin(rig, "echo", Caller())])
+        assert failures[0] is ServerExited
+        assert await failures_of([begin(rig, "crash", Caller())]) == [ServerExited]
+        assert (await rig.status()).era == "modern"
+        assert (await refusal_of(rig)).data()["breaker"] == "server"
+        assert await failures_of([begin(rig, "echo", Caller())]) == [LeftAlone]

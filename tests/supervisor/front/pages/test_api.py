@@ -16,6 +16,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ConfigError
 from actors.kit import Feed, Latest
+from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.search.documents.index import Index
@@ -271,7 +272,8 @@ async def test_those_who_poll_the_status_share_a_page_that_was_begun_after_they_
 @pytest.mark.parametrize("set_s", [-7200.0, 0.0, 7200.0])
 async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: float) -> None:
     moments = {"last_error_at": NOW - 30, "next_start": NOW + 10, "retry_at": NOW + 5, "asked_since": NOW - 5}
-    failed = status("s", State.RESPAWNING, last_error="exit code 1", **moments)
+    left_alone = OpenBreaker(breaker="server", until=NOW + 20, seconds=30, failures=5, reason="it is silent")
+    failed = status("s", State.RESPAWNING, last_error="exit code 1", breakers=(left_alone,), **moments)
     async with pages(view(failed, clock=lambda: NOW + set_s)) as front:
         found = await page(front, "/api/status")
         (row,) = found["servers"]
@@ -280,3 +282,4 @@ async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: 
         unix_now = NOW + set_s
         ages = [unix_now - row[name] for name in ("since", "last_error_at", "next_start", "retry_at", "asked_since")]
         assert ages == [40.0, 30.0, -10.0, -5.0, 5.0]
+        assert [(each["breaker"], each["until"] - unix_now) for each in row["breakers"]] == [("server", 20.0)]
