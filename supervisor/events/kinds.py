@@ -184,8 +184,7 @@ class BreakerClosed(OfServer, frozen=True, kw_only=True):
 
 
 class BreakerOpened(BreakerClosed, frozen=True, kw_only=True):
-    """A server, a tool, or the lists of a server are left alone for a while, as calls kept failing; see
-    [breakers](breakers.md)."""
+    """A server, a tool or lists are left alone, see [breakers](breakers.md)."""
 
     reason: str
     """Why the last one failed."""

@@ -94,7 +94,7 @@ class Calls:
         self._number += 1
         tool = message.name if message.method == CALL else ""
         call = Call(self._number, message, reply, size, now, now + message.deadline_s, tool)
-        self._deadlines.note(call.deadline, call.number, self.open)
+        self._deadlines.note(call.deadline, call.number, len(self.waiting) + len(self._in_flight))
         self._queue.add(call)
         self.total += 1
         if self.breakers.all.troubled:
