@@ -99,6 +99,15 @@ async def test_calls_that_wait_for_their_turn_are_refused_when_it_opens(autojump
         assert trio.current_time() == before
 
 
+async def test_calls_that_wait_for_the_next_process_are_refused_when_it_opens(autojump_clock: MockClock) -> None:
+    settings = replace(AWAKE, max_in_flight=1)
+    async with running_server(settings=settings, policy=RestartPolicy(backoff_initial_s=30)) as rig:
+        await hang(rig, 4)
+        calls = [rig.submit("crash"), *(rig.submit("echo") for _ in range(3))]
+        assert await failures_of(calls) == [ServerExited] + [LeftAlone] * 3
+        assert rig.actor.life.state is State.RESPAWNING
+
+
 @pytest.mark.parametrize("answers", ["fail", "refuse", "odd"])
 async def test_whatever_a_server_answers_is_no_failure(autojump_clock: MockClock, answers: str) -> None:
     async with running_server(settings=ALONE) as rig:
