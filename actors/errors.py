@@ -215,6 +215,11 @@ class ServerGaveUp(ServerError):
     """The server failed too often. A call tries it again, at most once per `probe_interval_s`."""
 
 
+class LeftAlone(ServerError, retryable=True):
+    """Calls of the server, or of this tool, kept failing, so none is sent before `retry_after_ms`: its breaker is open
+    (`data.breaker`: `server`, `tool` or `discovery`)."""
+
+
 class LoginRequired(ServerError, kind="requires_reauth"):
     """The server wants a login, or a new one: its operator, or its user, runs `mcpvisor login`."""
 

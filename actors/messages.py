@@ -13,6 +13,7 @@ import msgspec
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
 from actors.kit.mailbox import Address, Ask, Reply
+from actors.life.breakers import OpenBreaker
 from actors.life.states import State, Wanted
 from actors.observer import CallTrace
 from actors.principal import LOCAL, Principal
@@ -156,6 +157,10 @@ class RefreshServer(Ask[Refreshed], frozen=True, kw_only=True):
     principal: Principal = LOCAL
 
 
+class CloseBreakers(msgspec.Struct, frozen=True):
+    """Calls of a server may fare better than before: something about it was changed."""
+
+
 class Departure(msgspec.Struct, frozen=True, kw_only=True):
     """How a server leaves while the daemon goes on: its configuration has changed, or it is not configured any more.
 
@@ -195,6 +200,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     None where it is up or coming, and where calls do not help. `awaits` are values that somebody has to give before it
     can be started. `away`: it is remote, and cannot be reached now. `discovery`: how its lists were read.
     `last_sign_at` is when it last said anything; None if it is not there, or has not.
+    `breakers` are those that are open: calls of what they are about are refused.
     """
 
     server: str
@@ -231,6 +237,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     away: bool = False
     discovery: Readings = Readings()
     last_sign_at: float | None = None
+    breakers: tuple[OpenBreaker, ...] = ()
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):

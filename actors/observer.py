@@ -11,6 +11,8 @@ ended it, as it did not do what it has to."""
 InquiryVerdict = Literal["alive", "frozen", "deaf", "away", "unknown"]
 """What was found out about a server that was quiet: it says something; its process is stopped; it says nothing, though
 it used to, and does nothing; it cannot be reached; it says nothing, which proves nothing."""
+BreakerScope = Literal["server", "tool", "discovery"]
+"""What a breaker is about."""
 
 
 class Observer(Protocol):
@@ -29,6 +31,9 @@ class Observer(Protocol):
 
     def on_inquiry(self, server: str, verdict: InquiryVerdict) -> None:
         """It is known whether it lives, as far as that can be known."""
+
+    def on_refused_by(self, server: str, breaker: BreakerScope) -> None:
+        """Something was refused, as a breaker is open."""
 
 
 class CallTrace(Protocol):
@@ -61,6 +66,9 @@ class NoObserver:
 
     def on_inquiry(self, server: str, verdict: InquiryVerdict) -> None:
         del server, verdict
+
+    def on_refused_by(self, server: str, breaker: BreakerScope) -> None:
+        del server, breaker
 
 
 NO_OBSERVER = NoObserver()

@@ -42,9 +42,13 @@ def envelope_fields() -> str:
     return _list(EventEnvelope)
 
 
-def shared_fields() -> dict[str, str]:
-    """Return the lists of fields that several kinds have, by the name in their markers."""
-    return {"server": _list(OfServer), "tool": _list(DiscoveredTool)}
+def server_fields() -> str:
+    """Return the fields that all kinds about a server have."""
+    return _list(OfServer)
+
+
+def tool_fields() -> str:
+    return _list(DiscoveredTool)
 
 
 def _list(struct: type[msgspec.Struct]) -> str:

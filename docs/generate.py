@@ -25,7 +25,7 @@ from actors.protocol.wire.repeated_keys import RepeatedKey
 from docs.admission import admission_list
 from docs.cases import case_counts, case_lists
 from docs.commands import full_help, overview
-from docs.events import envelope_fields, event_list, shared_fields
+from docs.events import envelope_fields, event_list, server_fields, tool_fields
 from docs.metrics import metric_list
 from docs.routes import dashboard_list, route_list
 from supervisor.cli import GROUPS
@@ -71,8 +71,8 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/reference/errors.md": {"errors": error_list()},
         "docs/reference/audit.md": {"actions": action_list()},
-        "docs/reference/events.md": {"envelope": envelope_fields(), "sink": settings["sink"]},
-        "docs/reference/event-kinds.md": {"kinds": event_list(), **shared_fields()},
+        "docs/reference/events.md": {"envelope": envelope_fields(), "tool": tool_fields(), "sink": settings["sink"]},
+        "docs/reference/event-kinds.md": {"kinds": event_list(), "server": server_fields()},
         "docs/reference/metrics.md": {"metrics": metric_list()},
         **{f"docs/reference/{page}.md": {name: settings[name] for name in names} for page, names in SETTINGS.items()},
         "docs/start/clients.md": {"clients": client_list()},

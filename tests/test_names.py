@@ -19,7 +19,7 @@ PARTICIPLES = words("""
 """Those that do not end in -ed or -ing. `found`, `put`, `read` and `bound` are verbs or nouns as well."""
 
 NO_PARTICIPLES = words("""
-    bed embed exceed feed id indeed need proceed seed shed speed
+    bed embed exceed feed id indeed need proceed seed shed speed succeed
 """)
 NOUNS = words("""
     anything beginning binding embedding encoding ending everything finding heading leaving listing mapping meaning

@@ -47,7 +47,7 @@ class RestartLog:
 
     def __init__(self, policy: RestartPolicy, jitter: Callable[[], float]) -> None:
         self.policy = policy
-        self._jitter = jitter
+        self.jitter = jitter
         self._failures: list[float] = []
         self._level = 0
         self._wants = 0
@@ -60,7 +60,7 @@ class RestartLog:
 
     def without_restarts(self) -> RestartLog:
         """Return the log of something that is not started again by itself, under the same policy otherwise."""
-        return RestartLog(replace(self.policy, max_restarts=0), self._jitter)
+        return RestartLog(replace(self.policy, max_restarts=0), self.jitter)
 
     def ready(self, now: float) -> None:
         self._ready_since = now
@@ -120,7 +120,7 @@ class RestartLog:
     def _delay(self, first_s: float, number: int, most_s: float) -> float:
         """Return the `number`th (from 1) of the delays that double from `first_s` to `most_s`, with equal jitter."""
         delay = min(most_s, first_s * 2.0 ** min(number - 1, 60))
-        return delay / 2 + delay / 2 * self._jitter()
+        return delay / 2 + delay / 2 * self.jitter()
 
     def _forgive(self, now: float) -> bool:
         """Lower the level for time spent ready; return whether the run was stable."""

@@ -190,6 +190,7 @@ class Conversation:
                     return NoAgreement(failure.reason)
                 return self._follow(self._negotiation.on_failure(failure.reason))
             case "tools" | "resources" | "templates" | "prompts" as kind if self._listing is not None:
+                self._listing.lost = self._listing.lost or (failure.reason if failure.faulty else "")
                 return self._listing.take(kind, b"", failure.reason)
             case "listen" | "other listen" as tag:
                 return self._subscription.on_end(failure, tag)

@@ -85,12 +85,14 @@ class PageSummary(msgspec.Struct, frozen=True, kw_only=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """How a walk ended. `missing`: lists that could not be had to their end; `problems` say why, for operators.
 
-    `circular`: lists that were, but whose pages go on with nothing new.
+    `circular`: lists that were, but whose pages go on with nothing new. `lost`: why a page did not
+    arrive, empty if all did.
     """
 
     missing: frozenset[Kind] = frozenset()
     circular: frozenset[Kind] = frozenset()
     problems: tuple[str, ...] = ()
+    lost: str = ""
 
 
 class ListWalk:
@@ -108,6 +110,7 @@ class ListWalk:
         self._problems: list[str] = []
         self._ids: dict[Kind, bytes] = {}
         self._arrived: set[Kind] = set()
+        self.lost = ""
 
     @property
     def done(self) -> bool:
@@ -178,7 +181,10 @@ class ListWalk:
 
     def result(self) -> Listed:
         return Listed(
-            missing=frozenset(self._missing), circular=frozenset(self._circular), problems=tuple(self._problems)
+            missing=frozenset(self._missing),
+            circular=frozenset(self._circular),
+            problems=tuple(self._problems),
+            lost=self.lost,
         )
 
 

@@ -165,15 +165,14 @@ class Registry(Actor[Message]):
         status = message.status
         before = self.statuses.value.get(status.server)
         self.statuses.set({**self.statuses.value, status.server: status})
+        for type_, data in happening.breaker_changes(before, status):
+            self._emit(type_, status.server, data)
         if before is None or message.previous is not status.state or before.disabled != status.disabled:
             self._emit("server_state", status.server, happening.state_data(message))
             self.changes.add(message, self._clock())
-            self._make_available(status)
-
-    def _make_available(self, status: ServerStatus) -> None:
-        available, entry = happening.is_available(status), self._entries.get(status.server)
-        if entry is not None and available is not None and entry.available != available:
-            self._put(status.server, replace(entry, available=available), status.reason)
+            available, entry = happening.is_available(status), self._entries.get(status.server)
+            if entry is not None and available is not None and entry.available != available:
+                self._put(status.server, replace(entry, available=available), status.reason)
 
     def _put(self, launch: str, entry: Entry, reason: str = "") -> None:
         """Have a launch offer something else, or be available or not, for a `reason`."""

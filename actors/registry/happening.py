@@ -15,6 +15,7 @@ import msgspec
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Standing
+from actors.life.breakers import OpenBreaker
 from actors.life.states import RAN, State
 from actors.messages import ServerChanged, ServerListed, ServerStatus
 from actors.principal import LOCAL, Principal
@@ -52,6 +53,20 @@ def state_data(message: ServerChanged) -> dict[str, Any]:
     if message.reason or status.state in (State.FAILED, State.RESPAWNING):
         data["reason"] = message.reason or status.last_error or ""
     return data
+
+
+def breaker_changes(before: ServerStatus | None, after: ServerStatus) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield type and data of an event for each breaker that opened, for the first time or again, or has closed."""
+    old = {(each.breaker, each.tool): each for each in (before.breakers if before is not None else ())}
+    new = {(each.breaker, each.tool): each for each in after.breakers}
+    for key, each in new.items():
+        if key not in old or old[key].until != each.until:
+            yield "breaker_opened", {**_breaker_data(each), "reason": each.reason, "seconds": round(each.seconds, 3)}
+    yield from (("breaker_closed", _breaker_data(each)) for key, each in old.items() if key not in new)
+
+
+def _breaker_data(breaker: OpenBreaker) -> dict[str, Any]:
+    return {"breaker": breaker.breaker, **({"tool": breaker.tool} if breaker.tool else {})}
 
 
 def discovery_data(message: ServerListed) -> dict[str, Any]:

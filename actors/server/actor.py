@@ -20,6 +20,7 @@ from actors.life import events as ev
 from actors.life.states import Life, State, Timer
 from actors.messages import (
     CallServer,
+    CloseBreakers,
     Departure,
     ReadServer,
     RefreshServer,
@@ -31,6 +32,7 @@ from actors.messages import (
     WakeServer,
 )
 from actors.server.calls.errors import lost_task_error
+from actors.server.calls.gate import CALL
 from actors.server.context import Profile, Shared
 from actors.server.inbox import (
     CallAbandoned,
@@ -63,17 +65,20 @@ class ServerActor(Actor[ServerMessage]):
     def __init__(self, server: Profile, shared: Shared, reporter: Reporter) -> None:
         settings = server.settings
         super().__init__(settings.max_in_flight + settings.max_queued + 256)
-        self.name, self._restarts = server_of(server.name), server.restarts
+        self.name = server_of(server.name)
         self._reporter = reporter
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
         context = self._server.context
         self._course, self._calls, self._timers = context.course, context.calls, context.timers
+        self._breakers = context.breakers.all
         self._orders, self._recovery, self._handover = context.orders, context.recovery, context.handover
         self._traffic = self._server.traffic
         self._legacy = LegacySession(
             server,
             lambda: self._server.discovery.offer,
-            lambda profile: ServerActor(profile, shared.beside(), Reporter(None)),
+            lambda profile: ServerActor(
+                replace(profile, breakers=context.breakers.all), shared.beside(), Reporter(None)
+            ),
             self.address,
             self.start_soon,
             lambda: shared.keeper.holds(server.name),
@@ -92,7 +97,7 @@ class ServerActor(Actor[ServerMessage]):
             await super().run(task_status=task_status)
         finally:
             course = self._course
-            course.end()
+            self._server.end()
             vars(self).clear()
             self._course = course
 
@@ -118,10 +123,12 @@ class ServerActor(Actor[ServerMessage]):
                 self._traffic.abandon(number)
             case TimerFired(name=timer, number=number):
                 if self._timers.take(timer, number):
-                    self._on_timer(timer)
+                    self._server.on_timer(timer)
             case WakeServer() | RestartServer() | RefreshServer() | SleepServer() | StopServer() | ReadServer():
                 assert reply is not None
                 self._on_order(message, reply)
+            case CloseBreakers():
+                self._breakers.close()
             case SessionEnded():
                 pass
             case _:
@@ -186,37 +193,43 @@ class ServerActor(Actor[ServerMessage]):
             reply.fail(refusal)
             return
         self._legacy.restart()
-        self._restarts.forget()
+        self._server.forget()
         self._server.on_order("restart")
         self._orders.wait("restart", reply)
         self._course.step(ev.Restart())
 
     def _on_refresh(self, reply: Reply[Any], *, operator: bool) -> None:
-        if (refusal := self._recovery.refusal(self.life, operator=operator)) is not None:
+        refusal = None if operator else self._recovery.refusal_by_breaker(self.life, reads=True)
+        if (refusal := refusal or self._recovery.refusal(self.life, operator=operator)) is not None:
             reply.fail(refusal)
             return
         if operator:
             self._server.on_order("refresh")
+            self._server.forget()
         self._orders.wait("refresh", reply)
         if self.life.listable:
             self._server.discovery.read()
             return
-        if operator:
-            self._restarts.forget()
         self._server.wake(urgent=True)
         if operator:
             self._course.step(ev.BackoffOver())
 
     def _on_wake(self, reply: Reply[Any], *, operator: bool, urgent: bool) -> None:
         if operator:
-            self._restarts.forget()
-        elif (refusal := self._recovery.refusal(self.life)) is not None:
+            self._server.forget()
+        elif (refusal := self._refusal_to_wake()) is not None:
             reply.fail(refusal)
             return
+        elif not self.life.serving:
+            self._calls.breakers.begin_start(reply, trio.current_time())
         self._orders.wait("wake" if urgent else "look", reply)
         self._server.wake(urgent=urgent)
         if operator:  # need not wait for a back-off that belongs to the forgotten failures
             self._course.step(ev.BackoffOver())
+
+    def _refusal_to_wake(self) -> SupervisorError | None:
+        breaker = None if self.life.serving else self._recovery.refusal_by_breaker(self.life)
+        return breaker or self._recovery.refusal(self.life)
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
@@ -230,13 +243,17 @@ class ServerActor(Actor[ServerMessage]):
         if message.run and (message.run != self._server.processes.run or not serving):
             reply.fail(lost_task_error(self.name))
             return
-        if not serving:
-            if self._handover.pass_on_late(message, reply):
-                return
+        if not serving and self._handover.pass_on_late(message, reply):
+            return
+        refusal: SupervisorError | None = None
+        if self._breakers.troubled:
+            tool = message.name if message.method == CALL else ""
+            refusal = self._recovery.refusal_by_breaker(life, tool, reads=bool(tool) and self._calls.gate.shut)
+        if refusal is None and not serving:
             refusal = self._recovery.refusal_of_call(life, now + message.deadline_s)
-            if refusal is not None:
-                reply.fail(refusal)
-                return
+        if refusal is not None:
+            reply.fail(refusal)
+            return
         try:
             call = self._calls.enter(message, reply, now)
         except (TooManyCalls, CallTooLarge) as error:
@@ -255,33 +272,3 @@ class ServerActor(Actor[ServerMessage]):
             self.address.tell_nowait(CallAbandoned(number))
         except SupervisorError:  # full or gone: the late answer, or the deadline, frees its place
             return
-
-    # Timers ---------------------------------------------------------------------------------------------------------
-
-    def _on_timer(self, timer: Timer) -> None:
-        match timer:
-            case Timer.DEADLINES:
-                self._traffic.on_deadlines()
-            case Timer.IDLE:
-                self._server.on_idle()
-            case Timer.BACKOFF:
-                self._course.step(ev.BackoffOver())
-            case Timer.RETRY:
-                self._restarts.begin_probe(trio.current_time())
-                self._course.step(ev.Wake())
-            case Timer.HANDSHAKE:
-                self._server.on_handshake_late()
-            case Timer.DRAIN:
-                self._course.step(ev.Expired(self.life.incarnation))
-            case Timer.RELIST:
-                self._server.discovery.read()
-            case Timer.LISTEN:
-                self._server.change_stream.open()
-            case Timer.LISTING:
-                self._server.discovery.on_late()
-                self._traffic.pump()
-            case Timer.LOOK:
-                self._server.discovery.look()
-            case Timer.SILENCE | Timer.WATCH:
-                self._server.liveness.on_timer(timer)
-                self._traffic.pump()

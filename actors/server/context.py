@@ -12,6 +12,7 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.kit import Address, Starts, StartSoon
 from actors.kit.timers import Timers
+from actors.life.breakers import Breakers
 from actors.life.effects import Effect
 from actors.life.events import Event
 from actors.life.lifecycle import step
@@ -21,6 +22,7 @@ from actors.observer import NO_OBSERVER, Observer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.mirrors import MirrorsOf
+from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.calls import Calls
 from actors.server.inbox import ServerMessage
 from actors.server.operators.handover import Handover
@@ -38,6 +40,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     `known` is what the catalogue already has of it, `era` what it spoke before.
     `hide` takes secrets out of what the server says of itself. `journal` is what is kept of it for its operator.
+    `breakers` are those of its launch, where another actor has made them.
     `predecessor` is set once nothing is left of the process that was there before this configuration: two of them could
     want the same file or port, so no process starts before that. None if there was none.
     """
@@ -50,6 +53,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     known: Offer | None = None
     era: Era | None = None
     hide: Callable[[str], str] = str
+    breakers: Breakers | None = None
     predecessor: trio.Event | None = None
 
 
@@ -111,6 +115,7 @@ class ServerContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     course: Course
     calls: Calls
     orders: Orders
+    breakers: CallBreakers
     record: Record
     recovery: Recovery
     handover: Handover

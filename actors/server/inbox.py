@@ -9,7 +9,16 @@ import msgspec
 from actors.catalogue.lists.pages import ListPage
 from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.states import Timer
-from actors.messages import CallServer, ReadServer, RefreshServer, RestartServer, SleepServer, StopServer, WakeServer
+from actors.messages import (
+    CallServer,
+    CloseBreakers,
+    ReadServer,
+    RefreshServer,
+    RestartServer,
+    SleepServer,
+    StopServer,
+    WakeServer,
+)
 from actors.protocol.listing import PageArrived
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.fragment import Message
@@ -132,4 +141,6 @@ class SessionEnded(msgspec.Struct, frozen=True):
 Order = ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer
 """What operators and the daemon ask for."""
 
-ServerMessage = CallServer | Order | CallAbandoned | TimerFired | Received | SessionEnded | OfIncarnation
+ServerMessage = (
+    CallServer | Order | CloseBreakers | CallAbandoned | TimerFired | Received | SessionEnded | OfIncarnation
+)

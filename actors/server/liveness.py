@@ -19,6 +19,7 @@ from zlib import crc32
 
 import trio
 
+from actors.life.breaker import Trial
 from actors.life.events import Away, Violated
 from actors.life.states import Timer
 from actors.server.context import ServerContext
@@ -47,11 +48,13 @@ class Liveness:
         self._local = context.server.transport.kind == "stdio"
         self._share = crc32(context.server.name.encode()) / 2**32
         self._context = context
+        self._breakers = context.breakers
         self._timers = context.timers
         self._course = context.course
         self._calls = context.calls
         self._processes = processes
         self._inquiry: Inquiry | None = None
+        self._trial = Trial()
         self._looking = False
         self._asked_in = 0
         self._turn_at = self._looked_at = self._left_alone_until = -math.inf
@@ -106,6 +109,7 @@ class Liveness:
         """A question found nobody."""
         if self._inquiry is not None and self._inquiry.asked:
             self._context.shared.observer.on_inquiry(self._context.server.name, "away")
+            self._breakers.give_back(self._trial)
         self._inquiry = None
 
     def on_timer(self, timer: Timer) -> None:
@@ -150,6 +154,7 @@ class Liveness:
         asked = asks and link.talk.ask_for_life(again=suspected)
         if asked:
             self._asked_in = link.number
+            self._trial = self._breakers.begin(trio.current_time())
         self._inquiry = inquiry = Inquiry(
             link.said,
             link.counters.messages_received,
@@ -199,7 +204,11 @@ class Liveness:
         self._timers.cancel(Timer.SILENCE)
         if inquiry.asked or verdict == "frozen":
             self._context.shared.observer.on_inquiry(self._context.server.name, verdict)
-        silence = f"it answers nothing, not even a ping within {self._patience_s:g} s"
+        now, silence = trio.current_time(), f"it answers nothing, not even a ping within {self._patience_s:g} s"
+        if verdict == "unknown":
+            self._breakers.give_back(self._trial)
+        else:
+            self._breakers.end(self._trial, now, {"frozen": FROZEN, "deaf": silence}.get(verdict, ""))
         match verdict:
             case "frozen":
                 self._course.step(Violated(link.number, FROZEN))
@@ -208,7 +217,7 @@ class Liveness:
             case "deaf":
                 self._course.step(Away(link.number, self._context.record.blame(silence)))
             case _:
-                self._release(trio.current_time())
+                self._release(now)
 
     def _release(self, now: float) -> None:
         self._looked_at = now

@@ -13,8 +13,10 @@ from actors.kit.timers import Timers
 from actors.launch import server_of
 from actors.life import effects as ef
 from actors.life import events as ev
+from actors.life.breakers import Breakers, OpenBreaker
 from actors.life.states import State, Timer
 from actors.messages import ServerStatus
+from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.calls import Calls
 from actors.server.calls.gate import ApprovalGate
 from actors.server.context import Course, Profile, ServerContext, Shared
@@ -43,7 +45,10 @@ class Performer:
         lists = Lists(name, settings, known, lambda: server.transport.kind == "http")
         timers: Timers[Timer] = Timers(lambda timer, number: post.tell(TimerFired(timer, number)), start_soon)
         orders = Orders(name)
-        calls = Calls(name, settings, server.hide, lists.mirrors_of, ApprovalGate(name, shared.keeper, lists))
+        all_of_launch = server.breakers or Breakers(settings, server.restarts.jitter, self._on_breaker)
+        breakers = CallBreakers(server.name, name, all_of_launch, shared.observer)
+        gate = ApprovalGate(name, shared.keeper, lists)
+        calls = Calls(name, settings, server.hide, lists.mirrors_of, gate, breakers)
         handover = Handover(name, calls, orders)
         self.context = context = ServerContext(
             server=server,
@@ -54,6 +59,7 @@ class Performer:
             course=Course(self._perform, orders),
             calls=calls,
             orders=orders,
+            breakers=breakers,
             record=Record(server.name, reporter, server.journal, server.hide, server.era, known, shared.observer),
             recovery=Recovery(name, server.restarts, timers, calls, orders, handover),
             handover=handover,
@@ -69,6 +75,12 @@ class Performer:
         self.traffic = Traffic(
             context, self.processes, self._dialogue, self.discovery, self.change_stream, self.liveness
         )
+
+    def end(self) -> None:
+        """Be no part of what goes on any more."""
+        self.context.course.end()
+        if self._server.breakers is None:
+            self.context.breakers.all.end()
 
     def status(self) -> ServerStatus:
         context, link, known, now = self.context, self.processes.link, self.discovery.offer, trio.current_time()
@@ -106,6 +118,7 @@ class Performer:
             away=life.away_s is not None,
             discovery=self.discovery.counted.readings,
             last_sign_at=link.heard if link is not None and link.said else None,
+            breakers=context.breakers.all.rows(),
         )
 
     def wake(self, *, urgent: bool) -> None:
@@ -121,12 +134,58 @@ class Performer:
         self.discovery.counted.fail(trio.current_time())
         self.processes.on_exit(end)
         self.change_stream.on_exit()
+        self.context.breakers.drop()
 
-    def on_handshake_late(self) -> None:
+    def on_order(self, what: str) -> None:
+        """Note what an operator orders: then nobody only looks any more."""
+        self.discovery.looking = None
+        self.context.record.order(what)
+
+    def forget(self) -> None:
+        """Start afresh, as an operator wants: earlier failures do not count."""
+        self._server.restarts.forget()
+        self.context.breakers.all.close()
+
+    def _on_breaker(self, breaker: OpenBreaker, *, opened: bool) -> None:
+        self.context.record.note_breaker(self.status(), breaker, opened=opened)
+        if opened:
+            self.context.calls.fail_refused(trio.current_time())
+
+    # Timers ---------------------------------------------------------------------------------------------------------
+
+    def on_timer(self, timer: Timer) -> None:
+        match timer:
+            case Timer.DEADLINES:
+                self.traffic.on_deadlines()
+            case Timer.IDLE:
+                self._on_idle()
+            case Timer.BACKOFF:
+                self.context.course.step(ev.BackoffOver())
+            case Timer.RETRY:
+                self._server.restarts.begin_probe(trio.current_time())
+                self.context.course.step(ev.Wake())
+            case Timer.HANDSHAKE:
+                self._on_handshake_late()
+            case Timer.DRAIN:
+                self.context.course.step(ev.Expired(self.context.course.life.incarnation))
+            case Timer.RELIST:
+                self.discovery.read()
+            case Timer.LISTEN:
+                self.change_stream.open()
+            case Timer.LISTING:
+                self.discovery.on_late()
+                self.traffic.pump()
+            case Timer.LOOK:
+                self.discovery.look()
+            case Timer.SILENCE | Timer.WATCH:
+                self.liveness.on_timer(timer)
+                self.traffic.pump()
+
+    def _on_handshake_late(self) -> None:
         if self.processes.on_late():
             self.context.record.install(self.status())
 
-    def on_idle(self) -> None:
+    def _on_idle(self) -> None:
         """Let it sleep, if it has been idle for so long; else look again when it may have been."""
         context, link, settings = self.context, self.processes.link, self._server.settings
         patience_s = settings.idle_timeout_s
@@ -139,11 +198,6 @@ class Performer:
             context.course.step(ev.Prolonged(context.course.life.incarnation, Timer.IDLE, left))
         else:
             context.course.step(ev.Sleep())
-
-    def on_order(self, what: str) -> None:
-        """Note what an operator orders: then nobody only looks any more."""
-        self.discovery.looking = None
-        self.context.record.order(what)
 
     # Effects --------------------------------------------------------------------------------------------------------
 
@@ -169,7 +223,7 @@ class Performer:
             case ef.Kill(polite=polite):
                 self.processes.stop(polite=polite)
             case ef.FailInFlight(reason=reason):
-                self.context.calls.fail_in_flight(self.context.handover.reason(reason))
+                self.context.calls.fail_in_flight(self.context.handover.reason(reason), trio.current_time())
             case ef.FailWaiting(reason=reason) if not self.context.handover.pass_on(trio.current_time()):
                 self.context.recovery.fail_waiting(self.context.course.life, reason)
             case ef.AskPolicy():
@@ -204,6 +258,7 @@ class Performer:
     def _report(self, previous: State) -> None:
         life = self.context.course.life
         self.context.record.enter(life.state)
+        self.context.breakers.enter(life)
         link = self.processes.link
         began = link.process.began if link is not None else trio.current_time()
         self.context.record.change(self.status(), previous, life.reason, began)
@@ -211,12 +266,15 @@ class Performer:
     def _serve(self) -> None:
         now = trio.current_time()
         self._server.restarts.ready(now)
+        self.context.breakers.end_start(now)
         self.context.calls.last_activity = now
         self.liveness.begin(now)
         self.change_stream.begin()
         self.traffic.pump()
 
     def _ask_policy(self, failure: ef.AskPolicy) -> None:
+        if not failure.scarce:
+            self.context.breakers.end_start(trio.current_time(), failure.reason)
         if self.discovery.stop_looking():  # nobody waits for it, and what is known of it stays: no reason to give it up
             self.context.course.step(ev.Sleep())
         elif (delay_s := self.context.recovery.delay_s(failure)) is None:

@@ -93,6 +93,24 @@ class Recovery:
             return self._leaving_error("is being stopped")
         return None
 
+    def refusal_by_breaker(self, life: Life, tool: str = "", *, reads: bool = False) -> SupervisorError | None:
+        """Why this is left alone, see `Breakers.refusal`; None if it is not. To be asked before a probe is granted.
+
+        Who has to wait for longer than the breaker says is told that.
+        """
+        breakers = self._calls.breakers
+        refusal = breakers.all.refusal(tool, trio.current_time(), reads=reads)
+        if refusal is None:
+            return None
+        later = (self.call_retry_s(life) or 0.0) > refusal.wait_s
+        if life.ending:
+            return self._leaving_error("is being stopped")
+        if life.state is State.FAILED and (life.barred or later):
+            return self.unavailable_error(life)
+        if life.state is State.RESPAWNING and later:
+            return self.starting_error(life)
+        return breakers.refuse(refusal)
+
     def refusal_of_call(self, life: Life, deadline: float) -> SupervisorError | None:
         """Why a call with this deadline, a moment of the trio clock, need not wait for the server; None if it may."""
         if (refusal := self.refusal(life)) is not None or life.state is not State.RESPAWNING or self.may_hasten(life):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from actors.life.breakers import BreakerPolicy
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.questions import Fallback
 from actors.protocol.listing import ListLimits
@@ -20,7 +19,7 @@ CATCH_UP_S = 60.0
 LIST_LIMITS = ListLimits()
 
 
-class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSettings(BreakerPolicy, frozen=True, kw_only=True):
     """Deadlines in seconds and bounds of one server, each as `docs/reference/servers.md` has it.
 
     `installer`: what starts the server may install it first. `terms`: what it is told of clients.

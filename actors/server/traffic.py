@@ -93,7 +93,7 @@ class Traffic:
     def on_output_closed(self) -> None:
         """Nothing can come any more: calls in flight have no answer, and none is sent to this process."""
         self._calls.window.close()
-        self._calls.fail_in_flight("it closed its output")
+        self._calls.fail_in_flight("it closed its output", trio.current_time())
         self.pump()
 
     def resume(self, message: Resumed) -> None:
@@ -187,9 +187,8 @@ class Traffic:
                 self._course.step(ev.NotAgreed(link.number, self._record.blame(said)))
             case Unreachable(reason=said, wait_s=wait_s) if self._calls.in_flight:  # some may be answered all the same
                 self._liveness.on_unreachable()
-                self._calls.fail_unreached(
-                    Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
-                )
+                nobody = Failure(id=b"", cause="unavailable", reason=said, retry_after_s=wait_s, sent=False)
+                self._calls.fail_unreached(nobody, link.heard)
             case Unreachable(reason=said, wait_s=wait_s):
                 self._liveness.on_unreachable()
                 self._course.step(ev.Away(link.number, self._record.blame(said), wait_s))

@@ -208,6 +208,8 @@ def _details(row: Row, now: float) -> Iterator[Text]:
     sign = row.get("last_sign_at")
     if sign is not None and now - sign >= SILENT_S:
         yield plain(f"last heard {duration(now - sign)} ago")
+    for breaker in (row.get("breakers") or ())[:MAX_PROBLEMS]:
+        yield plain(breaker_text(breaker, now))
     error = row.get("last_error")
     if error:
         at = row.get("last_error_at")
@@ -228,6 +230,14 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"problem: {problem}")
     if len(problems) > MAX_PROBLEMS:
         yield Text(f"and {len(problems) - MAX_PROBLEMS} more problems; --json has all")
+
+
+def breaker_text(breaker: Row, now: float) -> str:
+    """Return which calls are refused, for how long, and why."""
+    what = {"tool": f"tool {breaker['tool']}", "discovery": "its lists"}.get(breaker["breaker"], "all calls")
+    left_s = breaker["until"] - now
+    when = f"for {duration(left_s)} more" if left_s > 0 else "until a call has succeeded"
+    return f"left alone {when}: {what}; failed the last time: {breaker['reason']}"
 
 
 def attention(servers: list[Row]) -> Iterator[Text]:

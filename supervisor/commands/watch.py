@@ -41,6 +41,8 @@ DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp.server.permanently_failed": ("{last_error}",),
     "mcp.server.away": ("{tool_count} tools", "{reason}"),
     "mcp.server.back": ("{tool_count} tools", "after {away_duration_seconds:.0f} s"),
+    "mcp.breaker.opened": ("{breaker}", "{tool}", "for {seconds:.0f} s", "{reason}"),
+    "mcp.breaker.closed": ("{breaker}", "{tool}"),
     "mcp.discovery.completed": ("{tool_count} tools",),
     "mcp.discovery.failed": ("{reason}",),
     "mcp.tools.discovered": ("{tool_count} tools", "{total_tokens} tokens"),

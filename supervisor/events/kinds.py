@@ -174,6 +174,24 @@ class ServerBack(OfServer, frozen=True, kw_only=True):
     """How long they were hidden."""
 
 
+class BreakerClosed(OfServer, frozen=True, kw_only=True):
+    """What was left alone is used again: a call has succeeded, or an operator wants it; see [breakers](breakers.md)."""
+
+    breaker: str
+    """`server`, `tool` or `discovery`."""
+    tool: str | None = None
+    """The tool, if it is about one."""
+
+
+class BreakerOpened(BreakerClosed, frozen=True, kw_only=True):
+    """A server, a tool or lists are left alone, see [breakers](breakers.md)."""
+
+    reason: str
+    """Why the last one failed."""
+    seconds: float
+    """For how long, before one call is let through."""
+
+
 class DiscoveryCompleted(OfServer, frozen=True, kw_only=True):
     """The lists of a server were read."""
 

@@ -12,6 +12,8 @@ from msgspec import field
 
 from supervisor.events.kinds import (
     Audience,
+    BreakerClosed,
+    BreakerOpened,
     DiscoveryCompleted,
     DiscoveryFailed,
     EventData,
@@ -216,6 +218,8 @@ KINDS: Final[Mapping[str, type[EventData]]] = {
     "mcp.server.permanently_failed": ServerPermanentlyFailed,
     "mcp.server.away": ServerAway,
     "mcp.server.back": ServerBack,
+    "mcp.breaker.opened": BreakerOpened,
+    "mcp.breaker.closed": BreakerClosed,
     "mcp.discovery.completed": DiscoveryCompleted,
     "mcp.discovery.failed": DiscoveryFailed,
     "mcp.tools.discovered": ToolsDiscovered,

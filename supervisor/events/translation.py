@@ -13,6 +13,8 @@ from actors.launch import server_of
 from actors.registry.happening import Happening
 from supervisor.events.event import timestamp
 from supervisor.events.kinds import (
+    BreakerClosed,
+    BreakerOpened,
     DiscoveredTool,
     EventData,
     ListUpdated,
@@ -72,6 +74,8 @@ class Translator:
             "discovery_completed": self.lives.discover,
             "server_away": self.lives.leave,
             "server_back": self.lives.come_back,
+            "breaker_opened": self._break,
+            "breaker_closed": self._break,
             "tools_counted": self._count,
             "tools_changed": self._change_tools,
             "tools_waiting": self._wait,
@@ -123,6 +127,11 @@ class Translator:
         tools = {name: str(reason)[:MAX_TEXT] for name, reason in data["tools"].items()}
         yield ToolsWaiting(**self._world.base_of(launch), waiting=data["waiting"], held=data["held"], tools=tools)
 
+    def _break(self, happening: Happening, launch: str) -> Iterator[EventData]:
+        kind = BreakerOpened if happening.type == "breaker_opened" else BreakerClosed
+        said: dict[str, Any] = {name: _cut(value) for name, value in happening.data.items()}
+        yield kind(**self._world.base_of(launch), **said)
+
     def _load(self, happening: Happening, launch: str) -> Iterator[EventData]:
         del launch
         named = {kind: tuple(names) for kind, names in happening.data.items()}
@@ -161,6 +170,10 @@ class Translator:
         kind = ElicitationEnded if happening.type == "elicitation_ended" else ElicitationAsked
         said: dict[str, Any] = {name: str(value)[:MAX_TEXT] for name, value in happening.data.items()}
         yield kind(server_slug=server_of(launch), **said)
+
+
+def _cut(value: object) -> object:
+    return value[:MAX_TEXT] if isinstance(value, str) else value
 
 
 def _names(happening: Happening, kind: str) -> tuple[str, ...]:

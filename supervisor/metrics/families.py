@@ -97,6 +97,10 @@ WARM_UPS: Final = _own(
 WARM_UP_SAVED: Final = _own(
     "warm_up_saved_seconds_total", "counter", (), "What calls did not wait, because their server was started ahead."
 )
+BREAKERS: Final = _own("breakers_open", "gauge", (SERVER, "breaker"), "Open breakers of a server and its tools.")
+LEFT_ALONE: Final = _own(
+    "breaker_refusals_total", "counter", (SERVER, "breaker"), "Calls and orders that an open breaker refused."
+)
 SERVER_MEMORY: Final = _own(
     "server_resident_memory_bytes", "gauge", (SERVER,), "Memory of the processes of a local server that runs."
 )
@@ -167,7 +171,10 @@ FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
         *(LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
         *PROCESS,
     ),
-    "Servers": (*(SERVERS, USABLE, RESTARTS, EXITS, INQUIRIES, STARTS, WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY),),
+    "Servers": (
+        *(SERVERS, USABLE, RESTARTS, EXITS, INQUIRIES, STARTS, BREAKERS, LEFT_ALONE),
+        *(WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY),
+    ),
     "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),
     "Catalogue and search": (*(ENTRIES, TOKENS, CHANGES, DISCOVERIES, DISCOVERY_TIMES, SEARCHES, SEARCH_TIMES),),
     "Clients": (SESSIONS, CONNECTIONS, REFUSED, QUESTIONS, ANSWERS, HTTP),

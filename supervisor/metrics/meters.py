@@ -15,7 +15,7 @@ from typing import Final, Literal, get_args
 from prometheus_client.samples import Exemplar
 
 from actors.launch import server_of
-from actors.observer import ExitReason, InquiryVerdict
+from actors.observer import BreakerScope, ExitReason, InquiryVerdict
 from supervisor.metrics import families
 from supervisor.metrics.collector import FamilyValues
 from supervisor.metrics.families import OTHER, SERVER
@@ -58,6 +58,7 @@ class Meters:
         self._restarts = Counts(families.RESTARTS)
         self._exits = Counts(families.EXITS)
         self._inquiries = Counts(families.INQUIRIES)
+        self._left_alone = Counts(families.LEFT_ALONE)
         self._starts = Durations(families.STARTS, RESULTS)
         self._warm_ups = Counts(families.WARM_UPS, [(outcome,) for outcome in WARM_UPS])
         self._saved = Counts(families.WARM_UP_SAVED, [()])
@@ -86,6 +87,7 @@ class Meters:
         self._restarts.know((name,) for name in names)
         self._exits.know(product(names, get_args(ExitReason)))
         self._inquiries.know(product(names, get_args(InquiryVerdict)))
+        self._left_alone.know(product(names, get_args(BreakerScope)))
 
     def label_of(self, launch: str) -> str:
         """Return the server of a launch, or where there are too many, that it is another one."""
@@ -115,6 +117,9 @@ class Meters:
         del server
         self._readings.add(*RESULTS[not good])
         self._reading_times.add(RESULTS[not good], seconds)
+
+    def on_refused_by(self, server: str, breaker: BreakerScope) -> None:
+        self._left_alone.add(self.label_of(server), breaker)
 
     def on_changes(self, added: int, removed: int, changed: int) -> None:
         """The tools of a server are others than before."""

@@ -282,7 +282,7 @@ class Servers:
             return
         try:
             status = await address.ask(ReadServer())
-            if status.state is not State.READY or status.requires_reauth:
+            if status.state is not State.READY or status.requires_reauth or status.breakers:
                 await address.ask(RestartServer(server=name, principal=LOCAL))
         except SupervisorError as error:
             log.debug("%s did not come up after its login: %s", name, error.message)  # its own lines say why

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
 
-from actors.errors import ShuttingDown, SupervisorError
+from actors.errors import ActorStopped, ShuttingDown, SupervisorError
 from actors.kit import Address, Starts
 from actors.kit.directory import Directory
-from actors.messages import ReadServer, WakeServer
+from actors.launch import server_of
+from actors.messages import CloseBreakers, ReadServer, WakeServer
 from actors.principal import LOCAL
 from actors.server import ServerMessage
 from actors.transport.base import Transport
@@ -52,6 +54,15 @@ def transport_of(containment: Containment, authorizer: Authorizer | None, server
 
         return WebSocketTransport(server.remote, server.remote_limits)
     return ProcessTransport(server.launch, server.limits, containment=containment)
+
+
+async def close_breakers(directory: Directory[ServerMessage], servers: Iterable[str]) -> None:
+    """Have servers whose configuration has changed, but whose actors are the same, be called again, in all launches."""
+    names = frozenset(servers)
+    for launch in directory.names() if names else ():
+        if server_of(launch) in names and (address := directory.find(launch)) is not None:
+            with suppress(ActorStopped):
+                await address.tell(CloseBreakers())
 
 
 async def discover(directory: Directory[ServerMessage], names: Iterable[str]) -> None:

@@ -77,6 +77,7 @@ class _Spanned:
         self.on_exit = inner.on_exit
         self.on_restart = inner.on_restart
         self.on_inquiry = inner.on_inquiry
+        self.on_refused_by = inner.on_refused_by
 
     def on_start(self, server: str, seconds: float, *, good: bool) -> None:
         self._factory.add(names.START_SPAN, {names.SERVER: server_of(server)}, seconds, good=good)

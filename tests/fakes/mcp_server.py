@@ -45,10 +45,11 @@ class FakeServer:
     `watched`: the resources of which it tells its present incarnation, by either way.
     `installs_s`: before it reads anything it works for so long, as an installer does.
     A call of the tool `echo` gives its arguments back, `hang` never answers, `odd` gives no proper result, `crash`
-    exits, `refuse` is an error, `sleep` answers after `s` seconds, `late` answers after its cancellation, `progress`
-    tells of it before it answers, `log` logs at each of `levels`, `ask` asks for input and gives back what it got, or
-    takes the question back after `s` seconds, and wants progress with its `token`; `visit` asks for the visits of
-    `ids`, by questions or by an error (`by_error`), and tells of the end of those in `done` before it answers.
+    exits, `refuse` is an error, `fail` a result that is one, `sleep` answers after `s` seconds, `late` answers after
+    its cancellation, `progress` tells of it before it answers, `log` logs at each of `levels`, `ask` asks for input and
+    gives back what it got, or takes the question back after `s` seconds, and wants progress with its `token`; `visit`
+    asks for the visits of `ids`, by questions or by an error (`by_error`), and tells of the end of those in `done`
+    before it answers.
     """
 
     tools: list[dict[str, Any]] = field(default_factory=lambda: [tool("echo")])
@@ -231,6 +232,9 @@ class FakeServer:
             return
         if name == "odd":
             await self._send(peer, {"id": message["id"], "result": 7})
+            return
+        if name == "fail":
+            await self._send(peer, {"id": message["id"], "result": {"content": [], "isError": True}})
             return
         if name == "crash":
             await trio.sleep(arguments.get("pause_s", 0))

@@ -19,6 +19,8 @@ OUTAGES: Final = frozenset[Cause]({"unavailable", "overloaded", "crashed"})
 """They say nothing about the server: it is tried again."""
 GONE: Final = frozenset[Cause]({"unavailable", "crashed"})
 """After these a server that was there may be away altogether."""
+FAULTS: Final = GONE | {"protocol"}
+"""After these a request was not answered. Who is busy, wants a login or refuses has answered."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     def unreached(self) -> bool:
         """Whether nobody was found who could have carried the request out."""
         return self.cause == "unavailable" and not self.sent
+
+    @property
+    def faulty(self) -> bool:
+        """Whether the server, or the way there, failed; see `FAULTS`."""
+        return self.cause in FAULTS and not self.login
 
     @property
     def bars(self) -> bool:

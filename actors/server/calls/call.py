@@ -26,8 +26,9 @@ class Call(msgspec.Struct, eq=False):
 
     `asks`: a question was about it, or may have been; `asked_at` is when the first of those came that are open.
     `told`: its client knows that it waits for its turn.
-    `size`: bytes to be written for it. `mark`: where they begin in the stream to the server, once it was sent, before
-    which it waited for `waited_s`. `woke`: the server was not up when it came.
+    `tool` is empty for what is no call of a tool. `size`: bytes to be written for it. `mark`: where they begin in the
+    stream to the server, once it was sent, before which it waited for `waited_s`. `woke`: the server was not up when it
+    came.
     `unreached`: how often it found nobody who could have carried it out. `refused`: its headers were not those that the
     server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
     """
@@ -38,6 +39,7 @@ class Call(msgspec.Struct, eq=False):
     size: int
     began: float
     deadline: float
+    tool: str = ""
     questions: int = 0
     asks: bool = False
     asked_at: float = 0.0

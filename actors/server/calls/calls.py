@@ -9,13 +9,10 @@ A call whose client went away keeps its place until the server answers, its dead
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 
 from actors.errors import SupervisorError
 from actors.kit import Mark, Reply
-from actors.launch import is_own
 from actors.messages import Caller, CallServer, Note, Result
-from actors.principal import LOCAL, Principal
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallEnd, CallLost, CallNoted
 from actors.protocol.wire.failure import Failure
@@ -23,6 +20,7 @@ from actors.protocol.wire.jsonrpc import RemoteError
 from actors.protocol.wire.mirrors import MirrorsOf
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 from actors.server.calls.call import Call
+from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.errors import (
     Hide,
     busy_error,
@@ -30,45 +28,48 @@ from actors.server.calls.errors import (
     late_error,
     loss_error,
     malformed_error,
-    too_large_error,
     wrong_run_error,
 )
-from actors.server.calls.gate import READ_AGAIN, ApprovalGate
+from actors.server.calls.gate import CALL, READ_AGAIN, ApprovalGate
 from actors.server.calls.queue import CallQueue, Deadlines
+from actors.server.calls.room import Room
 from actors.server.calls.turns import CallTurns
 from actors.server.calls.window import Window
 from actors.server.process.link import Link
 from actors.server.settings import ServerSettings
-
-_ENVELOPE_BYTES = 512
-"""What is written around the arguments of a call, about."""
 
 
 class Calls:
     """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
 
     `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last, `gate`
-    which of them may be called. `waiting` are those to be sent, by number, the oldest first.
+    which of them may be called. `breakers` are told how calls end. `waiting` are those to be sent, by number, the
+    oldest first.
     """
 
     def __init__(
-        self, server: str, settings: ServerSettings, hide: Hide, mirrors_of: MirrorsOf, gate: ApprovalGate
+        self,
+        server: str,
+        settings: ServerSettings,
+        hide: Hide,
+        mirrors_of: MirrorsOf,
+        gate: ApprovalGate,
+        breakers: CallBreakers,
     ) -> None:
         self._server = server
-        self._is_for_one = is_own(server)
         self.last_activity = 0.0
         self._hide = hide
         self._mirrors_of = mirrors_of
         self.gate = gate
+        self.breakers = breakers
         self.window = Window(settings.max_in_flight)
-        self._max_open = settings.max_in_flight + settings.max_queued
-        self._max_bytes = settings.max_queued_bytes
         self._max_s = settings.call_max_s
         self._question_s = settings.question_timeout_s
         self._number = 0
         self._queue = CallQueue()
         self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
+        self._room = Room(server, settings, self._queue, self._in_flight)
         self._deadlines = Deadlines(self._in_flight, self.waiting)
         self.turns = CallTurns(server, self.waiting, self._in_flight, gate)
         self.total = self.failures = self.unheard = 0
@@ -84,50 +85,35 @@ class Calls:
     # Coming and going -----------------------------------------------------------------------------------------------
 
     def enter(self, message: CallServer, reply: Reply[Result], now: float) -> Call:
-        """Take a new call; it waits until `sendable` takes it.
+        """Take a new call that may pass the breakers; it waits until `sendable` takes it.
 
         Raises `TooManyCalls`, and `CallTooLarge` for one that would never fit.
         """
-        size = len(message.members) + len(message.meta) + len(message.retry) + len(message.interest.capabilities)
-        if size > self._max_bytes:
-            raise too_large_error(self._server, size, self._max_bytes)
-        others = len(self.waiting) + len(self._in_flight)
-        if others >= self._max_open:
-            raise busy_error(self._server, f"{self.in_flight} calls are in flight, {len(self.waiting)} wait")
-        if 2 * others >= self._max_open and not self._is_for_one:
-            self._check_share(message.principal, self._max_open - others)
-        if self._queue.size + size > self._max_bytes:
-            raise busy_error(self._server, f"{len(self.waiting)} calls of {self._queue.size} bytes wait for it")
+        size = self._room.check(message)
         self.last_activity = now
         self._number += 1
-        call = Call(self._number, message, reply, size + _ENVELOPE_BYTES, now, now + message.deadline_s)
-        self._deadlines.note(call.deadline, call.number, others)
+        tool = message.name if message.method == CALL else ""
+        call = Call(self._number, message, reply, size, now, now + message.deadline_s, tool)
+        self._deadlines.note(call.deadline, call.number, len(self.waiting) + len(self._in_flight))
         self._queue.add(call)
         self.total += 1
+        if self.breakers.all.troubled:
+            self.breakers.all.admit(tool, reply, now)
         return call
-
-    def _check_share(self, principal: Principal, free: int) -> None:
-        """Raise `TooManyCalls` where somebody has as many calls here as are left for others, or more; see `Quota`."""
-        own = sum(
-            call.message.principal == principal for call in chain(self.waiting.values(), self._in_flight.values())
-        )
-        if own >= free and own and principal != LOCAL:
-            raise busy_error(
-                self._server, f"{own} calls of yours are open, and the rest of the room is for others: end one"
-            )
 
     def send(self, link: Link, now: float) -> None:
         for call in self.sendable(self.window.size, now, link.place):
             self.window.sent += 1
-            bound = call.message.run or call.message.resumes
-            if (held := self.gate.refusal(call)) is not None:
-                self._in_flight.pop(call.number)
-                self.fail(call, held)
-            elif bound and (error := wrong_run_error(call.message, link.talk.era, link.run)) is not None:
-                self._in_flight.pop(call.number)
-                self.fail(call, error)
+            message, breakers = call.message, self.breakers
+            refusal: SupervisorError | None = breakers.pass_on(call, now) if breakers.all.troubled else None
+            refusal = refusal or self.gate.refusal(call)
+            if refusal is None and (message.run or message.resumes):
+                refusal = wrong_run_error(message, link.talk.era, link.run)
+            if refusal is None:
+                link.talk.call(call.number, message if message.trace is None else call.message_in_trace())
             else:
-                link.talk.call(call.number, call.message if call.message.trace is None else call.message_in_trace())
+                self._in_flight.pop(call.number)
+                self.fail(call, refusal)
 
     def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
@@ -154,8 +140,10 @@ class Calls:
         if call is None:
             return False
         self.last_activity = now
-        if not (self.window.proven or isinstance(fact, CallLost)):
-            self.window.prove()
+        if not isinstance(fact, CallLost):
+            self.breakers.all.succeed(call.tool, call.reply, now)
+            if not self.window.proven:
+                self.window.prove()
         match fact:
             case Answered(result=result):
                 self.turns.on_result(call)
@@ -174,6 +162,8 @@ class Calls:
                 self._queue.add_again([call])
             case CallLost(failure=failure):
                 self.fail(call, loss_error(self._server, failure, self._hide))
+                if failure.faulty:
+                    self.breakers.blame([call], self._hide(failure.reason), now)
         return False
 
     def abandon(self, number: int, link: Link | None) -> None:
@@ -192,22 +182,32 @@ class Calls:
             self.failures += 1
             call.reply.fail(error)
 
-    def fail_in_flight(self, reason: str) -> None:
+    def fail_in_flight(self, reason: str, now: float) -> None:
         """The process is gone, or lost: whether those calls were executed is not known, unless no byte of them left.
 
         What certainly did not leave waits for the next process.
         """
         calls = list(self._in_flight.values())
         self._in_flight.clear()
-        for call in filter(lambda call: call.left, calls):
+        lost = [call for call in calls if call.left]
+        for call in lost:
             self.fail(call, exit_error(self._server, reason))
         self._queue.add_again(call for call in calls if not call.left)
+        self.breakers.blame([call for call in lost if call.refused is None], reason, now)
 
-    def fail_unreached(self, failure: Failure) -> None:
+    def fail_unreached(self, failure: Failure, now: float) -> None:
         """Calls found nobody, and nor did the question for a sign of life, though others may still be answered."""
-        for call in [call for call in self.waiting.values() if call.unreached]:
+        unreached = [call for call in self.waiting.values() if call.unreached]
+        for call in unreached:
             self.drop(call.number)
             self.fail(call, loss_error(self._server, failure, self._hide))
+        self.breakers.blame(unreached, self._hide(failure.reason), now)
+
+    def fail_refused(self, now: float) -> None:
+        """A breaker has opened: what waits for what it is about is refused at once."""
+        for call, refusal in self.breakers.refusals([*self.waiting.values()], now):
+            self._queue.take(call.number)
+            self.fail(call, refusal)
 
     def on_listed(self) -> None:
         """The lists were read: calls refused for their headers are sent again, once, if other ones are wanted now.
@@ -292,6 +292,8 @@ class Calls:
             why = why or (READ_AGAIN if self.gate.shut else "")
             late = late_error(call.message, took_s, why, retry_after_s)
             self.fail(call, busy_error(self._server, turn) if turn else late)
+            if took_s is not None and not call.questions and call.refused is None:
+                self.breakers.blame([call], late.message, now)
             if self.drop(number) and link is not None:
                 link.talk.cancel(number, "deadline passed")
                 silent |= call.sent_at is not None and link.heard <= call.sent_at

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from actors.errors import (
     CallTimedOut,
     CallTooLarge,
+    LeftAlone,
     LoginRequired,
     MalformedRequest,
     Outcome,
@@ -17,6 +18,7 @@ from actors.errors import (
     SupervisorError,
     TooManyCalls,
 )
+from actors.life.breakers import BreakerRefusal
 from actors.messages import CallServer
 from actors.protocol.agreement.versions import Era
 from actors.protocol.tasks.tasks import UnknownTask
@@ -102,3 +104,21 @@ def late_error(message: CallServer, took_s: float | None, why: str, retry_after_
         return CallTimedOut(text, server=server, outcome="unknown")
     text = f"server {server!r} was not ready within the call's deadline of {limit:g} s{why}; nothing was sent"
     return ServerStarting(text, server=server, retry_after_s=retry_after_s)
+
+
+def left_alone_error(server: str, refusal: BreakerRefusal) -> LeftAlone:
+    """Return the error for what a breaker does not let through, with the reason of its last failure and what helps."""
+    by, again = refusal.by, f"call it again in {max(1, round(refusal.wait_s))} s"
+    match by.breaker:
+        case "tool":
+            text = f"tool {by.tool[:100]!r} of server {server!r} is left alone for now, as its calls keep failing"
+            advice = f"{again}, or use another tool: others of this server can be called"
+        case "discovery":
+            text = f"the lists of server {server!r} are left alone for now, as reading them keeps failing"
+            advice = again
+        case "server":
+            text = f"server {server!r} is left alone for now, as its calls keep failing"
+            advice = f"{again}, or use a tool of another server"
+    text = f"{text} (the last time: {by.reason}); nothing was sent; {advice}"
+    details = {"breaker": by.breaker}
+    return LeftAlone(text, server=server, retry_after_s=refusal.wait_s, details=details)

@@ -16,6 +16,7 @@ from actors.catalogue.lists.draft import Draft
 from actors.catalogue.lists.pages import ListPage, read_page
 from actors.catalogue.offer import Offer
 from actors.kit import Pauses, is_want
+from actors.life.breaker import Trial
 from actors.life.events import Discovered, Expired, Sleep, Wake
 from actors.life.states import State, Timer
 from actors.protocol.facts import Fact
@@ -51,6 +52,7 @@ class Discovery:
         self.counted = ReadingCount(partial(context.shared.observer.on_reading, context.server.name))
         self._walk = 0
         self._draft = Draft(LIST_LIMITS, None)
+        self._trial = Trial()
         self._reading: set[trio.CancelScope] = set()
 
     @property
@@ -73,11 +75,15 @@ class Discovery:
             self._lists.owed = True
             return
         now = trio.current_time()
+        if self._lists.known is not None and (refusal := self._context.breakers.all.refusal_to_read(now)) is not None:
+            self._timers.start_by(Timer.RELIST, now + refusal.wait_s)
+            return
         self._walk += 1
         self._stop_reading()
         self.counted.begin(now)
         self._draft = self._lists.begin(now)
         self._timers.start(Timer.LISTING, self._settings.discovery_timeout_s)
+        self._trial = self._context.breakers.begin(now, reads=True)
         link.talk.list_all(now)
 
     def doubt(self) -> None:
@@ -122,7 +128,9 @@ class Discovery:
 
     def on_late(self) -> None:
         """The walk takes too long. What is known stays, what was read counts, and the server can still answer calls."""
-        self.counted.fail(trio.current_time())
+        now = trio.current_time()
+        self.counted.fail(now)
+        self._context.breakers.end(self._trial, now, LATE, reads=True)
         self._context.orders.fail_reading(LATE)
         link = self._processes.link
         if link is None:
@@ -145,16 +153,17 @@ class Discovery:
         life, link = self._course.life, self._processes.link
         if not self._watch(awake=life.serving):
             return
+        now = trio.current_time()
         self._timers.start(Timer.LOOK, self._settings.probe_interval_s)  # whatever becomes of it
         if life.serving and link is not None:
             if not link.talk.listing:  # what is being read now will do
                 self._begin(link)
                 self._processes.flush()
-        elif life.state is State.DORMANT:
+        elif life.state is State.DORMANT and self._context.breakers.all.refusal("", now, reads=True) is None:
             self.looking = self._context.calls.total
             self._course.step(Wake())
         else:
-            self._lists.put_off(trio.current_time())
+            self._lists.put_off(now)
 
     def stop_looking(self) -> bool:
         """The server failed to start. True: it was woken for its lists alone, which are tried again later."""
@@ -191,6 +200,7 @@ class Discovery:
             return
         now, unix_now = trio.current_time(), self._context.shared.clock()
         self.counted.end(now)
+        self._context.breakers.end(self._trial, now, listed.lost, reads=True)
         before = self._lists.known
         offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free

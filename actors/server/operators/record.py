@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import trio
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from actors.catalogue.diff import find_renames
 from actors.catalogue.offer import Offer
 from actors.kit.reporter import Reporter
+from actors.life.breakers import OpenBreaker
 from actors.life.policy import RestartType
 from actors.life.states import ALIVE, Life, State
 from actors.messages import Departure, EraLearned, Refreshed, ServerChanged, ServerListed, ServerStatus
@@ -27,6 +28,8 @@ TOLD_WAIT_S = 1.0
 """A shorter wait for a place among the starts is not told."""
 INSTALLING_TOLD_S = 60.0
 """How often is told that an install goes on."""
+MAX_TOOL_CHARS = 100
+SUBJECTS: Mapping[str, str] = {"server": "the server is", "discovery": "its lists are"}
 STARTING = ALIVE - {State.READY, State.DRAINING}
 
 
@@ -135,6 +138,16 @@ class Record:
     def leave(self, departure: Departure, in_flight: int) -> None:
         may_end = f"; {in_flight} calls in flight have {departure.drain_s:g} s to end" if in_flight else ""
         self._journal.note(f"leaves: {departure.reason}{may_end}")
+
+    def note_breaker(self, status: ServerStatus, breaker: OpenBreaker, *, opened: bool) -> None:
+        """Tell that a breaker has opened, or is closed again."""
+        what = f"tool {breaker.tool[:MAX_TOOL_CHARS]!r} is" if breaker.tool else SUBJECTS[breaker.breaker]
+        if opened:
+            why = self._hide(breaker.reason)
+            self._journal.note(f"{what} left alone for {breaker.seconds:.0f} s, as calls fail: {why}", "warning")
+        else:
+            self._journal.note(f"{what} used again")
+        self.update(status)
 
     def order(self, what: str) -> None:
         self._journal.note(f"{what} ordered")

@@ -191,6 +191,32 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """A server that was given up before its tools were ever listed is tried again by itself: after `probe_interval_s`,
     then ever more rarely, but at least this often."""
 
+    # Failing calls
+    breaker: bool = True
+    """Refuse calls at once for a while after too many have failed: had no answer in time, or lost their server.
+    Whatever the server answers is no failure, an error neither."""
+    breaker_failures: Count = 5
+    """After so many failures in a row the server is left alone for `breaker_open_s`; then one call is let through."""
+    breaker_percent: Annotated[float, Meta(ge=1, le=100)] = 50.0
+    """So is it when this share of its calls within `breaker_window_s` has failed, ..."""
+    breaker_min_calls: Count = 10
+    """... if there were so many."""
+    breaker_window_s: PositiveSeconds = 60.0
+    """The time in which `breaker_percent` counts."""
+    breaker_open_s: PositiveSeconds = 30.0
+    """The first such pause, give or take a fifth. The next ones are two, three, ... times as long, and shorter again
+    after success."""
+    breaker_max_open_s: PositiveSeconds = 300.0
+    """The longest such pause."""
+    breaker_tool_failures: Count = 3
+    """After so many failures in a row of one tool, that tool alone is left alone in the same way."""
+    breaker_max_tools: Count = 256
+    """So many tools with failures are remembered; then those whose last failure is longest ago are forgotten."""
+    breaker_discovery_failures: Count = 2
+    """After so many readings of its lists in a row that did not come to their end, the lists are left alone ..."""
+    breaker_discovery_open_s: PositiveSeconds = 60.0
+    """... for this time, the first time."""
+
     # Lists
     discovery_timeout_s: Annotated[float, Meta(ge=5, le=31_536_000)] = 60.0
     """Time for listing everything that the server offers."""

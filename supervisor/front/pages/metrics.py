@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import Final, get_args
 
 import msgspec
 import trio
@@ -22,6 +22,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerStatus
+from actors.observer import BreakerScope
 from actors.transport.stdio.figures import ProcessFigures
 from supervisor.front.pages.api import ROWS_AT_ONCE, View
 from supervisor.front.pages.shared_page import SharedPage
@@ -46,6 +47,7 @@ class ServerFigures(msgspec.Struct):
     usable: dict[Labels, float] = {}
     in_flight: Counter[Labels] = msgspec.field(default_factory=Counter)
     waiting: Counter[Labels] = msgspec.field(default_factory=Counter)
+    breakers: Counter[Labels] = msgspec.field(default_factory=Counter)
     memory: Counter[Labels] = msgspec.field(default_factory=Counter)
 
     def add(self, status: ServerStatus, labels: Labels, process: ProcessFigures | None) -> None:
@@ -54,6 +56,8 @@ class ServerFigures(msgspec.Struct):
         self.usable[labels] = max(self.usable.get(labels, 0), int(usable))
         self.in_flight[labels] += status.in_flight
         self.waiting[labels] += status.waiting
+        self.breakers.update({(*labels, scope): 0 for scope in get_args(BreakerScope)})
+        self.breakers.update((*labels, each.breaker) for each in status.breakers)
         if process is not None:
             self.memory[labels] += process.memory_bytes
 
@@ -106,6 +110,7 @@ def _of_servers(rows: ServerFigures) -> list[FamilyValues]:
         FamilyValues(families.USABLE, rows.usable),
         FamilyValues(families.IN_FLIGHT, rows.in_flight),
         FamilyValues(families.WAITING, rows.waiting),
+        FamilyValues(families.BREAKERS, rows.breakers),
         FamilyValues(families.SERVER_MEMORY, rows.memory),
     ]
 

@@ -67,6 +67,8 @@ def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:
     for name in MOMENTS:
         if row[name] is not None:
             row[name] = now.unix_of(row[name])
+    for breaker in row["breakers"]:
+        breaker["until"] = now.unix_of(breaker["until"])
     if status.discovery.last_at is not None:
         row["discovery"]["last_at"] = now.unix_of(status.discovery.last_at)
     return row

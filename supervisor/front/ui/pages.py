@@ -40,7 +40,14 @@ MAX_EVENTS: Final = 200
 SHOWN_EVENTS: Final = 20
 """Without unfolding the rest."""
 _STATE: Final = "server_state"
-_ABSENT: Final = {"requires_reauth": False, "reason": "", "last_error": "", "next_start": None, "since": None}
+_ABSENT: Final = {
+    "requires_reauth": False,
+    "reason": "",
+    "last_error": "",
+    "next_start": None,
+    "since": None,
+    "breakers": [],
+}
 """What a row lacks of a server of which nothing is known yet."""
 
 

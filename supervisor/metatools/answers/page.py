@@ -18,12 +18,11 @@ import msgspec
 from actors.catalogue.names.resolution import Resolved
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue
-from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.document import Found, Hit
 from supervisor.metatools.answers.rows import Row, other_row, tool_row
-from supervisor.metatools.servers.availability import is_off, newcomers, retry_after_s, standings
+from supervisor.metatools.servers.availability import availability_of, is_off, newcomers, standings
 from supervisor.metatools.servers.purposes import list_names
 from supervisor.metatools.servers.unavailable import FITS, MOST, NOTHING
 from supervisor.metatools.texts import estimate_tokens, shorten_to_tokens
@@ -98,17 +97,15 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
             return f"No tool can be used: {told}; tell the user."
         return "No tool can be used." if down else ""
 
-    def availability(self, server: str) -> dict[str, Any]:
+    def availability(self, server: str, tool: str = "") -> dict[str, Any]:
+        """Return what a row says of a tool, by its own name, that cannot be called now."""
         status = self.statuses.get(server)
-        if status is None or status.state not in (State.RESPAWNING, State.FAILED):
-            return {}
-        wait = retry_after_s(status, self.now)
-        return {"available": False} if wait is None else {"available": False, "retry_after_ms": round(wait * 1000)}
+        return {} if status is None else availability_of(status, tool, self.now)
 
     def treatment(self, server: str, tool: Tool) -> dict[str, Any]:
         """Return the members of a row that say what becomes of a call of the tool, if not simply its result."""
         confirmed = {"requires_confirmation": True} if self.confirms(server, (tool.own or tool).name) else {}
-        return confirmed | self.availability(server)
+        return confirmed | self.availability(server, (tool.own or tool).name)
 
     def frame(self, query: str, total: int, milliseconds: float, notice: str) -> dict[str, Any]:
         """Return an answer without its rows. What is to be noticed comes first, as a model reads from the top."""

@@ -6,9 +6,11 @@ The local user is the operator: the reason is said, and the command that shows m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting, ValuesMissing
+from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.protocol.listing import METHODS
@@ -17,6 +19,7 @@ from supervisor.metatools.texts import clean
 
 MAX_REASON_CHARS = 300
 MAX_SERVERS_NAMED = 20
+MAX_WHY_CHARS = 100
 _FIRST = frozenset({State.DORMANT, State.SPAWNING, State.HANDSHAKING, State.DISCOVERING, State.READY})
 
 
@@ -53,6 +56,34 @@ def late(server: str, status: ServerStatus | None, now: float) -> ServerStarting
 def retry_after_s(status: ServerStatus, now: float) -> float | None:
     """Return in how many seconds a call may find a server up again; see `ServerStatus.retry_at`."""
     return None if status.retry_at is None else max(0.0, status.retry_at - now)
+
+
+def open_breaker(status: ServerStatus, tool: str, now: float) -> OpenBreaker | None:
+    """Return the breaker that refuses calls of a tool, by its own name, for the longest time; None if none does.
+
+    After its pause the next call is let through, so that is no refusal any more.
+    """
+    refusing = (each for each in status.breakers if each.breaker == "server" or each.tool == tool)
+    return max((each for each in refusing if each.until > now), key=lambda each: each.until, default=None)
+
+
+def availability_of(status: ServerStatus, tool: str, now: float) -> dict[str, Any]:
+    """Return what a row says of a tool that cannot be called now: in how many milliseconds it can, if that is known,
+    and why, if that is a breaker.
+    """
+    breaker = open_breaker(status, tool, now)
+    down = status.state in (State.RESPAWNING, State.FAILED)
+    if breaker is None and not down:
+        return {}
+    waits = [retry_after_s(status, now) if down else None, breaker.until - now if breaker is not None else None]
+    wait_s = max((each for each in waits if each is not None), default=None)
+    when = {} if wait_s is None else {"retry_after_ms": round(wait_s * 1000)}
+    return {"available": False, **when, **({} if breaker is None else {"reason": _why(breaker)})}
+
+
+def _why(breaker: OpenBreaker) -> str:
+    who = "it keeps" if breaker.tool else "calls of its server keep"
+    return f"{who} failing: {clean(breaker.reason)[:MAX_WHY_CHARS]}"
 
 
 def respawn_after_s(status: ServerStatus | None, now: float) -> float | None:

@@ -265,7 +265,8 @@ class Launches:
 
         One that is being switched off has to be there to report it.
         """
-        busy = status.in_flight or status.waiting or status.tasks or status.legacy_session or status.requires_reauth
+        busy = status.in_flight or status.waiting or status.tasks or status.legacy_session or status.breakers
+        busy = busy or status.requires_reauth
         return status.state is State.DORMANT and not busy and not self._servers.is_off(status.server)
 
     async def _retire(self, name: str) -> None:

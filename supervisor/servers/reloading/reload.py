@@ -37,7 +37,7 @@ from supervisor.plugins.hooks import PluginTable
 from supervisor.plugins.running import RunningPlugin
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment, deploy
-from supervisor.servers.reach import discover
+from supervisor.servers.reach import close_breakers, discover
 from supervisor.servers.reloading.difference import Difference, diff, in_force
 from supervisor.servers.reloading.plugins import DeployedPlugins
 from supervisor.servers.reloading.port import ConfigurationFile, Outcome, Reloaded
@@ -268,6 +268,7 @@ class Reload:
             elif name in new.servers and name not in old.servers:
                 await self._servers.add(new.servers[name], None, None, disabled=name in off)
                 wanted += [name] if name not in off else []
+        await close_breakers(self._servers.directory, changes.kinds()["adjusted"])
         for resting in new.resting:
             if resting.name in changes.changed or resting.name in changes.added:
                 await self._servers.remove(resting.name, OFF, new.settings.reload_drain_s)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus
-from actors.registry.happening import MAX_CHANGES, MAX_LAUNCHES, MAX_REASON_CHARS, StateChanges
+from actors.registry.happening import MAX_CHANGES, MAX_LAUNCHES, MAX_REASON_CHARS, StateChanges, breaker_changes
 
 
 def changed(server: str, state: State, previous: State = State.READY, reason: str = "") -> ServerChanged:
@@ -38,3 +39,25 @@ def test_a_reason_is_as_events_have_it_and_not_too_long() -> None:
     kept.add(changed("s", State.READY), 3.0)
     assert [each.reason for each in kept.of("s")] == ["x" * MAX_REASON_CHARS, "it broke", ""]
     assert [each.is_crash for each in kept.of("s")] == [True, True, False]
+
+
+def breaker(tool: str, until: float) -> OpenBreaker:
+    return OpenBreaker(breaker="tool", tool=tool, until=until, seconds=30.0, failures=3, reason="it is silent")
+
+
+def with_breakers(*breakers: OpenBreaker) -> ServerStatus:
+    return ServerStatus(server="a", state=State.READY, wanted="up", since=0.0, breakers=breakers)
+
+
+def test_breakers_that_opened_or_have_closed_are_told_of_once() -> None:
+    same, again = breaker("same", 1.0), breaker("again", 2.0)
+    before = with_breakers(same, again, breaker("gone", 3.0))
+    after = with_breakers(same, breaker("again", 99.0), breaker("new", 4.0))
+    told = {"breaker": "tool", "reason": "it is silent", "seconds": 30.0}
+    assert [*breaker_changes(before, after)] == [
+        ("breaker_opened", {**told, "tool": "again"}),
+        ("breaker_opened", {**told, "tool": "new"}),
+        ("breaker_closed", {"breaker": "tool", "tool": "gone"}),
+    ]
+    assert [*breaker_changes(None, with_breakers(same))] == [("breaker_opened", {**told, "tool": "same"})]
+    assert [*breaker_changes(after, after)] == []

@@ -130,3 +130,12 @@ def test_plugins_that_fail_are_told() -> None:
 def test_what_has_no_kind_is_not_told() -> None:
     assert told("something_else") == []
     assert len(TYPES) == len(KINDS), "a struct is one kind"
+
+
+def test_breakers_say_what_is_left_alone_for_how_long_and_why() -> None:
+    (opened,) = told("breaker_opened", breaker="tool", tool="t", reason="x" * 1000, seconds=30.0)
+    assert TYPES[type(opened)] == "mcp.breaker.opened"
+    assert written(opened).items() >= {"breaker": "tool", "tool": "t", "reason": "x" * 500, "seconds": 30.0}.items()
+    (closed,) = told("breaker_closed", breaker="server")
+    assert TYPES[type(closed)] == "mcp.breaker.closed"
+    assert written(closed).keys() & {"breaker", "tool", "seconds"} == {"breaker"}

@@ -136,3 +136,11 @@ def test_events_of_the_feed_are_counted() -> None:
         count(event, meters)
     assert values_of(meters, families.CHANGES) == {("added",): 2, ("removed",): 1, ("changed",): 1}
     assert values_of(meters, families.ANSWERS) == {("form", "accept"): 1}
+
+
+def test_what_breakers_refuse_is_counted_for_the_server_of_a_launch() -> None:
+    meters = Meters()
+    meters.keep(["a"])
+    for launch in ("a", "a~1f", "a"):
+        meters.on_refused_by(launch, "tool")
+    assert values_of(meters, families.LEFT_ALONE) == {("a", "server"): 0, ("a", "tool"): 3, ("a", "discovery"): 0}

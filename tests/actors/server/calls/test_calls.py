@@ -11,9 +11,12 @@ from actors.catalogue.trust import TRUSTING
 from actors.errors import ServerGaveUp, SupervisorError, TooManyCalls
 from actors.kit import Mark, Outbox, Reply
 from actors.launch import launch_name
+from actors.life.breakers import Breakers
 from actors.messages import CallServer, Result
+from actors.observer import NO_OBSERVER
 from actors.principal import LOCAL, Principal
 from actors.server.calls.call import Call
+from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.calls import Calls
 from actors.server.calls.gate import ApprovalGate
 from actors.server.lists.lists import Lists
@@ -28,7 +31,8 @@ ANA, BEN = Principal("user:ana"), Principal("user:ben")
 
 def calls_of_server(name: str = "s", settings: ServerSettings = DEFAULT) -> Calls:
     gate = ApprovalGate(name, TRUSTING, Lists(name, settings, None, lambda: False))
-    return Calls(name, settings, str, lambda _: (), gate)
+    breakers = CallBreakers(name, name, Breakers(settings, lambda: 0.5), NO_OBSERVER)
+    return Calls(name, settings, str, lambda _: (), gate, breakers)
 
 
 def time_out(calls: Calls, now: float) -> None:
@@ -86,7 +90,7 @@ def test_nobody_takes_all_of_a_server_that_is_for_others_too(server: str, princi
         with pytest.raises(TooManyCalls, match="2 calls of yours are open"):
             admit(calls, principal=BEN)
         list(calls.sendable(2, 0.0, anything))
-        calls.fail_in_flight("it ended")
+        calls.fail_in_flight("it ended", 0.0)
         admit(calls, principal=BEN)
 
 
@@ -102,7 +106,7 @@ def test_a_call_in_flight_at_the_exit_has_an_unknown_outcome_and_a_waiting_one_w
     calls = calls_of_server()
     first, second = admit(calls), admit(calls)
     list(calls.sendable(1, 0.0, anything))
-    calls.fail_in_flight("exit code 1")
+    calls.fail_in_flight("exit code 1", 0.0)
     calls.fail_waiting(lambda: ServerGaveUp("no"))
     assert (error_of(first).kind, error_of(first).outcome) == ("crashed", "unknown")
     assert (error_of(second).kind, error_of(second).outcome) == ("unavailable", "not_sent")
@@ -185,7 +189,7 @@ def test_each_call_settles_and_nothing_is_left(steps: list[tuple[str, int]]) -> 
             case "abandon" if some is not None:
                 some.reply.abandon()
             case "exit":
-                calls.fail_in_flight("exit")
+                calls.fail_in_flight("exit", 0.0)
             case "expire":
                 time_out(calls, now)
         deadline = calls.next_deadline()

@@ -16,6 +16,7 @@ from actors.catalogue.offer import Offer, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ConfigError
 from actors.kit import Feed, Latest
+from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.search.documents.index import Index
@@ -277,7 +278,8 @@ async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: 
         "asked_since": NOW - 5,
         "last_sign_at": NOW - 2,
     }
-    failed = status("s", State.RESPAWNING, last_error="exit code 1", **moments)
+    left_alone = OpenBreaker(breaker="server", until=NOW + 20, seconds=30, failures=5, reason="it is silent")
+    failed = status("s", State.RESPAWNING, last_error="exit code 1", breakers=(left_alone,), **moments)
     async with pages(view(failed, clock=lambda: NOW + set_s)) as front:
         found = await page(front, "/api/status")
         (row,) = found["servers"]
@@ -286,3 +288,4 @@ async def test_the_age_of_a_state_is_right_wherever_the_clock_was_set_to(set_s: 
         unix_now = NOW + set_s
         ages = [unix_now - row[name] for name in ("since", *moments)]
         assert ages == [40.0, 30.0, -10.0, -5.0, 5.0, 2.0]
+        assert [(each["breaker"], each["until"] - unix_now) for each in row["breakers"]] == [("server", 20.0)]

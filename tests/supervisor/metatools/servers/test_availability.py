@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
-from supervisor.metatools.servers.availability import is_coming, late, status_words
+from actors.observer import BreakerScope
+from supervisor.metatools.servers.availability import availability_of, is_coming, late, status_words
 
 
 def status(state: State, **more: Any) -> ServerStatus:
@@ -68,3 +70,38 @@ def test_how_a_server_without_known_tools_is_doing_is_said_in_a_few_words(
     how: ServerStatus | None, expected: str
 ) -> None:
     assert status_words("s", how) == expected
+
+
+def left_alone(until: float, tool: str = "") -> OpenBreaker:
+    scope: BreakerScope = "tool" if tool else "server"
+    return OpenBreaker(breaker=scope, tool=tool, until=until, seconds=30, failures=3, reason="it is silent")
+
+
+@pytest.mark.parametrize(
+    ("how", "tool", "expected"),
+    [
+        (status(State.READY), "t", {}),
+        (
+            status(State.READY, breakers=(left_alone(107.0, "t"),)),
+            "t",
+            {"available": False, "retry_after_ms": 7000, "reason": "it keeps failing: it is silent"},
+        ),
+        (status(State.READY, breakers=(left_alone(107.0, "t"),)), "other", {}),
+        (status(State.READY, breakers=(left_alone(100.0, "t"),)), "t", {}),
+        (
+            status(State.DORMANT, breakers=(left_alone(107.0, "t"), left_alone(109.0))),
+            "t",
+            {"available": False, "retry_after_ms": 9000, "reason": "calls of its server keep failing: it is silent"},
+        ),
+        (
+            status(State.RESPAWNING, retry_at=120.0, breakers=(left_alone(109.0),)),
+            "t",
+            {"available": False, "retry_after_ms": 20000, "reason": "calls of its server keep failing: it is silent"},
+        ),
+        (status(State.FAILED), "t", {"available": False}),
+    ],
+)
+def test_a_row_says_that_a_tool_cannot_be_called_until_when_and_why(
+    how: ServerStatus, tool: str, expected: dict[str, Any]
+) -> None:
+    assert availability_of(how, tool, 100.0) == expected

@@ -1,0 +1,24 @@
+"""What `mcpvisor status` says of a server beside its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from supervisor.commands.status import breaker_text
+
+
+@pytest.mark.parametrize(
+    ("breaker", "until", "expected"),
+    [
+        ({"breaker": "server"}, 130.0, "left alone for 30s more: all calls"),
+        ({"breaker": "tool", "tool": "t"}, 130.0, "left alone for 30s more: tool t"),
+        ({"breaker": "discovery"}, 99.0, "left alone until a call has succeeded: its lists"),
+    ],
+)
+def test_what_is_left_alone_is_said_with_its_time_and_reason(
+    breaker: dict[str, Any], until: float, expected: str
+) -> None:
+    told = breaker_text({"tool": "", **breaker, "until": until, "reason": "it is silent"}, 100.0)
+    assert told == f"{expected}; failed the last time: it is silent"
