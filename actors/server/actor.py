@@ -293,8 +293,8 @@ class ServerActor(Actor[ServerMessage]):
 
     def _on_deadlines(self) -> None:
         processes = self._server.processes
-        why = self._recovery.delay(self.life, processes.activity)
-        if self._calls.time_out(trio.current_time(), processes.link, *why):
+        delay = self._recovery.delay(self.life, processes.activity)
+        if self._calls.time_out(trio.current_time(), processes.link, delay):
             self._server.liveness.ask()
         self._traffic.pump()
         self._watch_deadlines()

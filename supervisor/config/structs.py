@@ -19,6 +19,7 @@ from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.trust import Trust
 from actors.transport.redaction import Confidential
 from supervisor.config.sections.event_sinks import MAX_SINKS, EventSink
+from supervisor.config.sections.memory import MemorySettings
 from supervisor.config.sections.options import PluginEntry
 from supervisor.config.syntax.address import split_address
 from supervisor.config.syntax.units import (
@@ -218,6 +219,9 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     max_installs: Count = 4
     """Servers that may be installing at the same time, started by npx, uvx, docker and the like."""
 
+    memory: MemorySettings = MemorySettings()
+    """What local servers may take together; see `docs/guides/budgets.md`."""
+
     # Requests and connections
     max_body_bytes: Size = 4 * MIB
     """Largest body of an HTTP request."""
@@ -288,11 +292,6 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     def drain_within_s(self) -> float:
         """Return how long calls may go on at shutdown: the rest of `shutdown_s` is for stopping the servers."""
         return min(self.drain_s, self.shutdown_s / 2)
-
-    @property
-    def buffered_bytes(self) -> int:
-        """The limit of the budget of requests; the largest one has room in it, when it is alone."""
-        return max(self.max_buffered_bytes, self.max_body_bytes, self.websocket_max_message_bytes)
 
     @property
     def address(self) -> tuple[str, int]:

@@ -51,7 +51,7 @@ def transport_of(containment: Containment, authorizer: Authorizer | None, server
         from actors.transport.websocket.transport import WebSocketTransport
 
         return WebSocketTransport(server.remote, server.remote_limits)
-    return ProcessTransport(server.launch, server.limits, containment=containment)
+    return ProcessTransport(server.launch, server.limits, containment=containment, name=server.name)
 
 
 async def discover(directory: Directory[ServerMessage], names: Iterable[str]) -> None:

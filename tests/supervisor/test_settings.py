@@ -34,7 +34,7 @@ OWN = {
 }
 """What is not taken over: it is computed, or no setting."""
 
-VIA = {"drain_s": "drain_within_s", "max_buffered_bytes": "buffered_bytes", "slug": "path_name"}
+VIA = {"drain_s": "drain_within_s", "slug": "path_name"}
 """Settings that are read through a property."""
 
 DERIVED = (*BY_NAME[Settings], *BY_NAME[ServerConfig], Launch, WebSocketSettings)

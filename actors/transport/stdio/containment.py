@@ -24,15 +24,19 @@ from pathlib import Path
 import trio
 
 from actors.errors import SpawnFailed
-from actors.kit import Conditions
 from actors.transport.stdio.command import explain_exec
-from actors.transport.stdio.descriptors import StartShare
 from actors.transport.stdio.orphans import sweep
+from actors.transport.stdio.resources.allotment import Allotment
+from actors.transport.stdio.resources.groups import was_out_of_memory
+from actors.transport.stdio.resources.room import Room
 
 UMASK = 0o077
 _POLL_S = 0.005
 _REAP_S = 1.0
 _SHIM = str(Path(__file__).with_name("kill_shim.py"))
+ALL = Allotment()
+"""As much as there is."""
+OUT_OF_MEMORY = "it used more memory than its limit, so the system killed it (max_memory_mib)"
 
 
 async def _open(
@@ -70,6 +74,13 @@ class Contained:
         """What we started: owns the three pipes. Its pid may be a helper's."""
         self.pid = pid
         """The server's own process id, which is also its process group and session."""
+        self.group: Path | None = None
+        """Its control group, if it has one."""
+
+    @property
+    def cause(self) -> str:
+        """Why all of it ended, where its end alone does not say so; empty otherwise. Blocks for a moment."""
+        return OUT_OF_MEMORY if self.group is not None and was_out_of_memory(self.group) else ""
 
     def terminate(self) -> None:
         """Ask the server's group to end: SIGTERM, then SIGCONT in case it is stopped."""
@@ -96,8 +107,17 @@ class Contained:
 class GroupContainment:
     """Own session and process group: works everywhere, holds only what stays in the group."""
 
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        """Start `argv`, whose program is an absolute path, or leave nothing running. Raises `SpawnFailed`."""
+    def __init__(self, room: Room | None = None) -> None:
+        self.room = room or Room()
+
+    async def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, allotment: Allotment = ALL
+    ) -> Contained:
+        """Start `argv`, whose program is an absolute path, or leave nothing running. Raises `SpawnFailed`.
+
+        Limits of `allotment` are watched here, or not enforced.
+        """
+        del allotment
         process = await _open(argv, argv[0], env, cwd, own_session=True)
         return Contained(process, process.pid)
 
@@ -111,27 +131,45 @@ class ShimContainment:
         python: str = sys.executable,
         start_s: float = 10.0,
         descriptors: int = 0,
-        conditions: Conditions | None = None,
+        room: Room | None = None,
     ) -> None:
-        """`descriptors`: the soft limit (RLIMIT_NOFILE) that servers get, 0 for ours; `conditions` see `StartShare`."""
+        """`descriptors`: the soft limit (RLIMIT_NOFILE) that servers get, 0 for ours; `room` is what starts need."""
         self._python = python
         self._start_s = start_s
         self._descriptors = descriptors
-        self._share = StartShare(conditions or Conditions())
+        self.room = room or Room()
 
-    async def spawn(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str) -> Contained:
-        """See `GroupContainment.spawn`. The shim is given `start_s` seconds to report the server's pid."""
+    async def spawn(
+        self, argv: Sequence[str], *, env: Mapping[str, str], cwd: str, allotment: Allotment = ALL
+    ) -> Contained:
+        """See `GroupContainment.spawn`. The shim is given `start_s` seconds to report the server's pid.
+
+        Its limits are those of `allotment`, in a control group where it may have one.
+        """
         try:
-            async with self._share.start():
-                return await self._spawn(argv, env, cwd)
+            async with self.room.start(allotment.name):
+                group = await trio.to_thread.run_sync(self.room.groups.make, allotment) if allotment.grouped else None
+                try:
+                    contained = await self._spawn(argv, env, cwd, [*self._files(allotment), str(group or "")])
+                except BaseException:
+                    if group is not None:
+                        self.room.groups.remove(group)
+                    raise
+                contained.group = group
+                return contained
         except OSError as error:
             raise explain_exec(argv[0], error) from error
 
-    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str) -> Contained:
+    def _files(self, allotment: Allotment) -> list[str]:
+        """Return the soft and the hard limit of open files, 0 for those that are inherited."""
+        most = allotment.files or 0
+        return [str(min(filter(None, (self._descriptors, most)), default=0)), str(most)]
+
+    async def _spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: str, limits: Sequence[str]) -> Contained:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         with theirs:
-            shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), str(self._descriptors), "--", *argv]
+            shim = [self._python, "-I", "-S", _SHIM, str(theirs.fileno()), *limits, "--", *argv]
             try:
                 process = await _open(shim, argv[0], env, cwd, own_session=False, fds=(theirs.fileno(),))
             except BaseException:
@@ -238,8 +276,8 @@ Containment = ShimContainment | GroupContainment
 """One may be shared by all servers."""
 
 
-def default_containment(descriptors: int = 0, conditions: Conditions | None = None) -> Containment:
+def default_containment(descriptors: int = 0, room: Room | None = None) -> Containment:
     """Return the strongest containment this platform has; the arguments are those of `ShimContainment`."""
     if sys.platform != "linux":
-        return GroupContainment()
-    return ShimContainment(descriptors=descriptors, conditions=conditions)
+        return GroupContainment(room)
+    return ShimContainment(descriptors=descriptors, room=room)

@@ -22,7 +22,7 @@ from actors.catalogue.snapshot import Catalogue
 from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerStatus
-from actors.transport.stdio.figures import ProcessFigures
+from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor.front.pages.api import ROWS_AT_ONCE, View
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside
