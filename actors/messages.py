@@ -180,14 +180,15 @@ class StopServer(Ask[None], frozen=True):
     departure: Departure | None = None
 
 
-Activity = Literal["waiting for its turn", "installing"]
+Activity = Literal["waiting for its turn", "waiting for room", "installing"]
 """What a server that is starting does: others start or install before it; its launcher installs it first."""
 
 
 class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How one server is doing. Moments are of the trio clock, as that on the wall may be set. Calls are totals.
 
-    `since` is when it came into its state; `activity` says more where there is more to say. `next_start` is when a
+    `since` is when it came into its state, `used_at` when a call began or ended there last, or when it got ready,
+    None before; `activity` says more where there is more to say. `next_start` is when a
     server that failed is tried again by itself, None if it is not. `disabled`: it is switched off, nothing may start
     it, and a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it
     failed, in words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a
@@ -207,6 +208,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     wanted: Wanted
     since: float
+    used_at: float | None = None
     transport: str = "stdio"
     incarnation: int = 0
     pid: int | None = None

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from actors import server
-from actors.errors import ActorStopped, MailboxFull, ShuttingDown, SupervisorError, TooManyCalls
+from actors.errors import ActorStopped, MailboxFull, ShuttingDown, Starved, SupervisorError, TooManyCalls
 from actors.kit import Actor, Address, Ask, Reply, Shares
 from actors.kit.directory import Directory
 from actors.messages import CallServer, RefreshServer, RestartServer, SleepServer, WakeServer
@@ -83,7 +83,10 @@ class InFlight:
 
 
 class Router(Actor[Message]):
-    """One per daemon. At most `max_in_flight` calls are in flight over all servers, of which each has a share."""
+    """One per daemon. At most `max_in_flight` calls are in flight over all servers, of which each has a share.
+
+    `overload` says why no call may begin now; empty if it may.
+    """
 
     def __init__(
         self,
@@ -91,11 +94,13 @@ class Router(Actor[Message]):
         max_in_flight: int,
         launch_of: LaunchOf = lambda server, principal: server,
         sleepers: Sleepers = NO_SLEEPERS,
+        overload: Callable[[], str] = str,
     ) -> None:
         super().__init__(max_in_flight + 64)
         self._directory = directory
         self._launch_of = launch_of
         self._sleepers = sleepers
+        self._overload = overload
         self.in_flight = InFlight(self.address, max_in_flight)
         self._closing: list[Reply[Any]] = []
 
@@ -127,6 +132,9 @@ class Router(Actor[Message]):
             reply.fail(self._directory.why_not(launch))
             return
         if isinstance(message, (CallServer, WakeServer)):  # who waits for a server takes as much as who calls it
+            if why := self._overload():
+                reply.fail(Starved(f"the daemon is short of memory: {why}", outcome="not_sent"))
+                return
             shares, principal = self.in_flight.shares, message.principal
             if not shares.has_place(principal):
                 reply.fail(TooManyCalls(f"the daemon is busy: {shares.why_not(principal, 'calls')}"))

@@ -69,6 +69,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/dashboard.md": {"routes": dashboard_list()},
         "docs/background/security.md": {"admission": admission_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
+        "docs/guides/budgets.md": {"memory": settings["memory"]},
         "docs/reference/errors.md": {"errors": error_list()},
         "docs/reference/audit.md": {"actions": action_list()},
         "docs/reference/events.md": {"envelope": envelope_fields(), "tool": tool_fields(), "sink": settings["sink"]},

@@ -19,13 +19,14 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.kit import Conditions, Latest
-from actors.principal import Principal
 from actors.protocol.agreement.era import Identity
 from actors.registry.actor import Registry
 from actors.registry.vectors import Embedding
 from actors.router import BeginShutdown, Router
 from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
+from actors.transport.stdio.resources.figures import Figures, since_boot
+from actors.transport.stdio.resources.room import Room
 from supervisor import neural
 from supervisor.config import Configuration
 from supervisor.delivery.events import DaemonEvents
@@ -45,7 +46,7 @@ from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity import Capacity
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
-from supervisor.servers.deployment import DeployedServer, Deployment, deploy
+from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.journals.files import LogFiles
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.launches.running import Launches
@@ -95,7 +96,9 @@ class Daemon:
         self._data, self._sockets = data, sockets
         self._clock = clock
         self._connect = connect
-        self._containment = default_containment(descriptors, self.conditions, (data.root, configuration.path))
+        self._room = Room(self.conditions)
+        self._launches: Launches
+        self._containment = default_containment(descriptors, self._room, (data.root, configuration.path))
         self.ending = ending
         self._ends_at = math.inf
 
@@ -105,7 +108,7 @@ class Daemon:
         async with open_store(self._data.database, conditions=self.conditions) as store:
             table = PluginTable(self._clock, self.conditions)
             plugins = DeployedPlugins(table)
-            deployment = Latest(await self._deploy(plugins))
+            deployment = Latest(await plugins.deploy(self._configuration, self._data.key("launch")))
             values = ValueTable(deployment, store, self._data.key("values"))
             if store.ready.is_set():
                 await values.take(await store.load_values())
@@ -137,8 +140,10 @@ class Daemon:
                 reviewed={name: await table.review(name, offer) for name, (_, offer) in known.items()},
             )
             table.feed = registry.feed
-            world = KnownServers(deployment, registry.catalogue, registry.statuses, self._people_of)
-            events = DaemonEvents(settings, world, Sinks(store, self._clock).make, self._clock, self._launch_of)
+            people_of = lambda launch: self._launches.people_of(launch)  # noqa: E731 - they are made later
+            launch_of = lambda server, principal: self._launches.names.of(server, principal)  # noqa: E731 - as above
+            world = KnownServers(deployment, registry.catalogue, registry.statuses, people_of)
+            events = DaemonEvents(settings, world, Sinks(store, self._clock).make, self._clock, launch_of)
             events.delivery.configure(settings)
             usage.ledger.takers += (meters.take, events.take)
             events.settle = usage.ledger.settle
@@ -172,9 +177,13 @@ class Daemon:
                 self._launches = launches = Launches(deployment, servers, registry, memory)
                 memory.own_digest = launches.digest_of
                 servers.journals.people_of = launches.people_of
-                router = Router(servers.directory, settings.max_in_flight, launches.names.of, launches)
+                figures = Figures(since_boot).get
+                capacity = Capacity(servers.directory, servers.statuses, self._room, deployment, figures)
+                core.start_soon(capacity.run)
+                router = Router(
+                    servers.directory, settings.max_in_flight, launches.names.of, launches, capacity.overload
+                )
                 await core.start(router.run)
-                core.start_soon(Capacity(servers.directory, servers.statuses, self.conditions, deployment).run)
                 self._reload = reload = Reload(
                     self.read,
                     deployment,
@@ -214,6 +223,8 @@ class Daemon:
                         events=events,
                         meters=meters,
                         tracer=tracer,
+                        room=self._room,
+                        figures=figures,
                     ),
                     self._sockets,
                 )
@@ -246,24 +257,10 @@ class Daemon:
                 await close_tracer(tracer)
                 core.cancel_scope.cancel()
 
-    async def _deploy(self, plugins: DeployedPlugins) -> Deployment:
-        """Return the deployment to begin with, whose plugins are in force. Raises `ConfigError`."""
-        made = await beside(partial(plugins.prepare, self._configuration))
-        deployed = deploy(self._configuration, key=self._data.key("launch"))
-        deployed = await plugins.refuse(deployed, made)
-        plugins.use(made, deployed)
-        return deployed
-
     def reload(self) -> None:
         """Have the configuration read again, soon, if the daemon has started."""
         if self._reload is not None:
             self._reload.begin("a signal")
-
-    def _people_of(self, launch: str) -> list[str]:
-        return self._launches.people_of(launch)
-
-    def _launch_of(self, server: str, principal: Principal) -> str:
-        return self._launches.names.of(server, principal)
 
     def _left_s(self) -> float:
         """Return how long events may still be sent: the store needs the rest of the time for the end."""

@@ -20,6 +20,7 @@ What `state` does not say is in the other fields of a `Life`:
   asking the restart log. `barred`: what has to be changed is a login.
 - `fallback`: the probe of the era ruined this process. That is our doing: the next one begins at once.
 - `away_s`: a remote server could not be reached, and asks to be left alone for so long. None: it could be.
+- `scarce`: there was no process, as we lacked what a start takes. The server is not at fault.
 
 All but `wanted` and the incarnation are about the present process: a new one begins without them (`_spawn`).
 
@@ -198,4 +199,4 @@ def _down(life: Life, reason: str, *, scarce: bool = False) -> Step:
         return following, (fail, *effects)
     # 5. It failed. The restart log says when there is another one, if ever; who waits may get that.
     ask = ef.AskPolicy(known, scarce, life.away_s)
-    return replace(life, state=State.RESPAWNING, reason=known, fallback=False), (fail, ask)
+    return replace(life, state=State.RESPAWNING, reason=known, fallback=False, scarce=scarce), (fail, ask)

@@ -70,7 +70,7 @@ Wanted = Literal["up", "dormant", "stopped"]
 class Life(msgspec.Struct, frozen=True):
     """All that `step` knows about a server. `permanent`: the failure heals only by a change; `barred`: by a login.
 
-    `away_s`: it could not be reached, and asked to be left alone for so many seconds.
+    `away_s`: it could not be reached, and asked to be left alone for so many seconds. `scarce`: we lacked something.
     """
 
     state: State = State.DORMANT
@@ -81,6 +81,7 @@ class Life(msgspec.Struct, frozen=True):
     fallback: bool = False
     reason: str = ""
     away_s: float | None = None
+    scarce: bool = False
 
     @property
     def resting(self) -> bool:

@@ -24,7 +24,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
-from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, SupervisorError
+from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, Starved, SupervisorError
 from actors.kit import Address, Ask, Reply, StartSoon
 from actors.life.states import Life, State
 from actors.messages import CallServer, Departure, Result, ServerStatus, SleepServer, StopServer
@@ -38,7 +38,7 @@ from actors.server.inbox import ServerMessage, SessionEnded
 
 PAUSE_S: Final = 60.0
 """For so long no session is asked for where there was no connection for one."""
-_NOT_UP: Final = (ServerGaveUp, ServerStarting, LoginRequired)
+_NOT_UP: Final = (ServerGaveUp, ServerStarting, Starved, LoginRequired)
 """What a call gets that waited for a server which did not come up. It was not sent."""
 
 

@@ -92,6 +92,7 @@ class Performer:
             state=life.state,
             wanted=life.wanted,
             since=record.since,
+            used_at=calls.last_activity or None,
             transport=self._server.transport.kind,
             incarnation=life.incarnation,
             pid=link.pid if link is not None else None,

@@ -27,6 +27,8 @@ from actors.server.process.incarnation import Incarnation
 from actors.server.process.link import Link
 from actors.server.settings import DRAIN_S, LIST_LIMITS
 
+STARTED_S = 1.0
+"""A process that is not there after this time waits for something that its start takes."""
 WORKING_S = 15.0
 """A process that did something this short a time ago is at work."""
 
@@ -52,6 +54,8 @@ class Processes:
     def activity(self) -> Activity | None:
         if self.link is not None and self.link.process.waiting:
             return "waiting for its turn"
+        if self._waits_for_room():
+            return "waiting for room"
         return "installing" if self._installs() else None
 
     @property
@@ -172,6 +176,15 @@ class Processes:
         self._again = True
         self._course.step(ev.Fallback(self.link.number))
         return True
+
+    def _waits_for_room(self) -> bool:
+        """Whether a process is not there though it was its turn: to start one takes a few ms, and what else it takes
+        is waited for.
+        """
+        if self.link is None or self._context.server.transport.kind != "stdio":
+            return False
+        process = self.link.process
+        return process.connection is None and trio.current_time() >= process.began + STARTED_S
 
     # Installing -----------------------------------------------------------------------------------------------------
 

@@ -9,13 +9,22 @@ from collections.abc import Mapping
 
 import trio
 
-from actors.errors import LoginRequired, ServerGaveUp, ServerStarting, ShuttingDown, SupervisorError, UnknownServer
+from actors.errors import (
+    LoginRequired,
+    ServerGaveUp,
+    ServerStarting,
+    ShuttingDown,
+    Starved,
+    SupervisorError,
+    UnknownServer,
+)
 from actors.kit.timers import Timers
 from actors.life.effects import AskPolicy
 from actors.life.policy import RestartLog
 from actors.life.states import Life, State, Timer
 from actors.messages import Activity
 from actors.server.calls.calls import Calls
+from actors.server.calls.errors import Delay
 from actors.server.operators.handover import Handover
 from actors.server.operators.orders import Orders
 
@@ -26,6 +35,7 @@ WORTH_WAITING_S = 2.0
 """Calls wait for a server that is away if it is tried again so soon: it may only be restarted."""
 DELAYS: Mapping[Activity, tuple[str, float]] = {
     "waiting for its turn": (": other servers are started or installed before it", 10.0),
+    "waiting for room": (": the machine has too little memory, or too few descriptors, to start it", 5.0),
     "installing": (": it is being installed, which can take minutes", 30.0),
 }
 """What callers are told, and after how many seconds to ask again."""
@@ -120,14 +130,14 @@ class Recovery:
             return None
         return self.starting_error(life)
 
-    def delay(self, life: Life, activity: Activity | None) -> tuple[str, float]:
-        """Return why a server is not ready yet, as the end of a sentence, and in how many seconds to ask again."""
+    def delay(self, life: Life, activity: Activity | None) -> Delay:
+        """Return why a server is not ready yet, and when to ask again."""
         wait = self.call_retry_s(life)
         if activity is not None:
-            return DELAYS[activity]
+            return Delay(*DELAYS[activity], scarce=activity == "waiting for room")
         if wait is None:
-            return "", STARTING_RETRY_S
-        return f": {life.reason}; {self._when(wait)}", wait
+            return Delay("", STARTING_RETRY_S)
+        return Delay(f": {life.reason}; {self._when(wait)}", wait, life.scarce)
 
     def fail_waiting(self, life: Life, reason: str) -> None:
         def error() -> SupervisorError:
@@ -147,8 +157,11 @@ class Recovery:
             return UnknownServer(f"server {self._server!r} is gone: {departure.reason}", server=self._server)
         return ShuttingDown(f"server {self._server!r} {what}", server=self._server)
 
-    def starting_error(self, life: Life) -> ServerStarting:
+    def starting_error(self, life: Life) -> ServerStarting | Starved:
         wait = self.call_retry_s(life) or 0.0
+        if life.scarce:
+            text = f"server {self._server!r} cannot be started now: {life.reason}; {self._when(wait)}"
+            return Starved(text, server=self._server, outcome="not_sent", retry_after_s=wait)
         what = "did not start" if life.away_s is None else "is away"
         text = f"server {self._server!r} {what}: {life.reason}; {self._when(wait)}"
         return ServerStarting(text, server=self._server, retry_after_s=wait)

@@ -117,8 +117,8 @@ class Traffic:
 
     def on_deadlines(self) -> None:
         """Fail the calls whose deadline has passed; a server that said nothing during one of them may be lost."""
-        why = self._context.recovery.delay(self._course.life, self._processes.activity)
-        if self._calls.time_out(trio.current_time(), self._processes.link, *why):
+        delay = self._context.recovery.delay(self._course.life, self._processes.activity)
+        if self._calls.time_out(trio.current_time(), self._processes.link, delay):
             self._liveness.suspect()
         self.pump()
         self.watch_deadlines()

@@ -27,7 +27,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How one incarnation ended. `code` is None where there is no process; `signal` is its number if one killed it.
 
     `last_stderr` and `last_stdout` are the newest lines beside its messages; `install_log` is what the package manager
-    that started it noted of its own failure in a file. `cause` says in words how a connection without a process ended.
+    that started it noted of its own failure in a file. `cause`: why it ended, where code and signal do not say.
     `renewable`: only the session is over, and a new one may be begun at once. `denial`: what its sandbox denied it.
     """
 
@@ -44,11 +44,13 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reason(self) -> str:
         """One line for people: `exit code 1`, `killed by signal 9`, `connection closed`."""
+        if self.cause:
+            return self.cause
         if self.signal is not None:
             return f"killed by signal {self.signal}"
         if self.code is not None:
             return f"exit code {self.code}"
-        return self.cause or "connection closed"
+        return "connection closed"
 
 
 class Counters(msgspec.Struct, kw_only=True):

@@ -19,6 +19,7 @@ from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.trust import Trust
 from actors.transport.redaction import Confidential
 from supervisor.config.sections.event_sinks import MAX_SINKS, EventSink
+from supervisor.config.sections.memory import MemorySettings
 from supervisor.config.sections.options import PluginEntry
 from supervisor.config.syntax.address import split_address
 from supervisor.config.syntax.units import (
@@ -222,6 +223,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Most servers that searches start ahead; see `docs/background/warm-up.md`."""
     warm_up_unused_s: PositiveSeconds = 30.0
     """Such a server sleeps again if nobody calls it for this time."""
+    memory: MemorySettings = MemorySettings()
+    """What local servers may take together; see `docs/guides/budgets.md`."""
 
     # Requests and connections
     max_body_bytes: Size = 4 * MIB
@@ -285,11 +288,6 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     def drain_within_s(self) -> float:
         """Return how long calls may go on at shutdown: the rest of `shutdown_s` is for stopping the servers."""
         return min(self.drain_s, self.shutdown_s / 2)
-
-    @property
-    def buffered_bytes(self) -> int:
-        """The limit of the budget of requests; the largest one has room in it, when it is alone."""
-        return max(self.max_buffered_bytes, self.max_body_bytes, self.websocket_max_message_bytes)
 
     @property
     def address(self) -> tuple[str, int]:

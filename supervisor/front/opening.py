@@ -11,6 +11,8 @@ import trio
 from actors.kit import Conditions, Latest
 from actors.registry.actor import Registry
 from actors.router import Router
+from actors.transport.stdio.resources.room import Room
+from supervisor.config import Settings
 from supervisor.config.syntax.address import base_url
 from supervisor.delivery.events import DaemonEvents
 from supervisor.front.edge.budget import Budget
@@ -28,6 +30,7 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.port import Accounts
 from supervisor.plugins.hooks import PluginTable
+from supervisor.servers.capacity import Measure
 from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import Deployment
@@ -78,6 +81,8 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     events: DaemonEvents
     meters: Meters
     tracer: Tracer | None
+    room: Room
+    figures: Measure
 
 
 async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
@@ -177,10 +182,17 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         meters=house.meters,
         tracer=house.tracer,
         turns=loop_turns(),
+        room=house.room,
+        figures=house.figures,
     )
     core.start_soon(doors.run)
     core.start_soon(view.lag.run)
     core.start_soon(follow, registry.feed, house.meters)
     core.start_soon(end_when_idle, counters, settings.idle_exit_s, house.closing)
-    state = EdgeState(counters, Budget(settings.buffered_bytes), house.conditions)
+    state = EdgeState(counters, Budget(buffered_bytes(settings)), house.conditions)
     return await Front.open(settings, sockets, doors, view, house.data, store, state)
+
+
+def buffered_bytes(settings: Settings) -> int:
+    """Return the limit of the budget of requests; the largest one has room in it, when it is alone."""
+    return max(settings.max_buffered_bytes, settings.max_body_bytes, settings.websocket_max_message_bytes)

@@ -14,7 +14,7 @@ import os
 import resource
 import sys
 
-from actors.transport.stdio.descriptors import free, limit
+from actors.transport.stdio.resources.descriptors import free, limit
 
 OWN = 24
 """For the daemon itself: standard streams, listening sockets, epoll, lock, database, log, and files read in passing."""

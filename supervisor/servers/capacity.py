@@ -1,34 +1,59 @@
-"""Room for servers that are wanted: while descriptors are too few to start one, those nobody uses are put to sleep.
+"""Room for servers that are wanted: while something is too short to start one, those nobody uses are put to sleep.
 
 A server that sleeps costs nobody anything, as a call wakes it; one that cannot be started costs the caller. So under a
-small limit the servers take turns. What is to be kept running (`idle_timeout_s` 0) is, and so is whatever had a call
-since the last look.
+small limit the servers take turns, those first that were used longest ago. What is to be kept running (`idle_timeout_s`
+0) is, and so is whatever had a call since the last look.
+
+Two things may be short. Descriptors are looked at while a start waits for them. Memory is looked at every few seconds,
+as other programs take it, too: a look takes 0.2 ms of the loop. What each server takes is measured seldom, unless
+somebody has a limit that we keep (see `Allotment`). A server over its limit ends by its own fault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from typing import Final
 
 import trio
 
 from actors.errors import SupervisorError
-from actors.kit import Conditions, Latest
+from actors.kit import Latest
 from actors.kit.directory import Directory
 from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerStatus, SleepServer
 from actors.principal import LOCAL
 from actors.server import ServerMessage
-from actors.transport.stdio.descriptors import RUNNING, SPAWN, WHAT, free
+from actors.transport.stdio.resources.allotment import ProcessFigures
+from actors.transport.stdio.resources.bounds import MemoryBounds
+from actors.transport.stdio.resources.descriptors import RUNNING
+from actors.transport.stdio.resources.room import UNKNOWN_BYTES, WHAT, Room
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.pressure import Amounts, IdleServer, Pressure, Shortage, choose
 from supervisor.servers.statuses import Statuses
 
-LOOK_S = 0.05
+LOOK_S: Final = 0.05
 """The pause between two looks while there is no room."""
-ASK_S = 1.0
-AHEAD = 1
-"""So many more than one start needs: the next one does not wait then."""
+ASK_S: Final = 1.0
+AHEAD: Final = Amounts(descriptors=RUNNING)
+"""So much more than one start needs: the next one does not wait then."""
+MEMORY: Final = "memory"
+"""How the condition is called while memory is short."""
+MEMORY_LOOK_S: Final = 5.0
+"""The pause between two looks at the memory, while there is enough."""
+WATCH_S: Final = 3.0
+"""The same while a server has a limit that nobody else keeps."""
+NEAR_LOOK_S: Final = 0.5
+"""And while there is little."""
+MEASURE_S: Final = 30.0
+"""At least so often it is measured what servers take, as their next starts are reckoned by it."""
+STOP_S: Final = 5.0
+"""A server that is put to sleep has given its memory back by then."""
+
+Measure = Callable[[], Awaitable[Mapping[int, ProcessFigures]]]
+"""Tells what each process of a server takes; see `Figures.get`."""
 
 
 class Capacity:
@@ -38,24 +63,87 @@ class Capacity:
         self,
         directory: Directory[ServerMessage],
         statuses: Statuses,
-        conditions: Conditions,
+        room: Room,
         deployment: Latest[Deployment],
-        free: Callable[[], int] = free,
+        measure: Measure,
     ) -> None:
         self._directory = directory
         self._statuses = statuses
-        self._conditions = conditions
+        self._room = room
+        room.bounds = self._bounds
+        self._conditions = room.conditions
         self._deployment = deployment
-        self._free = free
+        self._measure = measure
+        self._pressure = Pressure()
+        self._figures: Mapping[int, ProcessFigures] = {}
+        self._measured_at = -math.inf
+        self._overload = ""
 
     async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._make_room)
+            nursery.start_soon(self._watch_memory)
+
+    def _bounds(self) -> MemoryBounds:
+        return self._deployment.value.settings.memory.bounds
+
+    def overload(self) -> str:
+        """Say why no call may begin now; empty if it may."""
+        return self._overload
+
+    # While a start waits ------------------------------------------------------------------------------------------
+
+    async def _make_room(self) -> None:
         while True:
             await self._conditions.present(WHAT)
             before = self._idle()
             await trio.sleep(LOOK_S)
-            missing = SPAWN - self._free()
-            if missing > 0:
-                await self._put_to_sleep(before, missing // RUNNING + 1 + AHEAD)
+            missing = Amounts(
+                descriptors=self._room.missing_descriptors(),
+                memory=self._room.missing_memory(),
+            )
+            if missing.short:
+                ahead = AHEAD if missing.descriptors > 0 else Amounts()
+                await self._put_to_sleep(before, missing + ahead, ASK_S)
+
+    # While servers run --------------------------------------------------------------------------------------------
+
+    async def _watch_memory(self) -> None:
+        shortage = Shortage()
+        while True:
+            await trio.sleep(self._pause(shortage))
+            if self._room.running and self._is_measured(shortage):
+                self._figures, self._measured_at = await self._measure(), trio.current_time()
+                self._room.note(self._figures)
+                self._end_excess()
+            shortage = self._pressure.judge(self._room.look(), self._room.taken, self._bounds())
+            self._overload = shortage.why if shortage.critical else ""
+            if not shortage.missing:
+                self._conditions.end(MEMORY)
+                continue
+            self._conditions.begin(MEMORY, shortage.why)
+            before = self._idle()
+            await trio.sleep(LOOK_S)
+            await self._put_to_sleep(before, Amounts(memory=shortage.missing), STOP_S)
+
+    def _pause(self, shortage: Shortage) -> float:
+        if shortage.near:
+            return NEAR_LOOK_S
+        return WATCH_S if any(each.watched for each in self._room.running.values()) else MEMORY_LOOK_S
+
+    def _is_measured(self, shortage: Shortage) -> bool:
+        """Say whether it has to be known now what each server takes."""
+        if shortage.missing or self._bounds().limit_bytes is not None:
+            return True
+        watched = any(each.watched for each in self._room.running.values())
+        return watched or trio.current_time() >= self._measured_at + MEASURE_S
+
+    def _end_excess(self) -> None:
+        for pid, running in tuple(self._room.running.items()):
+            if running.watched and pid in self._figures and (why := running.allotment.excess(self._figures[pid])):
+                running.end(why)
+
+    # Sleep --------------------------------------------------------------------------------------------------------
 
     def _idle(self) -> dict[str, ServerStatus]:
         """Return the servers that run, do nothing, and may sleep."""
@@ -66,17 +154,28 @@ class Capacity:
         config = self._deployment.value.entries.get(server_of(name))
         return config is not None and not config.idle_timeout_s
 
-    async def _put_to_sleep(self, before: Mapping[str, ServerStatus], count: int) -> None:
-        """Put so many idle servers to sleep, those first that are ready longest, if they had no call since `before`."""
-        idle = [s for name, s in self._idle().items() if name in before and before[name].calls == s.calls]
+    async def _put_to_sleep(self, before: Mapping[str, ServerStatus], missing: Amounts, patience_s: float) -> None:
+        """Put as many idle servers to sleep as give that back, if they had no call since `before`."""
+        idle = [
+            IdleServer(launch=name, used_at=status.used_at or 0.0, gives=self._amounts_of(status))
+            for name, status in self._idle().items()
+            if name in before and before[name].calls == status.calls
+        ]
         async with trio.open_nursery() as nursery:
-            for status in sorted(idle, key=lambda status: status.since)[:count]:
-                nursery.start_soon(self._sleep, status.server)
+            for launch in choose(idle, missing):
+                nursery.start_soon(self._sleep, launch, patience_s)
 
-    async def _sleep(self, name: str) -> None:
+    def _amounts_of(self, status: ServerStatus) -> Amounts:
+        """Return what a server gives back; one without a process here has no memory of ours."""
+        if status.pid is None:
+            return Amounts(descriptors=RUNNING)
+        taken = self._figures.get(status.pid)
+        return Amounts(descriptors=RUNNING, memory=UNKNOWN_BYTES if taken is None else taken.memory_bytes)
+
+    async def _sleep(self, name: str, patience_s: float) -> None:
         address = self._directory.find(name)
         if address is not None:
-            with trio.move_on_after(ASK_S), suppress(SupervisorError):
+            with trio.move_on_after(patience_s), suppress(SupervisorError):
                 await address.ask(SleepServer(server=name, principal=LOCAL))
 
 

@@ -27,9 +27,9 @@ from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
-from actors.transport.stdio.command import Launch as ProcessLaunch
 from actors.transport.stdio.installer import installer_of
-from actors.transport.stdio.process import ProcessLimits
+from actors.transport.stdio.launch import Launch as ProcessLaunch
+from actors.transport.stdio.launch import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
 from supervisor.config.effective import Effective, effective, missing_for_users, why_not

@@ -53,7 +53,7 @@ def transport_of(containment: Containment, authorizer: Authorizer | None, server
         from actors.transport.websocket.transport import WebSocketTransport
 
         return WebSocketTransport(server.remote, server.remote_limits)
-    return ProcessTransport(server.launch, server.limits, containment=containment)
+    return ProcessTransport(server.launch, server.limits, containment=containment, name=server.name)
 
 
 async def close_breakers(directory: Directory[ServerMessage], servers: Iterable[str]) -> None:

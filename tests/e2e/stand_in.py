@@ -26,6 +26,7 @@ request: dict[str, Any] = {}
 MEMO = "memo://one"
 memo = {"text": "nothing"}
 watched: set[str] = set()
+leaked: list[bytes] = []
 
 
 def send(message: dict[str, Any]) -> None:
@@ -116,6 +117,26 @@ def write(arguments: Arguments) -> str:
     return memo["text"]
 
 
+def leak(arguments: Arguments) -> str:
+    """Take so many MB, and keep them."""
+    leaked.append(b"x" * 1_000_000 * arguments["mb"])
+    return "taken"
+
+
+def fork(arguments: Arguments) -> str:
+    """Start so many processes that do nothing, and say how many could be."""
+    children = 0
+    for _ in range(arguments["count"]):
+        try:
+            if not os.fork():
+                while True:
+                    signal.pause()
+        except OSError:
+            break
+        children += 1
+    return str(children)
+
+
 ROLES: dict[str, dict[str, Handler]] = {
     "growing": {"grow": grow, "echo": echo, "hang": hang, "wait": wait, "big": big},
     "stubborn": {"echo": echo},
@@ -125,6 +146,7 @@ ROLES: dict[str, dict[str, Handler]] = {
     "excalidraw": {"draw": echo},
     "talkative": {"work": work, "ask": ask},
     "memo": {"write": write},
+    "greedy": {"leak": leak, "fork": fork, "echo": echo},
 }
 NEEDED = {
     "resolve-library-id": ["libraryName"],
@@ -132,6 +154,8 @@ NEEDED = {
     "create_issue": ["repo", "title"],
     "big": ["size"],
     "ask": ["message"],
+    "leak": ["mb"],
+    "fork": ["count"],
     "write": ["text"],
 }
 RESOURCE = {"uri": "ui://excalidraw/mcp-app.html", "name": "Excalidraw App", "mimeType": "text/html"}

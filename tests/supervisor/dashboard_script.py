@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 
 import trio
 
-from actors.kit import Conditions
 from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
 from supervisor.host.datadir import DataDir
@@ -82,7 +81,7 @@ FAILED: Final = {"content": [{"type": "text", "text": "it did not work"}], "isEr
 
 def connect(server: DeployedServer) -> Transport:
     if server.name == "stand":
-        return transport_of(default_containment(0, Conditions(time.time)), None, server)
+        return transport_of(default_containment(), None, server)
     return MemoryTransport(FailingServer(tools=[tool(name) for name in TOOLS[server.name]]).serve)
 
 

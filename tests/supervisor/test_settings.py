@@ -14,8 +14,7 @@ import pytest
 from actors.life.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits
-from actors.transport.stdio.command import Launch
-from actors.transport.stdio.process import ProcessLimits
+from actors.transport.stdio.launch import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings
@@ -35,7 +34,7 @@ OWN = {
 }
 """What is not taken over: it is computed, or no setting."""
 
-VIA = {"drain_s": "drain_within_s", "max_buffered_bytes": "buffered_bytes", "slug": "path_name"}
+VIA = {"drain_s": "drain_within_s", "slug": "path_name"}
 """Settings that are read through a property."""
 
 DERIVED = (*BY_NAME[Settings], *BY_NAME[ServerConfig], Launch, WebSocketSettings)

@@ -152,6 +152,12 @@ def _counted_passes() -> _Passes:
         return passes
 
 
+def pass_counter() -> Callable[[], int]:
+    """Return what says how many passes of the loop there were, from the first on that anybody counted."""
+    passes = _counted_passes()
+    return lambda: passes.count
+
+
 _shares = trio.lowlevel.RunVar[WeakValueDictionary[str, LoopShare]]("shares of servers")
 
 

@@ -22,6 +22,7 @@ from actors.protocol.wire.peer import Answered, Malformed, Refused
 from actors.server.calls.call import Call
 from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.errors import (
+    Delay,
     Hide,
     busy_error,
     exit_error,
@@ -277,11 +278,10 @@ class Calls:
     def next_deadline(self) -> float | None:
         return self._deadlines.next()
 
-    def time_out(self, now: float, link: Link | None, why: str, retry_after_s: float) -> bool:
+    def time_out(self, now: float, link: Link | None, delay: Delay) -> bool:
         """Fail every call whose deadline has passed, and tell the server of those that were sent.
 
-        `why` the server was not ready, and when to ask again, are for those that were not. Return whether the server
-        said nothing at all during one of them.
+        `delay` is for those that were not. Return whether the server said nothing at all during one of them.
         """
         silent = False
         while (deadline := self.next_deadline()) is not None and deadline <= now:
@@ -289,8 +289,7 @@ class Calls:
             call = self._in_flight.get(number) or self.waiting[number]
             took_s = None if call.sent_at is None else now - call.began
             turn = self.turns.reason(call, now)
-            why = why or (READ_AGAIN if self.gate.shut else "")
-            late = late_error(call.message, took_s, why, retry_after_s)
+            late = late_error(call.message, took_s, delay.or_else(READ_AGAIN if self.gate.shut else ""))
             self.fail(call, busy_error(self._server, turn) if turn else late)
             if took_s is not None and not call.questions and call.refused is None:
                 self.breakers.blame([call], late.message, now)

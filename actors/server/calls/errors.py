@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from actors.errors import (
     CallTimedOut,
     CallTooLarge,
@@ -15,6 +17,7 @@ from actors.errors import (
     ServerError,
     ServerExited,
     ServerStarting,
+    Starved,
     SupervisorError,
     TooManyCalls,
 )
@@ -92,18 +95,32 @@ def exit_error(server: str, reason: str) -> ServerExited:
     return ServerExited(text, server=server, outcome="unknown")
 
 
-def late_error(message: CallServer, took_s: float | None, why: str, retry_after_s: float) -> SupervisorError:
-    """Return the error for a call whose deadline passed, after so many seconds; None: it was not sent.
+class Delay(msgspec.Struct, frozen=True):
+    """Why a server is not ready, as the end of a sentence, and in how many seconds to ask again.
 
-    `why` the server was not ready, and when to ask again, are for that.
+    `scarce`: we lack what its start takes.
     """
+
+    why: str
+    retry_after_s: float
+    scarce: bool = False
+
+    def or_else(self, why: str) -> Delay:
+        """Return it with another reason, if it has none."""
+        return self if self.why or not why else msgspec.structs.replace(self, why=why)
+
+
+def late_error(message: CallServer, took_s: float | None, delay: Delay) -> SupervisorError:
+    """Return the error for a call whose deadline passed, after so many seconds; None: it was not sent, by `delay`."""
     server, limit = message.server, message.deadline_s
     if took_s is not None:
         limit = max(limit, round(took_s))
         text = f"server {server!r} did not answer {message.method} within {limit:g} s"
         return CallTimedOut(text, server=server, outcome="unknown")
-    text = f"server {server!r} was not ready within the call's deadline of {limit:g} s{why}; nothing was sent"
-    return ServerStarting(text, server=server, retry_after_s=retry_after_s)
+    text = f"server {server!r} was not ready within the call's deadline of {limit:g} s{delay.why}; nothing was sent"
+    if delay.scarce:
+        return Starved(text, server=server, outcome="not_sent", retry_after_s=delay.retry_after_s)
+    return ServerStarting(text, server=server, retry_after_s=delay.retry_after_s)
 
 
 def left_alone_error(server: str, refusal: BreakerRefusal) -> LeftAlone:

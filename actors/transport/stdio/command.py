@@ -13,14 +13,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from rapidfuzz import fuzz, process
 
 from actors.errors import SpawnFailed
 from actors.kit import is_want, reason_of
 from actors.kit.paths import NO_FILE, absolute, names_in, objection_to_directory, objection_to_program
+from actors.transport.stdio.launch import Launch
 from actors.transport.stdio.remedies import how_to_install
-from actors.transport.stdio.sandbox.bubblewrap import Sandbox
 
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"),
@@ -36,24 +35,6 @@ INHERITED = (
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHEBANG_BYTES = 256
 _NEAREST_SCORE = 70
-
-
-class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What to start. `env` is added to the few variables a server inherits; `cwd` is ours if it is empty.
-
-    In a `sandbox` an empty one is a directory of its own.
-    """
-
-    command: str
-    args: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    cwd: str = ""
-    sandbox: Sandbox | None = None
-
-    @property
-    def denial(self) -> str:
-        """What its sandbox denies in words, empty for none."""
-        return self.sandbox.denial(self.cwd) if self.sandbox is not None else ""
 
 
 def build_environment(configured: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Runs one server and takes all of its processes along, whoever of the three dies. Linux, no privileges.
 
-    python -I -S kill_shim.py CONTROL_FD DESCRIPTORS --|--sandbox /absolute/program argument...
+    python -I -S kill_shim.py CONTROL_FD SOFT HARD GROUP --|--sandbox /absolute/program argument...
 
 A script of its own, started for each server: it imports nothing of this package and as little of the standard library
 as it can, because its start is part of every wake (`signal` costs as much as all the rest, hence `_signal`).
@@ -9,13 +9,12 @@ CONTROL_FD is one end of a socket pair. We write lines: `pid N` once the server 
 be executed, then `exit CODE` or `signal NUMBER`. We read single bytes: `T` asks the server's group to terminate (and
 to continue, if it is stopped), `K` kills everything. The end of the file is a `K`: the daemon died, however it died.
 
-DESCRIPTORS is the soft limit of open files that the server gets, 0 leaves it the one it inherits: the daemon raises its
-own, and programs that use select(2) or close all that could be open do not bear a large one.
-
-With `--sandbox` the program is bwrap. We write `refused` if it could not make the sandbox; why, it said on stderr. A
-byte on READY_FD tells that it was made. Then N is the init of the sandbox, which leads the session and the process
-group of the server: what is sent to the group does not reach bwrap, and an init takes no SIGTERM. An exit code over 128
-is that of bwrap for a signal.
+SOFT and HARD are the limits of open files that the server gets, 0 for those it inherits: the daemon raises its own, and
+programs that use select(2) or close all that could be open do not bear a large one. GROUP is the directory of a
+control group that the server enters (cgroup v2), if it is not empty; we stay outside.
+With `--sandbox` the program is bwrap. We write `refused` if it made no sandbox; why, it said on stderr. A byte on
+READY_FD tells that it did. Then N is the init of the sandbox, which leads the session and the process group of the
+server: what is sent to that does not reach bwrap, and an init takes no SIGTERM.
 
 - We are a subreaper: whatever the server starts stays below us, also what forked twice or has its own session.
 - The server dies with us (`PR_SET_PDEATHSIG`; sound here, where one thread does all, and a trap in the daemon, where
@@ -24,6 +23,7 @@ is that of bwrap for a signal.
   session. When the daemon dies that group is orphaned, and the kernel continues what is stopped in an orphaned group
   (SIGHUP, then SIGCONT: POSIX `_exit`, "orphaned process group"). While the daemon lives, it kills us.
 - The server is not reaped before it is reported, so its process group id cannot belong to somebody else.
+- Where memory is out, the kernel kills a server before it kills the daemon: servers get `OOM_SCORE`, we do not.
 - Standard streams are the server's alone: ours are /dev/null once it runs, so that ends of files go through.
 """
 
@@ -36,12 +36,10 @@ import sys
 
 SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM, SIGCHLD, SIGCONT, SIGTSTP = 1, 2, 3, 9, 15, 17, 18, 20
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-SWEEP_ROUNDS = 1000
-SWEEP_PAUSE_S = 0.005
-CANNOT_EXECUTE = 126
-READY_FD = 9
-KILLED = 128
-"""What bwrap adds to the number of the signal that killed its program."""
+SWEEP_ROUNDS, SWEEP_PAUSE_S = 1000, 0.005
+CANNOT_EXECUTE, EIO, READY_FD = 126, 5, 9
+KILLED = 128  # what bwrap adds to the number of the signal that killed its program
+OOM_SCORE = 500  # as if it took half of the memory more than it does (proc(5), `oom_score_adj`)
 
 
 def prctl(option: int, value: int) -> None:
@@ -67,11 +65,8 @@ def original_environment() -> dict[bytes, bytes]:
     return {name: value for name, equals, value in (entry.partition(b"=") for entry in entries) if equals}
 
 
-def start(argv: list[str], descriptors: int, ready_in: int = -1) -> tuple[int, int]:
-    """Start the server; return (its pid, 0), or (0, errno) if it could not be executed.
-
-    `ready_in`: what it gets as `READY_FD`.
-    """
+def start(argv: list[str], limits: tuple[int, int, str], ready_in: int = -1) -> tuple[int, int]:
+    """Start the server, with `ready_in` as READY_FD; return (its pid, 0), or (0, errno) if it could not be executed."""
     report, child_report = os.pipe()  # closed by a successful exec
     environment = original_environment()
     shim = os.getpid()
@@ -84,7 +79,7 @@ def start(argv: list[str], descriptors: int, ready_in: int = -1) -> tuple[int, i
             if ready_in >= 0:  # no other one of ours that the child needs is as high: there are few
                 os.dup2(ready_in, READY_FD)
                 os.set_inheritable(READY_FD, True)
-            become_server(argv, environment, shim, descriptors)
+            become_server(argv, environment, shim, limits)
         except OSError as error:
             os.write(child_report, b"%d" % (error.errno or 1))
         finally:
@@ -94,12 +89,11 @@ def start(argv: list[str], descriptors: int, ready_in: int = -1) -> tuple[int, i
     os.close(report)
     if answer:
         os.waitpid(pid, 0)
-        return 0, int(answer)
-    return pid, 0
+    return (0, int(answer)) if answer else (pid, 0)
 
 
-def become_server(argv: list[str], environment: dict[bytes, bytes], shim: int, descriptors: int) -> None:
-    """In the child: own session, dies with the shim, default signal dispositions and limits, then exec."""
+def become_server(argv: list[str], environment: dict[bytes, bytes], shim: int, limits: tuple[int, int, str]) -> None:
+    """In the child: own session, dies with the shim, default signal dispositions, its limits, then exec."""
     os.setsid()
     prctl(PR_SET_PDEATHSIG, SIGKILL)
     if os.getppid() != shim:
@@ -111,18 +105,19 @@ def become_server(argv: list[str], environment: dict[bytes, bytes], shim: int, d
         except OSError:  # SIGKILL, SIGSTOP and what the C library keeps to itself
             continue
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
-    if descriptors:
-        limit_descriptors(descriptors)
+    soft, hard, group = limits
+    if group:
+        enter(group)
+    offer_to_the_oom_killer()
+    if soft:
+        limit_descriptors(soft, hard)
     os.execve(argv[0], argv, environment)
 
 
-def start_sandboxed(argv: list[str], descriptors: int, control: int) -> tuple[int, int, int]:
-    """Start bwrap, and wait until the server runs in its sandbox or cannot; return what `start` does, and the init.
-
-    Without a sandbox, or if the daemon wants something meanwhile, the latter is 0.
-    """
+def start_sandboxed(argv: list[str], limits: tuple[int, int, str], control: int) -> tuple[int, int, int]:
+    """Start bwrap; return what `start` does, and the init of the sandbox, 0 without one or if the daemon asks."""
     ready, ready_in = os.pipe()
-    pid, number = start(argv, descriptors, ready_in)
+    pid, number = start(argv, limits, ready_in)
     os.close(ready_in)
     init = 0
     if pid:
@@ -133,11 +128,32 @@ def start_sandboxed(argv: list[str], descriptors: int, control: int) -> tuple[in
     return pid, number, init
 
 
-def limit_descriptors(soft: int) -> None:
-    """Set the soft limit of open files, at most to the hard one."""
+def enter(group: str) -> None:
+    """Enter a control group. Raises `OSError` of a kind that is tried again: the program is not at fault."""
+    try:
+        with open(f"{group}/cgroup.procs", "wb", 0) as file:  # noqa: PTH123 - pathlib costs 5 ms
+            file.write(b"0")
+    except OSError as error:
+        raise OSError(EIO, "cannot enter the control group") from error
+
+
+def offer_to_the_oom_killer() -> None:
+    """Raise our score, if it is not higher already; nobody may lower it."""
+    try:
+        with open("/proc/self/oom_score_adj", "r+b", 0) as file:  # noqa: PTH123 - pathlib costs 5 ms
+            if int(file.read()) < OOM_SCORE:
+                file.write(b"%d" % OOM_SCORE)
+    except (OSError, ValueError):  # no /proc, or none that may be written
+        return
+
+
+def limit_descriptors(soft: int, most: int) -> None:
+    """Set the soft limit of open files, at most to the hard one; and that one to `most`, if there is one."""
     import resource  # 0.2 ms, only where it is needed
 
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if most:
+        hard = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
 
@@ -252,13 +268,13 @@ def prepare(control: int) -> int:
     return wakeup
 
 
-def main(control: int, descriptors: int, argv: list[str], *, sandbox: bool) -> int:
+def main(control: int, limits: tuple[int, int, str], argv: list[str], *, sandbox: bool) -> int:
     """Run the server to its end; return the exit code, 128 + the number of a signal."""
     wakeup = prepare(control)
     if sandbox:
-        server, number, group = start_sandboxed(argv, descriptors, control)
+        server, number, group = start_sandboxed(argv, limits, control)
     else:
-        server, number = start(argv, descriptors)
+        server, number = start(argv, limits)
         group = server
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
@@ -280,4 +296,5 @@ def main(control: int, descriptors: int, argv: list[str], *, sandbox: bool) -> i
 
 
 if __name__ == "__main__":
-    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4:], sandbox=sys.argv[3] == "--sandbox"))
+    limits = int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    os._exit(main(int(sys.argv[1]), limits, sys.argv[6:], sandbox=sys.argv[5] == "--sandbox"))

@@ -14,7 +14,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
-import msgspec
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
@@ -25,10 +24,13 @@ from actors.transport.base import Counters, Exit, Incoming, Work
 from actors.transport.lines import messages_of, read_messages, write_lines, write_lines_at_once
 from actors.transport.mask import Mask
 from actors.transport.side_output import Asides
-from actors.transport.stdio.command import Launch, build_environment, explain_exec, no_thread, prepare
-from actors.transport.stdio.containment import Contained, Containment, default_containment
+from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepare
+from actors.transport.stdio.contained import Contained
+from actors.transport.stdio.containment import Containment, default_containment
 from actors.transport.stdio.input import Input
+from actors.transport.stdio.launch import Launch, ProcessLimits
 from actors.transport.stdio.npm_log import install_failure
+from actors.transport.stdio.resources.room import Running
 from actors.transport.stdio.work import look
 
 _CHUNK_BYTES = 65536
@@ -40,29 +42,23 @@ _IDLE_TICK_S = 0.05
 _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
-class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one process; the three steps of a stop add up to at most 5 s by default.
-
-    A process that takes no byte for `write_timeout_s`, although there are some, is lost.
-    """
-
-    max_line_bytes: int = 16 * 1024 * 1024
-    write_timeout_s: float = 10.0
-    stop_eof_s: float = 2.0
-    stop_term_s: float = 2.0
-    reap_s: float = 1.0
-
-
 class ProcessTransport:
     """Starts a server as a child process. One `connect` is one incarnation."""
 
     kind = "stdio"
 
     def __init__(
-        self, launch: Launch, limits: ProcessLimits | None = None, *, containment: Containment | None = None
+        self,
+        launch: Launch,
+        limits: ProcessLimits | None = None,
+        *,
+        containment: Containment | None = None,
+        name: str = "",
     ) -> None:
+        """`name`: what the launch is called, for what is known of it."""
         self.launch = launch
         self.limits = limits or ProcessLimits()
+        self._allotment = self.limits.allotment(name)
         self._containment = containment or default_containment()
         self._mask = Mask(launch.env, launch.args)
 
@@ -74,23 +70,29 @@ class ProcessTransport:
         """
         contained = await self._spawn()
         connection = ProcessConnection(contained, self.limits, self._mask, self.launch)
+        running = Running(allotment=self._allotment, group=contained.group, end=connection.end)
         try:
-            async with background() as nursery:
-                nursery.start_soon(connection._run)
-                try:
-                    yield connection
-                finally:
-                    with trio.move_on_after(2 * self.limits.reap_s, shield=True):
-                        await connection._close()
-                    connection._background.cancel()
+            with self._containment.room.keep(contained.pid, running):
+                async with background() as nursery:
+                    nursery.start_soon(connection._run)
+                    try:
+                        yield connection
+                    finally:
+                        with trio.move_on_after(2 * self.limits.reap_s, shield=True):
+                            await connection._close()
+                        connection._background.cancel()
         finally:
             connection._release()
+            if contained.group is not None:
+                self._containment.room.groups.remove(contained.group)
 
     async def _spawn(self) -> Contained:
         """Start the program. No secret is in the message of a `SpawnFailed`, though a path or a name may hold one."""
         try:
             argv, env, cwd = await trio.to_thread.run_sync(self._resolve)
-            return await self._containment.spawn(argv, env=env, cwd=cwd, sandbox=self.launch.sandbox)
+            return await self._containment.spawn(
+                argv, env=env, cwd=cwd, sandbox=self.launch.sandbox, allotment=self._allotment
+            )
         except SpawnFailed as error:
             message, detail = self._mask(error.message), self._mask(error.detail)
             raise SpawnFailed(
@@ -128,6 +130,7 @@ class ProcessConnection:
         self._reads = 0
         self._reading = False
         self._taken_over = False
+        self._excess = ""
 
     @property
     def pid(self) -> int | None:
@@ -181,6 +184,12 @@ class ProcessConnection:
     def kill(self) -> None:
         self._asked = True
         if self._exit is None:
+            self._contained.kill()
+
+    def end(self, why: str) -> None:
+        """Kill everything, as it took too much: that is its own fault, and `why` is how it ended."""
+        if self._exit is None:
+            self._excess = why
             self._contained.kill()
 
     async def install_log(self) -> str:
@@ -255,8 +264,14 @@ class ProcessConnection:
         code, number = await self._contained.wait()
         with trio.move_on_after(_STDERR_END_S):
             await self._stderr_over.wait()
-        last = self.asides.last_stderr(_TAIL_LINES)
-        self._exit = Exit(code=code, signal=number, last_stderr=last, asked=self._asked, denial=self._launch.denial)
+        self._exit = Exit(
+            code=code,
+            signal=number,
+            last_stderr=self.asides.last_stderr(_TAIL_LINES),
+            asked=self._asked,
+            cause=self._excess or self._contained.cause,
+            denial=self._launch.denial,
+        )
         self._exited.set()
         while True:  # a reader that waits in vain is told the end; one that is merely slow is left alone
             seen = self._reads

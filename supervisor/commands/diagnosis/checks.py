@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from actors.transport.stdio.remedies import advice_on, how_to_provide, provider_of
+from actors.transport.stdio.resources.allotment import size
 from supervisor.commands.diagnosis.facts import Facts, ProgramFacts, RemoteFacts
 from supervisor.config.syntax.units import MIB
 from supervisor.store.file import SCHEMA_VERSION
@@ -172,6 +173,33 @@ def _descriptors(facts: Facts) -> Iterator[Verdict]:
         yield Verdict("ok", seen)
 
 
+def _memory(facts: Facts) -> Iterator[Verdict]:
+    memory = facts.memory
+    if memory.available is None or memory.total is None:
+        return
+    seen = f"{size(memory.available)} of {size(memory.total)} are free, {size(memory.reserve)} stay free of servers"
+    if memory.available < memory.reserve:
+        yield Verdict("warning", seen, "end other programs, or set memory.reserve_mib: no server starts like this")
+    else:
+        yield Verdict("ok", seen)
+
+
+def _limits(facts: Facts) -> Iterator[Verdict]:
+    """Of a limit that the kernel does not keep it is said what becomes of it."""
+    ways: dict[tuple[str, str], list[str]] = {}
+    for server, limits in facts.limits.items():
+        for name, way in limits.items():
+            ways.setdefault((name, way), []).append(server)
+    todo = "have systemd delegate a control group: Delegate=yes, see docs/guides/budgets.md"
+    for (name, way), servers in sorted(ways.items()):
+        if way == "kernel":
+            yield Verdict("ok", f"{name} of {_some(servers)}: the kernel lets nobody over it")
+        elif way == "watched":
+            yield Verdict("ok", f"{name} of {_some(servers)}: looked at every few seconds; who is over it is replaced")
+        else:
+            yield Verdict("warning", f"{name} of {_some(servers)} is without effect here", todo)
+
+
 def _clock(facts: Facts) -> Iterator[Verdict]:
     behind = facts.newest - facts.now
     if behind > CLOCK_SLACK_S:
@@ -232,6 +260,8 @@ CHECKS: tuple[tuple[str, Callable[[Facts], Iterator[Verdict]]], ...] = (
     ("sandbox", _sandbox),
     ("address", _port),
     ("open files", _descriptors),
+    ("memory", _memory),
+    ("limits of servers", _limits),
     ("clock", _clock),
     ("proxies", _proxies),
     ("remote servers", _remote_servers),

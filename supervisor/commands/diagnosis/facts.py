@@ -71,6 +71,14 @@ class PortFacts(msgspec.Struct, frozen=True, kw_only=True):
     troubles: tuple[Trouble, ...] = ()
 
 
+class MemoryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Memory there is and to be had, and what has to stay free, in bytes; None where nobody can tell."""
+
+    total: int | None = None
+    available: int | None = None
+    reserve: int = 0
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All of it. Moments are unix seconds.
 
@@ -79,7 +87,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `descriptors`: how many there may be; `enough`: how many let all servers run at once. `newest`: the last change of
     the file that was changed last. `daemons_path`: the PATH that a running daemon gives to servers, if it is another
     one than ours; programs are looked up on it. `proxies`: by variable, without secrets; `loopback_excepted`: whether
-    `NO_PROXY` names it.
+    `NO_PROXY` names it. `limits`: how each limit of a server is kept, by server and setting.
     """
 
     version: str
@@ -105,3 +113,5 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     proxies: Mapping[str, str] = {}
     loopback_excepted: bool = True
     remotes: tuple[RemoteFacts, ...] = ()
+    limits: Mapping[str, Mapping[str, str]] = {}
+    memory: MemoryFacts = MemoryFacts()

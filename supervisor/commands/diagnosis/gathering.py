@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
+import msgspec
 import trio
 
 import supervisor
@@ -24,15 +25,19 @@ from actors.kit.paths import absolute
 from actors.transport.http.client.proxies import proxy_for
 from actors.transport.redaction import without_secrets
 from actors.transport.stdio.command import build_environment, resolve_command
-from actors.transport.stdio.descriptors import RUNNING, SPAWN
 from actors.transport.stdio.installer import installer_of
+from actors.transport.stdio.launch import ProcessLimits
 from actors.transport.stdio.remedies import provider_of
+from actors.transport.stdio.resources.allotment import Enforcement
+from actors.transport.stdio.resources.descriptors import RUNNING, SPAWN
+from actors.transport.stdio.resources.groups import Groups
+from actors.transport.stdio.resources.memory import look_at_memory
 from actors.transport.stdio.sandbox.bubblewrap import SHELL, Sight, Trouble, arguments, trouble_of
 from actors.transport.stdio.sandbox.places import bwrap_program
 from supervisor.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.check import clashes
 from supervisor.commands.diagnosis.disk import data_facts, newest_of
-from supervisor.commands.diagnosis.facts import Facts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
+from supervisor.commands.diagnosis.facts import Facts, MemoryFacts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
 from supervisor.commands.run import check_exposure, find_config
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.syntax.address import base_url
@@ -85,6 +90,8 @@ async def gather(config: Path | None, environ: Mapping[str, str], *, network: bo
         proxies=_proxies(environ),
         loopback_excepted=_is_loopback_excepted(environ),
         remotes=tuple(await _look_up(remotes)) if network else tuple(remotes),
+        limits=_limits(local),
+        memory=_memory(configuration.settings),
     )
 
 
@@ -96,6 +103,20 @@ def _load(config: Path | None, environ: Mapping[str, str]) -> tuple[Configuratio
         return load(path, environ), ""
     except ConfigError as error:
         return Configuration(settings=Settings(), servers=(), path=path), str(error)
+
+
+def _limits(servers: list[ServerConfig]) -> dict[str, dict[str, Enforcement]]:
+    """Return how limits are kept by a daemon that runs where we do."""
+    controllers = Groups().controllers
+    limits = {each.path_name: msgspec.convert(each, ProcessLimits, from_attributes=True) for each in servers}
+    kept = {name: each.allotment(name).enforcement(controllers) for name, each in limits.items()}
+    return {name: each for name, each in kept.items() if each}
+
+
+def _memory(settings: Settings) -> MemoryFacts:
+    memory = look_at_memory()
+    reserve = settings.memory.bounds.reserve_of(memory.total)
+    return MemoryFacts(total=memory.total, available=memory.available, reserve=reserve)
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from actors.catalogue.trust import Trust
 from actors.protocol.asking.questions import Fallback
 from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
-from actors.transport.stdio.command import Launch
+from actors.transport.stdio.launch import Launch
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.roots import MAX_ROOTS
 from supervisor.config.entries.sandbox import SandboxConfig
@@ -27,6 +27,7 @@ from supervisor.config.syntax.units import (
     Derived,
     Eras,
     Kind,
+    Mebibytes,
     PositiveSeconds,
     Restart,
     Seconds,
@@ -120,6 +121,17 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     result_token_budget: TokenBudget | dict[str, TokenBudget] | None = None
     """Most tokens of a result for a model, as that of the daemon, for the tools of this server. An object has single
     tools by their names, `*` for any rest; the first name that fits counts. null takes the daemon's."""
+
+    # What it may take of the machine
+    max_memory_mib: Mebibytes | None = None
+    """Memory of all processes of the server together, in MiB. One that is over it is replaced; null: as much as there
+    is. See `docs/guides/budgets.md`."""
+    max_processes: Count | None = None
+    """Processes of the server, itself included. In a control group it gets no more; elsewhere it is replaced."""
+    max_open_files: Annotated[int, Meta(ge=16, le=1_000_000_000)] | None = None
+    """Files that each of its processes may have open (RLIMIT_NOFILE)."""
+    max_processors: Annotated[float, Meta(ge=0.01, le=10_000)] | None = None
+    """Processors that it may keep busy, 0.5 for half of one. Only in a control group; elsewhere without effect."""
 
     # Questions of the server
     ask: Ask = "clients"

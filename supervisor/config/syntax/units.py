@@ -20,6 +20,9 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Size = Annotated[int, Meta(ge=1024, le=1_073_741_824)]
 """Bytes, from 1 KiB to 1 GiB."""
 
+Mebibytes = Annotated[int, Meta(ge=1, le=1_073_741_824)]
+"""Memory, from 1 MiB on."""
+
 TokenBudget = Annotated[int, Meta(ge=1000, le=1_000_000_000)]
 """Tokens of a result; less would hardly hold its shape and where the rest is."""
 

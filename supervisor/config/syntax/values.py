@@ -35,6 +35,14 @@ _WORDS: Mapping[type, str] = {
     inspect.NoneType: "null",
     inspect.StructType: "an object",
 }
+_UNITS: Mapping[str, str] = {
+    "s": " of seconds",
+    "bytes": " of bytes",
+    "mib": " of MiB",
+    "percent": " of percent",
+    "chars": " of characters",
+}
+"""By the end of a name."""
 _EXAMPLES: Mapping[type, str] = {
     inspect.VarTupleType: 'for example ["-y", "some-package"], each word a string of its own',
     inspect.DictType: 'for example {"NAME": "value"}',
@@ -113,7 +121,7 @@ def keys_of(struct: type[Struct]) -> Mapping[str, Key]:
 def _unit(name: str) -> str:
     if name.endswith("_per_s"):
         return " a second"
-    return {"s": " of seconds", "bytes": " of bytes", "chars": " of characters"}.get(name.rpartition("_")[2], "")
+    return _UNITS.get(name.rpartition("_")[2], "")
 
 
 def expectation(kind: inspect.Type, unit: str = "") -> str:

@@ -22,7 +22,7 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
 from typing import Final
 
@@ -67,6 +67,7 @@ class ClientConnection:
         self.socket = stream.socket
         self.address = address_of(stream.socket)
         self.context = context
+        self.who: Hashable = self.address
         self.leaving = context.departures.watch(stream.socket.fileno())
         self._stream: trio.abc.SendStream = stream
         self._handler = handler
@@ -172,6 +173,7 @@ class ClientConnection:
         while self.socket.fileno() >= 0:
             try:
                 await trio.lowlevel.wait_readable(self.socket)
+                await self.context.turnstile.enter(self.who)
                 return os.read(self.socket.fileno(), READ_BYTES)
             except BlockingIOError:
                 continue
@@ -266,7 +268,9 @@ class EncryptedConnection(ClientConnection):
     async def read(self) -> bytes:
         if self.socket.fileno() >= 0:
             with suppress(*_GONE):
-                return bytes(await self._tls.receive_some(READ_BYTES))
+                data = bytes(await self._tls.receive_some(READ_BYTES))
+                await self.context.turnstile.enter(self.who)
+                return data
         return b""
 
     async def write(self, *parts: bytes) -> None:

@@ -12,7 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from email.utils import formatdate
 from functools import lru_cache
@@ -126,6 +126,10 @@ class HttpRequest:
     def come_from(self, requester: Requester) -> None:
         """Take who sends it, as the gate has found out."""
         self.requester, self.principal = requester, requester.principal
+
+    def come_as(self, who: Hashable) -> None:
+        """Take which client it is: what comes on this connection from now on has its turn with that of the same one."""
+        self._connection.who = who
 
     @property
     def counters(self) -> ConnectionCounters:

@@ -129,6 +129,7 @@ async def serve(
     async with trio.open_nursery() as connections:
         connections.start_soon(context.departures.run)
         connections.start_soon(server.heads.run)
+        connections.start_soon(context.turnstile.run)
         try:
             async with trio.open_nursery() as accepting:
                 for listener in listeners:

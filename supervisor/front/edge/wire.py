@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
 
 import msgspec
 import trio
 
-from actors.kit import Conditions
+from actors.kit import Conditions, Turnstile
 from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.leaving import Departures, Leaving
@@ -43,6 +44,7 @@ class ConnectionContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     budget: Budget
     counters: ConnectionCounters
     departures: Departures
+    turnstile: Turnstile = msgspec.field(default_factory=Turnstile)
     closing: trio.Event
     """Set when each answer is the last one of its connection."""
 
@@ -54,6 +56,8 @@ class Wire(Protocol):
     address: str
     """Where it comes from; empty if that was not known."""
     context: ConnectionContext
+    who: Hashable
+    """Which client is there, as far as is known: what comes from it is read in turn with that of others."""
     leaving: Leaving
 
     @property

@@ -105,6 +105,9 @@ class McpHttp:
                 if request.lacking is not None and calls_a_tool(message, name):
                     refused = request.lacking(message.id if isinstance(message, Request) else NULL)
                     raise HttpRefusal(refused.status, refused.body, refused.lines)
+                if isinstance(message, Request):
+                    client = message.name if isinstance(message, ModernRequest) else head.session
+                    request.come_as((request.principal, client))
                 await self._serve(fronts, message, head, request)
             elif method not in {"GET", "DELETE"}:
                 raise refusal_of(405, "use POST, GET or DELETE", lines=ALLOW)

@@ -24,7 +24,9 @@ from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.principal import Principal
 from actors.registry.happening import Happening, StateChange
-from actors.transport.stdio.figures import Figures, ProcessFigures, since_boot
+from actors.transport.stdio.resources.allotment import ProcessFigures
+from actors.transport.stdio.resources.figures import Figures, since_boot
+from actors.transport.stdio.resources.room import Room
 from supervisor.delivery.events import DaemonEvents
 from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.app import json_response
@@ -36,6 +38,7 @@ from supervisor.front.pages.server_rows import (
     Now,
     figures_row,
     holders_row,
+    limits_row,
     row_of,
     sandbox_row,
     token_savings,
@@ -131,6 +134,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     lag: LoopLag = msgspec.field(default_factory=LoopLag)
     turns: LoopTurns = msgspec.field(default_factory=LoopTurns)
     described: Described = msgspec.field(default_factory=Described)
+    room: Room = msgspec.field(default_factory=Room)
     figures: Callable[[], Awaitable[Mapping[int, ProcessFigures]]] = msgspec.field(
         default_factory=lambda: Figures(since_boot).get
     )
@@ -226,6 +230,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
     row |= figures_row(status, await view.figures()) | tool_names_row(catalogue, server)
     row |= sandbox_row(view.deployment.value.entries, server)
     warnings = await view.described.warnings(catalogue)
+    row |= limits_row(view.deployment.value, server, view.room)
     return {**row, **holders_row(view.launches, server), "warnings": warnings.get(server, 0)}
 
 

@@ -23,7 +23,7 @@ from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.observer import BreakerScope
-from actors.transport.stdio.figures import ProcessFigures
+from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor.front.pages.api import ROWS_AT_ONCE, View
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside

@@ -10,9 +10,12 @@ import msgspec
 from actors.catalogue.snapshot import Catalogue
 from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
-from actors.transport.stdio.figures import ProcessFigures
+from actors.transport.stdio.launch import ProcessLimits
+from actors.transport.stdio.resources.allotment import ProcessFigures
+from actors.transport.stdio.resources.room import Room
 from supervisor.config import ServerConfig
 from supervisor.metatools.servers.installation import installation_status
+from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchFacts
 from supervisor.service.doors.addresses import path_of
 from supervisor.tokens.counting import savings
@@ -22,8 +25,8 @@ OF_LISTS = ("tools", "resources", "templates", "prompts")
 """What is not summed of launches that not all share: they offer what others do, too."""
 MAX_TOOL_NAMES = 500
 """Of a launch, on its page."""
-MOMENTS = ("since", "last_error_at", "next_start", "retry_at", "asked_since", "last_sign_at")
-NO_FIGURES = {"memory_bytes": None, "cpu_s": None, "cpu_percent": None}
+MOMENTS = ("since", "used_at", "last_error_at", "next_start", "retry_at", "asked_since", "last_sign_at")
+NO_FIGURES = {"memory_bytes": None, "cpu_s": None, "cpu_percent": None, "processes": None}
 """Of a server without a process here."""
 
 
@@ -78,6 +81,18 @@ def figures_row(status: ServerStatus, figures: Mapping[int, ProcessFigures]) -> 
     """Return memory and processor time of a server, null where it has no process here or nobody can tell."""
     known = figures.get(status.pid) if status.pid is not None else None
     return NO_FIGURES if known is None else msgspec.structs.asdict(known)
+
+
+def limits_row(deployment: Deployment, launch: str, room: Room) -> dict[str, Any]:
+    """Return how each limit of a server is kept (`kernel`, `watched`, `not enforced`), by its name; nothing if it has
+    none.
+    """
+    config = deployment.entries.get(server_of(launch))
+    if config is None or config.kind != "stdio":
+        return {}
+    allotment = msgspec.convert(config, ProcessLimits, from_attributes=True).allotment(launch)
+    kept = allotment.enforcement(room.groups.controllers)
+    return {"limits": kept} if kept else {}
 
 
 def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ LIVE: Final = frozenset(
         *("event_sinks", "calls_keep_arguments"),
         *("expose", "confirm", "trust", "catalogue_max_age_s"),
         *("plugins", "plugin_call_timeout_s", "plugin_discovery_timeout_s", "plugin_threads"),
-        *("result_token_budget", "max_kept_result_bytes", "result_kept_s"),
+        *("result_token_budget", "max_kept_result_bytes", "result_kept_s", "memory"),
     }
 )
 """Settings that take effect at once: they are read from the newest deployment, or are a part of the servers' own."""

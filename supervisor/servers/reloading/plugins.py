@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
 from supervisor.config import Configuration
 from supervisor.config.sections.options import PLUGINS
+from supervisor.host.loop.workbench import beside
 from supervisor.plugins.contract import ServerFacts
 from supervisor.plugins.hooks import PluginTable
 from supervisor.plugins.running import RunningPlugin
-from supervisor.servers.deployment import Deployment, RestingServer
+from supervisor.servers.deployment import Deployment, RestingServer, deploy
 
 
 class DeployedPlugins:
@@ -21,6 +23,16 @@ class DeployedPlugins:
     def __init__(self, table: PluginTable) -> None:
         self._table = table
         self._refused: Mapping[str, str] = {}
+
+    async def deploy(self, configuration: Configuration, key: bytes) -> Deployment:
+        """Return the deployment to begin with, whose plugins are in force; `key` is that of launch digests.
+
+        Raises `ConfigError`.
+        """
+        made = await beside(partial(self.prepare, configuration))
+        deployed = await self.refuse(deploy(configuration, key=key), made)
+        self.use(made, deployed)
+        return deployed
 
     def prepare(self, configuration: Configuration) -> tuple[RunningPlugin, ...]:
         """Return the plugins of a configuration. Blocks. Raises `ConfigError`; nothing is in force yet."""

@@ -20,6 +20,7 @@ from actors.errors import (
     ServerStarting,
     ShuttingDown,
     SpawnFailed,
+    Starved,
     UnknownServer,
 )
 from actors.kit import Starts
@@ -76,7 +77,7 @@ class Unstartable:
 async def outcome(rig: Rig, action: Callable[[], Any]) -> Exception | None:
     try:
         await action()
-    except (ServerGaveUp, ServerStarting, ShuttingDown, UnknownServer) as error:
+    except (ServerGaveUp, ServerStarting, ShuttingDown, Starved, UnknownServer) as error:
         return error
     return None
 

@@ -21,7 +21,7 @@ from actors.server.process import incarnation
 from actors.transport.base import Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.stdio.command import Launch
+from actors.transport.stdio.launch import Launch
 from actors.transport.stdio.process import ProcessTransport
 from actors.transport.websocket.transport import WebSocketTransport
 from tests.actors.server.rig import Rig, running_server

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.offer import Offer, Tool
-from actors.errors import ServerGaveUp, ServerStarting
+from actors.errors import ServerGaveUp, ServerStarting, Starved
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import ServerChanged
@@ -147,7 +147,10 @@ async def test_who_only_wanted_to_know_the_tools_is_told_when_it_is_tried_again(
 async def test_want_of_descriptors_is_waited_out_and_never_gives_up(autojump_clock: MockClock) -> None:
     transport = Unstartable(scarce=True, failures=20)
     async with running_server(transport=transport) as rig:
-        await outcome(rig, lambda: rig.wake(urgent=False))
+        error = await outcome(rig, lambda: rig.wake(urgent=False))
+        assert isinstance(error, Starved)
+        assert (error.kind, error.outcome, error.repeatable) == ("overloaded", "not_sent", True)
+        assert error.retry_after_s is not None
         assert rig.actor.life.state is State.RESPAWNING
         await rig.reach(State.READY)
         assert transport.tries == 21

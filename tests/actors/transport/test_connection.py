@@ -20,8 +20,8 @@ from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Connection, Incoming, Transport
 from actors.transport.lines import ATOMIC_BYTES
 from actors.transport.side_output import Source
-from actors.transport.stdio.command import Launch
-from actors.transport.stdio.process import ProcessLimits, ProcessTransport
+from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.process import ProcessTransport
 from tests.actors.transport.stdio.children import send, whole
 from tests.fakes.memory import MemoryPeer, MemoryTransport
 

@@ -20,8 +20,8 @@ from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Connection, Exit, Incoming, Transport
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
-from actors.transport.stdio.command import Launch
-from actors.transport.stdio.process import ProcessLimits, ProcessTransport
+from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.process import ProcessTransport
 from actors.transport.websocket.transport import WebSocketTransport
 from tests.fakes.lines import Lines, line
 from tests.fakes.memory import MemoryPeer, MemoryTransport

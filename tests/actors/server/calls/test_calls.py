@@ -18,6 +18,7 @@ from actors.principal import LOCAL, Principal
 from actors.server.calls.call import Call
 from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.calls import Calls
+from actors.server.calls.errors import Delay
 from actors.server.calls.gate import ApprovalGate
 from actors.server.lists.lists import Lists
 from actors.server.settings import ServerSettings
@@ -36,7 +37,7 @@ def calls_of_server(name: str = "s", settings: ServerSettings = DEFAULT) -> Call
 
 
 def time_out(calls: Calls, now: float) -> None:
-    calls.time_out(now, None, "", 5.0)
+    calls.time_out(now, None, Delay("", 5.0))
 
 
 def admit(calls: Calls, now: float = 0.0, deadline_s: float = 60.0, principal: Principal = LOCAL) -> Call:

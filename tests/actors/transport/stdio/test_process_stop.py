@@ -14,9 +14,9 @@ import pytest
 import trio
 
 from actors.transport.base import Incoming
-from actors.transport.stdio.command import Launch
 from actors.transport.stdio.containment import Containment, GroupContainment, ShimContainment
-from actors.transport.stdio.process import ProcessConnection, ProcessLimits, ProcessTransport
+from actors.transport.stdio.launch import Launch, ProcessLimits
+from actors.transport.stdio.process import ProcessConnection, ProcessTransport
 from tests.actors.transport.stdio.children import (
     HASTY,
     PATIENCE_S,

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from supervisor.commands.diagnosis.checks import CHECKS, LEAST_FREE_BYTES, LITTLE_FREE_BYTES, diagnose
-from supervisor.commands.diagnosis.facts import DataFacts, Facts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
+from supervisor.commands.diagnosis.facts import (
+    DataFacts,
+    Facts,
+    MemoryFacts,
+    PortFacts,
+    ProgramFacts,
+    RemoteFacts,
+    SandboxFacts,
+)
 from supervisor.store.file import SCHEMA_VERSION
 
 DATA = DataFacts(path="/data", mode=0o700, free_bytes=1 << 40, schema=SCHEMA_VERSION)
@@ -169,6 +177,28 @@ def test_a_limit_of_files_under_which_servers_take_turns_is_told() -> None:
     assert "ulimit -n" in todo
 
 
+def test_memory_that_is_too_little_to_start_a_server_is_told() -> None:
+    memory = MemoryFacts(total=2 << 30, available=80 << 20, reserve=100 << 20)
+    ((status, seen, todo),) = said("memory", replace(WELL, memory=memory))
+    assert (status, seen) == ("warning", "80 MiB of 2.0 GiB are free, 100 MiB stay free of servers")
+    assert "memory.reserve_mib" in todo
+    assert [status for status, *_ in said("memory", replace(WELL, memory=replace(memory, reserve=0)))] == ["ok"]
+
+
+def test_of_each_limit_it_is_told_how_it_is_kept() -> None:
+    limits = {
+        "a": {"max_memory_mib": "watched", "max_processors": "not enforced"},
+        "b": {"max_memory_mib": "watched", "max_open_files": "kernel"},
+    }
+    told = said("limits of servers", replace(WELL, limits=limits))
+    assert [(status, seen) for status, seen, _ in told] == [
+        ("ok", "max_memory_mib of a, b: looked at every few seconds; who is over it is replaced"),
+        ("ok", "max_open_files of b: the kernel lets nobody over it"),
+        ("warning", "max_processors of a is without effect here"),
+    ]
+    assert "Delegate=yes" in told[-1][2]
+
+
 def test_a_clock_that_stands_before_a_change_of_a_file_is_told() -> None:
     ((status, seen, _),) = said("clock", replace(WELL, newest=1000.0 + 7200, newest_file="/f"))
     assert (status, seen) == ("warning", "the clock stands 2.0 h before the last change of /f")
@@ -212,6 +242,7 @@ programs: Any = st.builds(
     said=texts | st.sampled_from(["v16.1.0", "v22.0.0", "Cannot connect to the Docker daemon"]),
     servers=names,
 )
+sizes = st.none() | st.integers(0, 1 << 40)
 facts_of: Any = st.builds(
     Facts,
     version=texts,
@@ -234,6 +265,10 @@ facts_of: Any = st.builds(
     descriptors=st.integers(0, 100),
     enough=st.integers(0, 100),
     newest=st.floats(0, 1e6),
+    memory=st.builds(MemoryFacts, total=sizes, available=sizes, reserve=st.integers(0, 1 << 40)),
+    limits=st.dictionaries(
+        texts, st.dictionaries(texts, st.sampled_from(["kernel", "watched", "not enforced"])), max_size=3
+    ),
     proxies=st.dictionaries(texts, texts, max_size=2),
     loopback_excepted=st.booleans(),
     remotes=st.lists(

@@ -24,6 +24,7 @@ def status(state: State, **more: Any) -> ServerStatus:
         (status(State.HANDSHAKING), "is not ready yet; `mcpvisor logs s`", 5.0),
         (status(State.HANDSHAKING, activity="installing"), "it is being installed, which can take minutes;", 30.0),
         (status(State.SPAWNING, activity="waiting for its turn"), "other servers are started or installed", 10.0),
+        (status(State.SPAWNING, activity="waiting for room"), "too little memory, or too few descriptors", 5.0),
         (
             status(State.RESPAWNING, next_start=107.0, retry_at=107.0, reason="exit code 1"),
             "exit code 1; it is started again in 7",

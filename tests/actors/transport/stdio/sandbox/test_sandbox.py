@@ -18,10 +18,11 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.kit.paths import is_file
-from actors.transport.stdio.command import INHERITED, Launch
+from actors.transport.stdio.command import INHERITED
 from actors.transport.stdio.containment import GroupContainment, ShimContainment
-from actors.transport.stdio.figures import read_sessions
+from actors.transport.stdio.launch import Launch
 from actors.transport.stdio.process import ProcessConnection, ProcessTransport
+from actors.transport.stdio.resources.figures import read_trees
 from actors.transport.stdio.sandbox import places
 from actors.transport.stdio.sandbox.bubblewrap import Sandbox
 from tests.actors.transport.stdio.children import (
@@ -146,7 +147,7 @@ async def test_its_death_is_seen_and_its_figures_are_there(home: Path) -> None:
         init = server.connection.pid
         assert init is not None
         (inner,) = children_of(init)
-        assert read_sessions()[init].memory_pages > 1000
+        assert read_trees("/proc", os.getpid())[init].private_pages > 300
         os.kill(inner, signal.SIGKILL)
         with trio.fail_after(PATIENCE_S):
             exit_ = await server.connection.wait()

@@ -14,7 +14,8 @@ import trio
 from actors.errors import SpawnFailed
 from actors.kit import Conditions
 from actors.transport.stdio.containment import ShimContainment
-from actors.transport.stdio.descriptors import SPAWN, WHAT, StartShare, free
+from actors.transport.stdio.resources.descriptors import SPAWN, free
+from actors.transport.stdio.resources.room import WHAT, Room
 from tests.actors.transport.stdio.children import descriptors
 
 pytestmark = pytest.mark.process
@@ -47,7 +48,7 @@ def test_what_is_free_is_counted_without_taking_any() -> None:
 
 async def test_a_start_without_enough_of_them_is_refused_before_it_takes_any() -> None:
     conditions = Conditions()
-    containment = ShimContainment(conditions=conditions)
+    containment = ShimContainment(room=Room(conditions))
     before = descriptors()
     with leaving(SPAWN - 1), trio.move_on_after(0.2), pytest.raises(SpawnFailed) as caught:
         await containment.spawn(["/bin/cat"], env={"PATH": "/bin"}, cwd="/")
@@ -62,7 +63,7 @@ async def test_a_start_waits_until_there_are_enough() -> None:
     started = trio.Event()
 
     async def start() -> None:
-        async with StartShare(conditions).start():
+        async with Room(conditions).start("a"):
             started.set()
 
     with trio.fail_after(30):
@@ -76,12 +77,12 @@ async def test_a_start_waits_until_there_are_enough() -> None:
 
 
 async def test_starts_at_the_same_time_count_each_other() -> None:
-    share = StartShare(Conditions())
+    share = Room()
     with leaving(SPAWN + 2):
-        async with share.start():
-            with trio.move_on_after(0.1), pytest.raises(OSError, match="Too many open files") as caught:
-                async with share.start():
+        async with share.start("a"):
+            with trio.move_on_after(1.0), pytest.raises(OSError, match="Too many open files") as caught:
+                async with share.start("a"):
                     pass
             assert caught.value.errno == errno.EMFILE
-        async with share.start():
+        async with share.start("a"):
             pass

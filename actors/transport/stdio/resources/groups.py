@@ -1,0 +1,141 @@
+"""Control groups of servers, below one that systemd has delegated to the daemon (cgroup v2).
+
+- Only a group that says so (`user.delegate`, systemd's CGROUP_DELEGATION) is ours to divide: whoever else may write to
+  one, root above all, would disturb what belongs to others.
+- A group that hands controllers on may have no process of its own ("no internal processes", cgroup-v2). So at the first
+  server with such a limit we move into the group `daemon` below, with whatever else is there.
+- A server has its group before it runs a single instruction of its own: see `kill_shim`, which stays outside.
+- Where it does not work, servers have no groups, and the log says so once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from actors.transport.stdio.resources.allotment import Allotment, Controllers
+from actors.transport.stdio.resources.memory import GROUPS, PROC, own_group
+
+log = logging.getLogger(__name__)
+
+WANTED: Final = frozenset({"memory", "pids", "cpu"})
+MOVES: Final = 10
+"""So often what is in the group is moved: it may fork meanwhile."""
+_PERIOD_US: Final = 100_000
+_DAEMON, _SERVER = "daemon", "server-"
+_OPTIONAL: Final = frozenset({"memory.swap.max"})
+"""What a kernel without swap does not have."""
+
+
+def is_delegated(place: Path) -> bool:
+    """Say whether systemd gave a control group away. Blocks."""
+    try:
+        return os.getxattr(place, "user.delegate") == b"1"
+    except OSError:
+        return False
+
+
+class Groups:
+    """The groups of one daemon. All methods block for some 0.1 ms and more."""
+
+    def __init__(
+        self, proc: Path = PROC, mount: Path = GROUPS, is_delegated: Callable[[Path], bool] = is_delegated
+    ) -> None:
+        own = own_group(proc, mount)
+        places = () if own is None or own == mount else (own, own.parent)  # above: `DelegateSubgroup=`
+        self._place = next((place for place in places if is_delegated(place)), None)
+        self.controllers: Controllers = frozenset()
+        """What limits can be kept by; none without a group of ours."""
+        if self._place is not None:
+            self.controllers = WANTED & _words(self._place / "cgroup.controllers")
+        self._opened = False
+        self._numbers = count(1)
+        self._left: set[Path] = set()
+
+    def make(self, allotment: Allotment) -> Path | None:
+        """Return a new group with these limits, None where there can be none."""
+        if self._place is None or not self.controllers:
+            return None
+        try:
+            self._open(self._place)
+            self._sweep()
+            group = self._place / f"{_SERVER}{next(self._numbers)}"
+            group.mkdir(exist_ok=True)
+            for name, text in settings_of(allotment, self.controllers).items():
+                _write(group / name, text)
+        except OSError as error:
+            log.warning("servers get no control groups, their limits are watched instead: %s", error.strerror)
+            self.controllers = frozenset()
+            return None
+        return group
+
+    def remove(self, group: Path) -> None:
+        """Kill what is left in a group, and remove it, now or when the next one is made."""
+        with suppress(OSError):
+            _write(group / "cgroup.kill", "1")
+        self._left.add(group)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        for group in tuple(self._left):
+            with suppress(OSError):  # somebody in it is not reaped yet
+                group.rmdir()
+                self._left.discard(group)
+
+    def _open(self, place: Path) -> None:
+        """Make a group that can hand controllers on. Raises `OSError`."""
+        if self._opened:
+            return
+        (place / _DAEMON).mkdir(exist_ok=True)
+        for _ in range(MOVES):
+            inside = _words(place / "cgroup.procs")
+            for pid in inside:
+                with suppress(ProcessLookupError):
+                    _write(place / _DAEMON / "cgroup.procs", pid)
+            if not inside:
+                break
+        _write(place / "cgroup.subtree_control", " ".join(f"+{name}" for name in sorted(self.controllers)))
+        self._left = {group for group in place.iterdir() if group.name.startswith(_SERVER)}  # of a daemon before us
+        self._opened = True
+
+
+def settings_of(allotment: Allotment, controllers: Controllers) -> dict[str, str]:
+    """Return the files of a group that limit what is in it, with their contents."""
+    files: dict[str, str] = {}
+    if allotment.memory_bytes is not None and "memory" in controllers:
+        # All of it ends together: a server without one of its processes is worse than none. Swap would be slow death.
+        files |= {"memory.max": f"{allotment.memory_bytes}", "memory.swap.max": "0", "memory.oom.group": "1"}
+    if allotment.processes is not None and "pids" in controllers:
+        files["pids.max"] = f"{allotment.processes}"
+    if allotment.processors is not None and "cpu" in controllers:
+        files["cpu.max"] = f"{round(allotment.processors * _PERIOD_US)} {_PERIOD_US}"
+    return files
+
+
+def was_out_of_memory(group: Path) -> bool:
+    """Say whether the kernel killed somebody in a group for want of memory. Blocks."""
+    with suppress(OSError):
+        rows = (line.split() for line in (group / "memory.events").read_text(encoding="ascii").splitlines())
+        return any(row[:1] == ["oom_kill"] and row[1:] != ["0"] for row in rows)
+    return False
+
+
+def _words(place: Path) -> frozenset[str]:
+    try:
+        return frozenset(place.read_text(encoding="ascii").split())
+    except OSError:
+        return frozenset()
+
+
+def _write(place: Path, text: str) -> None:
+    """Write to a file of a group, which takes it in one piece. Raises `OSError`."""
+    try:
+        place.write_text(text, encoding="ascii")
+    except OSError:
+        if place.name not in _OPTIONAL:
+            raise

@@ -1,0 +1,191 @@
+"""Room for one more process: descriptors to start it with, and memory for what it will take.
+
+- A server that starts counts with what it took at most when it ran last, `UNKNOWN_BYTES` where that is not known, until
+  it has had `GROWTH_S` to take it. So servers that start together do not all see the same free memory.
+- What has to stay free, and what all servers may take together, are settings: see `MemoryBounds`.
+- Whoever finds too little waits, and `Conditions` has that, so that others can make room.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import trio
+
+from actors.errors import SpawnFailed
+from actors.kit import Conditions, Pauses, is_want, reason_of
+from actors.transport.stdio.resources.allotment import Allotment, ProcessFigures, size
+from actors.transport.stdio.resources.bounds import MemoryBounds, MemoryLook
+from actors.transport.stdio.resources.descriptors import SPAWN, START, free
+from actors.transport.stdio.resources.groups import Groups
+from actors.transport.stdio.resources.memory import look_at_memory
+
+WHAT: Final = "starting servers"
+"""How the condition is called while none can be started."""
+ROOM_S: Final = 5.0
+"""How long a start waits for room before it has failed."""
+ROOM_PAUSE_S: Final = 0.1
+GROWTH_S: Final = 10.0
+UNKNOWN_BYTES: Final = 80 << 20
+"""What a server on Node.js takes, give or take; one on Python takes half of it."""
+MAX_PEAKS: Final = 10_000
+
+
+class Peak(msgspec.Struct):
+    """The most memory that a launch was seen to take: in its present process, and in the one before."""
+
+    pid: int
+    present: int = 0
+    before: int = 0
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that runs. `group`: its control group, if it has one; `end` kills it, for a reason."""
+
+    allotment: Allotment
+    group: Path | None = None
+    end: Callable[[str], None] = lambda why: None
+
+    @property
+    def watched(self) -> bool:
+        """Whether nobody but us keeps one of its limits."""
+        return self.group is None and self.allotment.watchable
+
+
+class Room:
+    """The room of one daemon; for the loop's thread only. `conditions` is told while no server can be started."""
+
+    def __init__(
+        self,
+        conditions: Conditions | None = None,
+        look: Callable[[], MemoryLook] = look_at_memory,
+        groups: Groups | None = None,
+        free: Callable[[], int] = free,
+    ) -> None:
+        """`look` and `free` tell what there is of memory and descriptors."""
+        self.conditions = conditions or Conditions()
+        self.look = look
+        self._free = free
+        self.groups = Groups() if groups is None else groups
+        self.bounds: Callable[[], MemoryBounds] = MemoryBounds
+        """The newest setting."""
+        self.running: dict[int, Running] = {}
+        """The processes of servers that run, by their ids."""
+        self.taken = 0
+        """What all of them took when somebody looked last, in bytes."""
+        self._peaks: dict[str, Peak] = {}
+        self._promises: list[tuple[float, int]] = []
+        self._starting = 0
+        self._waiting: list[int] = []
+
+    # Starts -------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def start(self, launch: str) -> AsyncIterator[None]:
+        """Wait for room, and hold what one start takes. Raises `OSError` or `SpawnFailed` if there is none for long.
+
+        Half a start is worse than none: it takes what clients and files need, and without its pidfd trio would need a
+        thread to wait for the process.
+        """
+        expected = self.expectation_of(launch)
+        try:
+            await self._room(expected)
+            self._starting += 1
+            self._promises.append((trio.current_time() + GROWTH_S, expected))
+            try:
+                yield
+            finally:
+                self._starting -= 1
+        except (OSError, SpawnFailed, RuntimeError, MemoryError) as error:
+            cause = error.__cause__ or error
+            if is_want(cause):
+                self.conditions.begin(WHAT, reason_of(cause))
+            raise
+        self.conditions.end(WHAT)
+
+    def missing_descriptors(self) -> int:
+        """Return how many more descriptors have to be free for one more start, 0 or less if enough are."""
+        return SPAWN + START * self._starting - self._free()
+
+    def missing_memory(self) -> int:
+        """Return how many more bytes have to be free for the largest start that waits, 0 or less if enough are."""
+        return max((self._lack(expected)[0] for expected in self._waiting), default=0)
+
+    def expectation_of(self, launch: str) -> int:
+        """Return how much memory a launch will take, as far as is known, in bytes."""
+        peak = self._peaks.get(launch)
+        return (max(peak.present, peak.before) if peak is not None else 0) or UNKNOWN_BYTES
+
+    async def _room(self, expected: int) -> None:
+        """Wait for enough, for half of the caller's time at most: at its end it would look like the server's fault."""
+        pauses = Pauses(max_s=ROOM_PAUSE_S)
+        left = trio.current_effective_deadline() - trio.current_time()
+        self._waiting.append(expected)
+        try:
+            with trio.move_on_after(max(0.0, min(ROOM_S, left / 2))):
+                while (want := self._want(expected)) is not None:
+                    self.conditions.begin(WHAT, want[0])
+                    await trio.sleep(pauses.next())
+                return
+            want = self._want(expected)
+        finally:
+            self._waiting.remove(expected)
+        if want is not None:
+            raise want[1]
+
+    def _want(self, expected: int) -> tuple[str, Exception] | None:
+        """Return what is missing for a start, and the error that says so."""
+        if self.missing_descriptors() > 0:
+            error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            return reason_of(error), error
+        lack, why = self._lack(expected)
+        return (why, SpawnFailed(why, scarce=True)) if lack > 0 else None
+
+    def _lack(self, expected: int) -> tuple[int, str]:
+        """Return how many bytes are missing for a server that will take so many, and why they are needed."""
+        now, bounds, memory = trio.current_time(), self.bounds(), self.look()
+        self._promises = [each for each in self._promises if each[0] > now]
+        promised = sum(amount for _, amount in self._promises)
+        limit, taken = bounds.limit_bytes, self.taken + promised
+        if limit is not None and taken and taken + expected > limit:  # a limit below one server lets that one run
+            why = f"the servers take {size(taken)} of memory, one more about {size(expected)}, and {size(limit)} is"
+            return taken + expected - limit, f"{why} the limit (memory.limit_mib)"
+        if memory.available is None:
+            return 0, ""
+        reserve = bounds.reserve_of(memory.total)
+        why = f"{size(memory.available)} of memory is free, what starts takes about {size(promised + expected)}, and"
+        lack = reserve + promised + expected - memory.available
+        return lack, f"{why} {size(reserve)} has to stay free (memory.reserve_mib)"
+
+    # Processes that run -------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def keep(self, pid: int, running: Running) -> Iterator[None]:
+        """Have a process among those that run, for the block."""
+        self.running[pid] = running
+        try:
+            yield
+        finally:
+            if self.running.get(pid) is running:
+                del self.running[pid]
+
+    def note(self, figures: Mapping[int, ProcessFigures]) -> None:
+        """Take what the servers took when somebody looked."""
+        self.taken = 0
+        for pid, running in self.running.items():
+            if (taken := figures.get(pid)) is None:
+                continue
+            self.taken += taken.memory_bytes
+            peak = self._peaks.get(running.allotment.name)
+            if peak is None or peak.pid != pid:
+                before = 0 if peak is None else peak.present
+                peak = self._peaks[running.allotment.name] = Peak(pid, before=before)
+                if len(self._peaks) > MAX_PEAKS:
+                    del self._peaks[next(iter(self._peaks))]
+            peak.present = max(peak.present, taken.memory_bytes)
