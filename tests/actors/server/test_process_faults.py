@@ -218,7 +218,7 @@ async def test_a_server_that_answers_no_ping_lives_as_long_as_it_answers_calls(a
 
 @pytest.mark.case("P09")
 async def test_a_call_during_which_its_server_dies_is_never_sent_again(autojump_clock: MockClock) -> None:
-    async with running_server() as rig:
+    async with running_server(settings=ServerSettings(breaker=False)) as rig:
         for number in range(4):
             await rig.wake()
             before = trio.current_time()
