@@ -12,6 +12,7 @@ import msgspec
 
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
+from actors.instance_status import InstanceStatus
 from actors.kit.mailbox import Address, Ask, Reply
 from actors.life.states import State, Wanted
 from actors.observer import CallTrace
@@ -194,6 +195,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     far as is known. `retry_at` is when a call may find it up again, sooner than `next_start` where a call may try it;
     None where it is up or coming, and where calls do not help. `awaits` are values that somebody has to give before it
     can be started. `away`: it is remote, and cannot be reached now. `discovery`: how its lists were read.
+    `instances`: each of them, where there can be several.
     """
 
     server: str
@@ -229,6 +231,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     awaits: tuple[str, ...] = ()
     away: bool = False
     discovery: Readings = Readings()
+    instances: tuple[InstanceStatus, ...] = ()
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):

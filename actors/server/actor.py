@@ -35,6 +35,7 @@ from actors.server.context import Profile, Shared
 from actors.server.inbox import (
     CallAbandoned,
     HoldEnded,
+    Lead,
     OfIncarnation,
     Order,
     OutputClosed,
@@ -123,6 +124,8 @@ class ServerActor(Actor[ServerMessage]):
                 self._on_order(message, reply)
             case SessionEnded():
                 pass
+            case Lead():
+                self._server.lead()
             case _:
                 if message.incarnation == self.life.incarnation:
                     self._on_process(message)
@@ -267,7 +270,8 @@ class ServerActor(Actor[ServerMessage]):
     def _on_timer(self, timer: Timer) -> None:
         match timer:
             case Timer.DEADLINES:
-                self._on_deadlines()
+                self._server.on_deadlines()
+                self._watch_deadlines()
             case Timer.IDLE:
                 self._server.on_idle()
             case Timer.BACKOFF:
@@ -290,11 +294,3 @@ class ServerActor(Actor[ServerMessage]):
                 self._server.discovery.look()
             case Timer.SILENCE:
                 self._server.liveness.look()
-
-    def _on_deadlines(self) -> None:
-        processes = self._server.processes
-        why = self._recovery.delay(self.life, processes.activity)
-        if self._calls.time_out(trio.current_time(), processes.link, *why):
-            self._server.liveness.ask()
-        self._traffic.pump()
-        self._watch_deadlines()

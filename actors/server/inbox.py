@@ -121,7 +121,11 @@ class SessionEnded(msgspec.Struct, frozen=True):
     """The session of the legacy era beside the conversation is over."""
 
 
+class Lead(msgspec.Struct, frozen=True):
+    """This instance of its launch leads from now on; see `Seat`."""
+
+
 Order = ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer
 """What operators and the daemon ask for."""
 
-ServerMessage = CallServer | Order | CallAbandoned | TimerFired | Received | SessionEnded | OfIncarnation
+ServerMessage = CallServer | Order | CallAbandoned | TimerFired | Received | SessionEnded | Lead | OfIncarnation

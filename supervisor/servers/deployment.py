@@ -20,6 +20,7 @@ from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
+from actors.instances.settings import InstanceSettings
 from actors.launch import launch_name
 from actors.life.policy import RestartPolicy
 from actors.principal import LOCAL, Principal
@@ -40,13 +41,15 @@ from supervisor.config.terms import terms_of
 from supervisor.identity.given import Given
 from supervisor.identity.people import OwnLaunch, Person, Role, principal_of, servers_of
 from supervisor.identity.values import NO_VALUES, GivenValues
+from supervisor.servers.absences import RestingServer
 
 
 class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
 
     `launch` and `limits` are those of a server that is a process, `remote` and its limits those of one with an address.
-    `mask` hides what is secret in environment, headers and arguments. `login_of`: whose login it uses.
+    `mask` hides what is secret in environment, headers and arguments. `login_of`: whose login it uses. `replica` is the
+    address of the one of its replicas that is meant; empty for its own.
     """
 
     name: str
@@ -57,22 +60,11 @@ class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     remote_limits: HttpLimits
     settings: ServerSettings
     policy: RestartPolicy
+    instances: InstanceSettings
     mask: Mask
     digest: str
     login_of: Principal = LOCAL
-
-
-class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off.
-
-    `awaits` are the values that somebody has to give for it first: it runs for those who have them.
-    """
-
-    name: str
-    kind: str = "stdio"
-    reason: str = ""
-    disabled: bool = False
-    awaits: tuple[str, ...] = ()
+    replica: str = ""
 
 
 class DeployedLaunch(Confidential, msgspec.Struct, frozen=True, kw_only=True):
@@ -294,6 +286,7 @@ def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> Deplo
             refresh_asleep=config.is_refreshed_asleep,
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
+        instances=msgspec.convert(config, InstanceSettings, from_attributes=True),
         mask=config.mask(),
         digest=launch_digest(config, {}, key=key, owner=owner),
         login_of=principal_of(owner if config.logs_in_each else ""),

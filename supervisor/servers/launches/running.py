@@ -200,10 +200,11 @@ class Launches:
         name, before = deployed.name, self._running.get(deployed.name)
         self._running[name] = deployed
         self._entries[name] = self._deployment.value.entries[server_of(name)]
+        drain_s = self._deployment.value.settings.reload_drain_s
         if before is not None and made_of(before) == made_of(deployed):
+            await self._servers.resize(deployed, drain_s)
             return
         era = await self._memory.recall_era(deployed.digest) if before is None else None
-        drain_s = self._deployment.value.settings.reload_drain_s
         await self._servers.add(deployed, offer, era, disabled=self._servers.is_off(name), drain_s=drain_s)
         if offer is None:
             self._unknown.append(name)

@@ -12,7 +12,8 @@ from supervisor.config.sections.options import PLUGINS
 from supervisor.plugins.contract import ServerFacts
 from supervisor.plugins.hooks import PluginTable
 from supervisor.plugins.running import RunningPlugin
-from supervisor.servers.deployment import Deployment, RestingServer
+from supervisor.servers.absences import RestingServer
+from supervisor.servers.deployment import Deployment
 
 
 class DeployedPlugins:
