@@ -31,14 +31,14 @@ class Candidate(msgspec.Struct, frozen=True):
     open: int = 0
 
 
-class Choice(msgspec.Struct, frozen=True):
+class InstanceChoice(msgspec.Struct, frozen=True):
     """`to` whom a call goes now; None: it waits. `start` is who is to be started."""
 
     to: int | None = None
     start: int | None = None
 
 
-def choose(candidates: Sequence[Candidate], leader: int, waiting: int = 1, *, patient: bool = True) -> Choice:
+def choose(candidates: Sequence[Candidate], leader: int, waiting: int = 1, *, patient: bool = True) -> InstanceChoice:
     """Return what becomes of the oldest of `waiting` calls. Not `patient`: it has waited for long enough.
 
     `candidates` are in the order of their numbers.
@@ -46,16 +46,16 @@ def choose(candidates: Sequence[Candidate], leader: int, waiting: int = 1, *, pa
     up = [each for each in candidates if each.up]
     least = min(up, key=_calls_open, default=None)
     if least is not None and (not least.open or not patient):
-        return Choice(to=least.number)
+        return InstanceChoice(to=least.number)
     coming = sum(each.coming for each in candidates)
     startable = [each.number for each in candidates if each.startable and (up or each.fit or each.number == leader)]
     if not up and coming:
-        return Choice()
+        return InstanceChoice()
     if startable and coming < waiting:
-        return Choice(start=leader if leader in startable else startable[0])
+        return InstanceChoice(start=leader if leader in startable else startable[0])
     if coming:
-        return Choice()
-    return Choice(to=leader if least is None else least.number)
+        return InstanceChoice()
+    return InstanceChoice(to=leader if least is None else least.number)
 
 
 def _calls_open(candidate: Candidate) -> int:

@@ -33,7 +33,7 @@ START_PAUSE_S: Final = 5.0
 """An instance that could not be started is not tried again before that, unless it says when."""
 
 
-class Dispatch:
+class InstanceDispatch:
     """Chooses for one launch. `instances` are by number, in that order.
 
     `leader` gives the one that leads, `free` is called when others may go on that wait, in the task of any actor. `own`
@@ -79,7 +79,7 @@ class Dispatch:
     def _bound(self, message: CallServer) -> Instance | None:
         """Return the one instance that can have a call, None if any can. Raises if that is gone."""
         if message.run:
-            if (known := self._running(message.run)) is None:
+            if (known := self._find(message.run)) is None:
                 raise lost_task_error(self._server)
             return known
         if message.method in OF_RESOURCES:
@@ -90,12 +90,12 @@ class Dispatch:
         run = giver.run if giver is not None else ""
         if giver is None and trio.current_time() < self._first_until:  # it may have been given before there were others
             run = self._first_run
-        if (known := self._running(run)) is None:
+        if (known := self._find(run)) is None:
             text = f"server {self._server!r}: the instance that asked this has ended; make the request anew"
             raise ServerExited(text, server=self._server)
         return known
 
-    def _running(self, run: str) -> Instance | None:
+    def _find(self, run: str) -> Instance | None:
         alive = (each for each in self._instances.values() if not each.leaving)
         return next((each for each in alive if run and each.seat.run == run), None)
 

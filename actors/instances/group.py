@@ -18,7 +18,7 @@ from actors.catalogue.offer import Offer, unchanged
 from actors.errors import SupervisorError
 from actors.instance_status import InstanceChanged
 from actors.instances.clients import ClientInstances
-from actors.instances.dispatch import Dispatch
+from actors.instances.dispatch import InstanceDispatch
 from actors.instances.inbox import (
     ClientLeft,
     GroupMessage,
@@ -51,6 +51,7 @@ from actors.messages import (
     StopServer,
     WakeServer,
 )
+from actors.principal import LOCAL
 from actors.server import ServerSettings
 
 FEWER: Final = "fewer instances of it are wanted"
@@ -82,7 +83,7 @@ class InstanceGroup(Actor[GroupMessage]):
         self._timers: Timers[Literal["waiting"]] = Timers(
             lambda name, number: self.address.tell(WaitOver(name, number)), self.start_soon
         )
-        self._dispatch = Dispatch(server, self._instances, lambda: self._leading.leader, settings, self._free)
+        self._dispatch = InstanceDispatch(server, self._instances, lambda: self._leading.leader, settings, self._free)
         self._clients = ClientInstances(server, self._instances, 0, partial(self._make, ""), self._end_unused)
         self._orders = GroupOrders(server, self._instances, lambda: self._leading.leader, self.start_soon)
         self._departure: Departure | None = None
@@ -195,11 +196,11 @@ class InstanceGroup(Actor[GroupMessage]):
         news = self._known is None or not unchanged(self._known, offer)
         if instance is not self._leading.leader and news:
             if self._leading.leader.up:
-                order = RefreshServer(server=self._server, operator=False)
+                order = RefreshServer(server=self._server, operator=False, principal=LOCAL)
                 with suppress(SupervisorError):
                     self._leading.leader.post.request(order)
             elif instance.up:
-                self._leading.lead(instance)
+                self._leading.lead(instance, reads=False)
         if instance is self._leading.leader:
             self._known = offer
             self._reporter.report(fact)

@@ -33,12 +33,12 @@ class Leading:
         for each in self._instances.values():
             each.seat.replaceable = each.client is None and bool(able - {each.number})
 
-    def lead(self, instance: Instance) -> None:
-        """Have an instance lead."""
+    def lead(self, instance: Instance, *, reads: bool = True) -> None:
+        """Have an instance lead. `reads`: what it lists is not known yet."""
         self.leader.seat.leads = False
         self.leader, instance.seat.leads = instance, True
         with suppress(SupervisorError):  # gone: then another one leads soon
-            instance.post.tell_nowait(Lead())
+            instance.post.tell_nowait(Lead(reads=reads))
 
     def _of_all(self) -> Iterator[Instance]:
         return (each for each in self._instances.values() if each.client is None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from actors.errors import SupervisorError
+from msgspec.structs import replace
+
+from actors.errors import ActorStopped, SupervisorError
 from actors.instances.instance import Instance
 from actors.kit import Reply, StartSoon
 from actors.messages import (
@@ -40,8 +42,7 @@ class GroupOrders:
         staying = [each for each in self._instances.values() if not each.leaving]
         match order:
             case WakeServer():
-                up = next((each for each in staying if each.up), self._leader())
-                up.post.forward(order, reply)
+                self._wake(staying, order, reply)
             case RefreshServer():
                 self._leader().post.forward(order, reply)
             case RestartServer():
@@ -49,6 +50,29 @@ class GroupOrders:
                 self._give(busy, order, reply)
             case SleepServer():
                 self._give(staying, order, reply)
+
+    def _wake(self, staying: list[Instance], order: WakeServer, reply: Reply[None]) -> None:
+        leader = self._leader()
+        up = next((each for each in staying if each.up), None)
+        fit = [each for each in staying if each is not leader and (each.proven or each.address)]
+        if up is not None or not fit:
+            (up or leader).post.forward(order, reply)
+        else:
+            reply.release()
+            self._start_soon(self._wake_any, [leader, *fit], replace(order, urgent=False), reply)
+
+    async def _wake_any(self, instances: list[Instance], order: WakeServer, reply: Reply[None]) -> None:
+        """Wake one after the other until one is up; it fails with the first failure."""
+        failure: SupervisorError | None = None
+        for instance in instances:
+            try:
+                await instance.post.ask(order)
+            except SupervisorError as error:
+                failure = failure or error
+            else:
+                reply.answer(None)
+                return
+        reply.fail(failure or ActorStopped())
 
     def _give(self, instances: list[Instance], order: RestartServer | SleepServer, reply: Reply[Any]) -> None:
         """Give an order to several; it fails with the first failure, when all are done."""

@@ -124,8 +124,8 @@ class ServerActor(Actor[ServerMessage]):
                 self._on_order(message, reply)
             case SessionEnded():
                 pass
-            case Lead():
-                self._server.lead()
+            case Lead(reads=reads):
+                self._server.lead(reads=reads)
             case _:
                 if message.incarnation == self.life.incarnation:
                     self._on_process(message)

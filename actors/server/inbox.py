@@ -122,7 +122,9 @@ class SessionEnded(msgspec.Struct, frozen=True):
 
 
 class Lead(msgspec.Struct, frozen=True):
-    """This instance of its launch leads from now on; see `Seat`."""
+    """This instance of its launch leads from now on; see `Seat`. `reads`: what it lists is not known yet."""
+
+    reads: bool = True
 
 
 Order = ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer

@@ -147,10 +147,11 @@ class Performer:
             self.liveness.ask()
         self.traffic.pump()
 
-    def lead(self) -> None:
+    def lead(self, *, reads: bool) -> None:
         """Another instance of the launch looked after lists and resources until now."""
         self.change_stream.take_over()
-        self.discovery.read()
+        if reads:
+            self.discovery.read()
 
     def on_order(self, what: str) -> None:
         """Note what an operator orders: then nobody only looks any more."""

@@ -191,6 +191,8 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"{count} launch{'es' if count > 1 else ''} for people, of which those that ran are listed")
     if row.get("activity"):
         yield plain(row["activity"])
+    if instances := row.get("instances"):
+        yield plain(instances_text(instances))
     if (asked := row.get("asked_since")) is not None:
         yield plain(f"calls wait for their turn: somebody has been asked a question for {duration(now - asked)}")
     error = row.get("last_error")
@@ -213,6 +215,13 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"problem: {problem}")
     if len(problems) > MAX_PROBLEMS:
         yield Text(f"and {len(problems) - MAX_PROBLEMS} more problems; --json has all")
+
+
+def instances_text(instances: Sequence[Row]) -> str:
+    """Return how many instances are up, and which are down."""
+    up = sum(each["state"] == "ready" for each in instances)
+    down = ", ".join(f"{each['number']} is {each['state']}" for each in instances if each["state"] in TROUBLED)
+    return f"{up} of {len(instances)} instances up" + (f": {down}" if down else "")
 
 
 def attention(servers: list[Row]) -> Iterator[Text]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
 import trio
 
 from actors.errors import ServerDisabled, ServerGaveUp
@@ -13,23 +12,11 @@ from actors.messages import ServerChanged, ServerStatus
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import ServerMessage
 from actors.transport.mask import Mask
+from supervisor.config.effective import RestingServer
 from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.journals.journals import Journals
 
 SWITCHED_OFF = "it is switched off in the configuration"
-
-
-class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off.
-
-    `awaits` are the values that somebody has to give for it first: it runs for those who have them.
-    """
-
-    name: str
-    kind: str = "stdio"
-    reason: str = ""
-    disabled: bool = False
-    awaits: tuple[str, ...] = ()
 
 
 class Absences:

@@ -80,8 +80,8 @@ class Servers:
         self._newest: dict[str, Child] = {}  # also those that leave
         self._running: dict[Child, None] = {}
         self.journals = Journals(clock)
-        found = Registers(self.directory, self.statuses, registry)
-        self._launcher = Launcher(connect, shared, reached or starts, self.journals, found)
+        registers = Registers(self.directory, self.statuses, registry)
+        self._launcher = Launcher(connect, shared, reached or starts, self.journals, registers)
         self.absences = Absences(registry, self.directory, self.journals)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -33,7 +33,7 @@ from actors.transport.stdio.process import Launch as ProcessLaunch
 from actors.transport.stdio.process import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
-from supervisor.config.effective import Effective, effective, missing_for_users, why_not
+from supervisor.config.effective import Effective, RestingServer, effective, missing_for_users, why_not
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.origins import Origin
@@ -41,7 +41,6 @@ from supervisor.config.terms import terms_of
 from supervisor.identity.given import Given
 from supervisor.identity.people import OwnLaunch, Person, Role, principal_of, servers_of
 from supervisor.identity.values import NO_VALUES, GivenValues
-from supervisor.servers.absences import RestingServer
 
 
 class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):

@@ -66,13 +66,13 @@ class Launcher:
         shared: Shared,
         reached: Starts,
         journals: Journals,
-        found: Registers,
+        registers: Registers,
     ) -> None:
         self._connect = connect
         self._shared = shared
         self._reaching = replace(shared, starts=reached)
         self._journals = journals
-        self._found = found
+        self._registers = registers
 
     def begin(
         self, child: LaunchChild, restarts: Mapping[int, RestartLog], known: Offer | None, era: Era | None
@@ -82,7 +82,7 @@ class Launcher:
         def make(spec: InstanceSpec) -> Instance:
             return self._make(child, restarts[spec.number], spec)
 
-        return LaunchRun(child, make, self._found, make(InstanceSpec(number=1, known=known, era=era)))
+        return LaunchRun(child, make, self._registers, make(InstanceSpec(number=1, known=known, era=era)))
 
     def _make(self, child: LaunchChild, restarts: RestartLog, spec: InstanceSpec) -> Instance:
         server, seat, number, address = child.server, Seat(), spec.number, spec.address
@@ -100,7 +100,7 @@ class Launcher:
         )
         shared = self._shared if server.config.kind == "stdio" else self._reaching
         shared = replace(shared, subscribers=LeadersOnly(shared.subscribers, lambda: seat.leads))
-        reporter = Reporter(self._found.registry)
+        reporter = Reporter(self._registers.registry)
         actor = ServerActor(profile, shared, reporter)
         shown = server.mask(server_of(address or server.remote.url)) if server.remote.url else ""
         return Instance(number, actor, profile, reporter, address=address, shown=shown)
@@ -118,12 +118,12 @@ class LaunchRun:
         self,
         child: LaunchChild,
         make: MakeInstance,
-        found: Registers,
+        registers: Registers,
         first: Instance,
     ) -> None:
         self._server = child.server
         self._make = make
-        self._found = found
+        self._registers = registers
         self._first = first
         self._nursery: trio.Nursery | None = None
         self._group: InstanceGroup | None = None
@@ -141,10 +141,10 @@ class LaunchRun:
     @contextmanager
     def register(self) -> Iterator[None]:
         """Have it be found."""
-        name, directory = self._server.name, self._found.directory
+        name, directory = self._server.name, self._registers.directory
         directory.admit(name, self.address)
         try:
-            with self._found.statuses.register(name, self.status):
+            with self._registers.statuses.register(name, self.status):
                 yield
         finally:
             if directory.find(name) is self.address:
@@ -168,11 +168,11 @@ class LaunchRun:
         elif wanted.several and not self._first.actor.life.ending:
             name, before = self._server.name, self.address
             self._group = self._gather(wanted)
-            if self._found.directory.find(name) is before:
-                self._found.directory.admit(name, self.address)
+            if self._registers.directory.find(name) is before:
+                self._registers.directory.admit(name, self.address)
             if self._nursery is not None:
                 self._nursery.start_soon(self._group.run)
 
     def _gather(self, wanted: InstanceSettings) -> InstanceGroup:
-        reporter = Reporter(self._found.registry)
+        reporter = Reporter(self._registers.registry)
         return InstanceGroup(self._server.name, self._first, self._make, self._server.settings, reporter, wanted)

@@ -74,7 +74,7 @@ class Journal:
     `tell` gets each note of ours, for the daemon's log. `now` gives seconds of a clock that is never set back, by which
     a line without an end becomes one; without it that is `clock`. The first line has the number behind `before`. `user`
     tells who alone has the server now, `stir` is called when there is more: neither waits or raises. `voices` are those
-    of several processes of the server, by label; see `Voice`.
+    of several processes of the server, by label; see `JournalVoice`.
     """
 
     def __init__(

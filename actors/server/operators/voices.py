@@ -10,7 +10,7 @@ from actors.server.operators.journal import Journal, Level
 from actors.transport.side_output import Source
 
 
-class Voice(Journal):
+class JournalVoice(Journal):
     """The journal as one process has it. Whoever reads, reads the whole."""
 
     def __init__(self, whole: Journal, label: str) -> None:
@@ -40,5 +40,5 @@ class Voice(Journal):
 def voice_of(whole: Journal, label: str) -> Journal:
     """Return what a process of that label adds to a journal by; the same one each time."""
     if label not in whole.voices:
-        whole.voices[label] = Voice(whole, label)
+        whole.voices[label] = JournalVoice(whole, label)
     return whole.voices[label]

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from supervisor.config import ServerConfig, Settings
-from supervisor.servers.absences import RestingServer
+from supervisor.config.effective import RestingServer
 from supervisor.servers.deployment import DeployedServer, Deployment
 
 LIVE: Final = frozenset(
@@ -39,9 +39,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Names of servers and of the daemon's settings, sorted.
 
     `changed` have another entry; of these, `replaced` were made of what has changed and get a new process or session,
-    and `relaunched` are started another way, so that what is known of them does not count; `resized` have other instances,
-    and those that stay go on. `settings` have changed and take effect at once, those of `restart` when the daemon is
-    started again.
+    and `relaunched` are started another way, so that what is known of them does not count; `resized` have other
+    instances, and those that stay go on. `settings` have changed and take effect at once, those of `restart` when the
+    daemon is started again.
     """
 
     added: tuple[str, ...] = ()
