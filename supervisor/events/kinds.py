@@ -76,19 +76,11 @@ class ServerStatusChanged(OfServer, frozen=True, kw_only=True):
     """The process, if it has one here."""
 
 
-class InstanceStatusChanged(OfServer, frozen=True, kw_only=True):
-    """One of several instances of a server came into another state. What becomes of the server by that is told, too."""
+class InstanceStatusChanged(ServerStatusChanged, frozen=True, kw_only=True):
+    """One of several instances of a server came into another state. What the server becomes by that is told, too."""
 
     instance: int
     """Its number."""
-    status: str
-    """The state."""
-    previous_status: str
-    """The state before."""
-    status_message: str | None = None
-    """Why, where there is more to say than the state does."""
-    process_id: int | None = None
-    """Its process, if it has one here."""
 
 
 class ServerStarted(OfServer, frozen=True, kw_only=True):

@@ -9,12 +9,16 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from actors.errors import ServerExited, TooManyCalls
+from actors.catalogue.lists.marks import digest_of
+from actors.catalogue.trust import Pins
+from actors.errors import ServerExited, ToolHeld, TooManyCalls
 from actors.instance_status import InstanceChanged
 from actors.life.states import State
-from actors.messages import RestartServer, ServerListed, SleepServer
+from actors.messages import CallServer, RestartServer, ServerListed, SleepServer
 from actors.principal import LOCAL
+from actors.registry.pinning import Pinning
 from tests.actors.server.test_dialogue import Caller
+from tests.fakes.mcp_server import tool
 from tests.fakes.processes import Crowd, crowd, local, remote
 
 SIX = range(6)
@@ -104,8 +108,8 @@ async def test_only_the_calls_of_the_one_that_dies_fail_and_the_next_call_works_
                 ended.append(error.outcome)
         assert sorted(ended) == ["answered"] * 4 + ["unknown"] * 2
         assert sum(each.calls for each in running.made) == 3 + 6  # none was made twice
-        changes = [(f.instance.number, f.instance.state) for f in running.told(InstanceChanged)]
-        assert (2, State.RESPAWNING) in changes
+        down = [f.instance.number for f in running.told(InstanceChanged) if f.instance.state is State.RESPAWNING]
+        assert len(down) == 1
         assert running.whole_states.count(State.RESPAWNING) == 0
 
 
@@ -306,3 +310,50 @@ async def test_more_clients_than_there_may_be_are_refused_until_one_sleeps(autoj
         await trio.sleep(120)
         assert len((await running.status()).instances) == 1
         assert await running.call("who", caller=Caller("eve"))
+
+
+# Trust and resources --------------------------------------------------------------------------------------------------
+
+
+async def test_a_call_reaches_only_what_was_read_of_the_same_process_and_approved(autojump_clock: MockClock) -> None:
+    good, evil = tool("who", "Says who it is."), tool("who", "Says it to everybody.")
+    keeper = Pinning(lambda server: "strict", known={"a": Pins({"who": (digest_of(good),)})})
+    async with crowd(local(2), keeper=keeper, members={"tools": [good]}) as running:
+        await running.busy(2)
+        second = running.made[1]
+        second.tools = [evil]
+        await second.notify("notifications/tools/list_changed")
+        held = running.submit("who", {"s": 5})
+        await wait_all_tasks_blocked()
+        refused = running.submit("who", {"s": 5})  # the first is busy
+        with pytest.raises(ToolHeld):
+            await refused.wait()
+        assert await held.wait()
+        assert (running.made[0].calls, second.calls) == (2, 1)
+        running.members = {"tools": [evil]}  # so is a new process
+        await running.address.ask(SleepServer(server="a", principal=LOCAL))
+        with pytest.raises(ToolHeld):
+            await running.call("who")
+        assert running.made[2].calls == 0
+
+
+async def test_a_change_of_a_resource_is_told_once_also_when_another_one_leads_then(autojump_clock: MockClock) -> None:
+    told: list[str] = []
+    settings = {"backoff_initial_s": 1000, "stable_s": 5000}
+    async with crowd(local(2, **settings)) as running:
+        await running.busy(2)
+        running.servers.subscribers.add("a", "file:///x", lambda: told.append("x"))
+        subscribe = CallServer(server="a", method="resources/subscribe", members=b'"uri":"file:///x"', name="file:///x")
+        await running.address.ask(subscribe)
+        assert [each.watched for each in running.made] == [["file:///x"], []]
+        for each in running.made:
+            await each.update("file:///x")
+        await trio.sleep(1)
+        assert told == ["x"]
+        running.made[0].scope.cancel()
+        await trio.sleep(1)
+        assert running.made[1].watched == ["file:///x"]
+        assert told == ["x", "x"]  # it may have changed in between
+        await running.made[1].update("file:///x")
+        await trio.sleep(1)
+        assert told == ["x", "x", "x"]
