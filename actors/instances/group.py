@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from actors.catalogue.offer import Offer, unchanged
 from actors.errors import SupervisorError
-from actors.instance_status import InstanceChanged
+from actors.instance_status import InstanceChanged, InstanceStatus
 from actors.instances.clients import ClientInstances
 from actors.instances.dispatch import InstanceDispatch
 from actors.instances.inbox import (
@@ -37,6 +37,7 @@ from actors.instances.status import whole
 from actors.kit import Actor, Reply
 from actors.kit.reporter import Reporter
 from actors.kit.timers import Timers
+from actors.life.states import State
 from actors.messages import (
     CallServer,
     Departure,
@@ -178,12 +179,12 @@ class InstanceGroup(Actor[GroupMessage]):
         instance.note(fact.status)
         self._leading.follow()
         if fact.previous is not fact.status.state:
-            row = instance.row(fact.status)
-            self._reporter.report(
-                InstanceChanged(server=self._server, instance=row, previous=fact.previous, reason=fact.reason)
-            )
+            self._tell(instance.row(fact.status), fact.previous, fact.reason)
         self._report(fact.reason)
         self._clients.look(instance)
+
+    def _tell(self, row: InstanceStatus, previous: State, reason: str) -> None:
+        self._reporter.report(InstanceChanged(server=self._server, instance=row, previous=previous, reason=reason))
 
     def _report(self, reason: str = "") -> None:
         """Tell how the launch is doing as one."""
@@ -255,8 +256,10 @@ class InstanceGroup(Actor[GroupMessage]):
             await self.address.tell(InstanceGone(instance.number))
 
     def _on_gone(self, number: int) -> None:
-        self._instances.pop(number, None)
-        if self._instances and self._departure is None:
+        instance = self._instances.pop(number, None)
+        if instance is not None and self._instances:
+            previous = instance.last.state
+            self._tell(instance.row(instance.status()), previous, "")
             self._report()
 
     # The end --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ When that changes, the child does not: another one takes its place, and begins w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -29,6 +29,9 @@ class RunningLaunch(Protocol):
 
     async def resize(self, wanted: InstanceSettings, drain_s: float) -> None:
         """Have other instances; those that end have so many seconds."""
+
+    def leave(self, client: Hashable) -> None:
+        """The session of a client is over, and so is the instance that it alone had."""
 
 
 class Child:
@@ -81,6 +84,11 @@ class Child:
             yield
         finally:
             self._launch = None
+
+    def part(self, client: Hashable) -> None:
+        """The session of a client is over."""
+        if self._launch is not None:
+            self._launch.leave(client)
 
     async def resize(self, server: DeployedServer, drain_s: float) -> None:
         """Have as many instances as a server is to have now that is the same otherwise."""

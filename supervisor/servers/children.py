@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 
 import trio
@@ -124,6 +124,11 @@ class Servers:
         child = self._children.get(server.name)
         if child is not None and not child.leaving:
             await child.resize(server, drain_s)
+
+    def leave(self, client: Hashable) -> None:
+        """The session of a client is over, and so are the instances that it alone had; see `Caller.identity`."""
+        for child in self._children.values():
+            child.part(client)
 
     def _withdraw(self, name: str) -> None:
         self.directory.withdraw(name)

@@ -20,7 +20,7 @@ from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
-from actors.instances.settings import InstanceSettings
+from actors.instances.settings import PER_CLIENT, InstanceSettings
 from actors.launch import launch_name
 from actors.life.policy import RestartPolicy
 from actors.principal import LOCAL, Principal
@@ -215,6 +215,10 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     def is_remote(self, server: str) -> bool:
         config = self.entries.get(server)
         return config is not None and config.kind != "stdio"
+
+    def is_per_client(self, server: str) -> bool:
+        config = self.entries.get(server)
+        return config is not None and config.instances == PER_CLIENT
 
     def mask(self, server: str) -> Callable[[str], str]:
         deployed = self.servers.get(server)

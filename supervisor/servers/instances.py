@@ -6,7 +6,7 @@ front from then on, and the first one goes on behind it: its process is not dist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from actors.catalogue.offer import Offer
 from actors.errors import SupervisorError
 from actors.instances.group import InstanceGroup
-from actors.instances.inbox import Resize
+from actors.instances.inbox import ClientLeft, Resize
 from actors.instances.instance import Instance, InstanceSpec, MakeInstance
 from actors.instances.settings import InstanceSettings
 from actors.kit import Address, Starts
@@ -172,6 +172,12 @@ class LaunchRun:
                 self._registers.directory.admit(name, self.address)
             if self._nursery is not None:
                 self._nursery.start_soon(self._group.run)
+
+    def leave(self, client: Hashable) -> None:
+        """The session of a client is over, and so is the instance that it alone had."""
+        if self._group is not None:
+            with suppress(SupervisorError):  # full or gone: it ends when it is idle
+                self._group.address.tell_nowait(ClientLeft(client))
 
     def _gather(self, wanted: InstanceSettings) -> InstanceGroup:
         reporter = Reporter(self._registers.registry)

@@ -60,7 +60,7 @@ class Launches:
     """
 
     def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, memory: Recall) -> None:
-        self.names = LaunchNames(self.mask_of)
+        self.names = LaunchNames(self.mask_of, servers.leave)
         self._deployment = deployment
         self._servers = servers
         self._registry = registry

@@ -312,6 +312,18 @@ async def test_more_clients_than_there_may_be_are_refused_until_one_sleeps(autoj
         assert await running.call("who", caller=Caller("eve"))
 
 
+async def test_the_process_of_a_client_ends_with_its_session(autojump_clock: MockClock) -> None:
+    async with crowd(local("per_client")) as running:
+        for name in ("ada", "bob"):
+            await running.call("who", caller=Caller(name))
+        running.servers.leave("ada")
+        running.servers.leave("nobody")
+        await trio.sleep(10)
+        assert [each.number for each in running.alive] == [1, 3]
+        assert await running.call("who", caller=Caller("bob")) == {"who": 3}
+        assert await running.call("who", caller=Caller("ada")) == {"who": 4}
+
+
 # Trust and resources --------------------------------------------------------------------------------------------------
 
 
@@ -328,7 +340,7 @@ async def test_a_call_reaches_only_what_was_read_of_the_same_process_and_approve
         refused = running.submit("who", {"s": 5})  # the first is busy
         with pytest.raises(ToolHeld):
             await refused.wait()
-        assert await held.wait()
+        await held.wait()
         assert (running.made[0].calls, second.calls) == (2, 1)
         running.members = {"tools": [evil]}  # so is a new process
         await running.address.ask(SleepServer(server="a", principal=LOCAL))
