@@ -136,6 +136,23 @@ async def test_one_that_cannot_be_started_leaves_the_calls_to_the_others(autojum
         assert running.made[0].calls == 4
 
 
+async def test_what_waits_at_one_that_dies_goes_to_another_one(autojump_clock: MockClock) -> None:
+    async with crowd(local(2, max_in_flight=1, backoff_initial_s=1000, stable_s=5000)) as running:
+        await running.busy(2)
+        replies = [running.submit("who", {"s": 5}) for _ in range(4)]
+        await trio.sleep(1)
+        running.made[0].scope.cancel()
+        ended = []
+        for reply in replies:
+            try:
+                await reply.wait()
+                ended.append("answered")
+            except ServerExited as error:
+                ended.append(error.outcome)
+        assert sorted(ended) == ["answered"] * 3 + ["unknown"]
+        assert trio.current_time() < 20
+
+
 # Bound to one ---------------------------------------------------------------------------------------------------------
 
 
@@ -369,3 +386,12 @@ async def test_a_change_of_a_resource_is_told_once_also_when_another_one_leads_t
         await running.made[1].update("file:///x")
         await trio.sleep(1)
         assert told == ["x", "x", "x"]
+
+
+async def test_one_that_does_not_lead_is_asked_for_no_resources(autojump_clock: MockClock) -> None:
+    async with crowd(local(2)) as running:
+        await running.busy(2)
+        running.servers.subscribers.add("a", "file:///x", lambda: None)
+        running.made[1].scope.cancel()
+        await trio.sleep(30)
+        assert [each.watched for each in running.made[1:]] == [[], []]
