@@ -87,6 +87,11 @@ async def test_processes_work_at_the_same_time_and_those_that_stay_are_left_alon
         assert [each["state"] for each in row["instances"]] == ["ready"] * 3
         assert (row["memory_bytes"] or 0) == sum(each["memory_bytes"] or 0 for each in row["instances"])
 
+        page = (await daemon.get("/ui/servers/three")).text
+        assert "3 of 3 up." in page
+        figures = (await daemon.get("/metrics")).text.splitlines()
+        assert [line for line in figures if line.startswith("mcpvisor_server_instances{") and line.endswith(" 3.0")]
+
         (first,) = {each["pid"] for each in alone}
         for count in (3, 2):
             write_config(tmp_path, {"one": slow(tmp_path, instances=count), "three": servers["three"]})
