@@ -5,13 +5,13 @@ Asks go down (front -> router -> server) and say who asks, facts go up (server -
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import Any, Literal, Protocol
 
 import msgspec
 
-from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.offer import Offer
+from actors.instance_status import InstanceStatus
 from actors.kit.mailbox import Address, Ask, Reply
 from actors.life.breakers import OpenBreaker
 from actors.life.states import State, Wanted
@@ -98,6 +98,11 @@ class CallServer(Ask[Result], ClientRequest, frozen=True, kw_only=True):
     trace: CallTrace | None = None
     deadline_s: float = 60.0
     principal: Principal = LOCAL
+
+    @property
+    def tool(self) -> str:
+        """The tool that it calls, empty for other requests."""
+        return self.name if self.method == "tools/call" else ""
 
     @property
     def client(self) -> Hashable:
@@ -202,6 +207,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     can be started. `away`: it is remote, and cannot be reached now. `discovery`: how its lists were read.
     `last_sign_at` is when it last said anything; None if it is not there, or has not.
     `breakers` are those that are open: calls of what they are about are refused.
+    `instances`: each of them, where there can be several.
     """
 
     server: str
@@ -240,6 +246,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     discovery: Readings = Readings()
     last_sign_at: float | None = None
     breakers: tuple[OpenBreaker, ...] = ()
+    instances: tuple[InstanceStatus, ...] = ()
 
 
 class ReadServer(Ask[ServerStatus], frozen=True):
@@ -265,32 +272,8 @@ class ServerListed(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-class LaunchesRecalled(Ask[None], frozen=True):
-    """What launches offer, as is known from earlier, with the kind of their transport; answered once it can be seen."""
-
-    offers: Mapping[str, tuple[str, Offer]]
-
-
 class ServerRemoved(msgspec.Struct, frozen=True, kw_only=True):
     """A server is no longer configured."""
-
-    server: str
-
-
-class NamesChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """Other servers are configured than before; `names` are those of all of them, also of those that cannot run."""
-
-    names: ServerNames
-
-
-class RulesChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration shows other tools of a server than before, shows them otherwise, or trusts it otherwise."""
-
-    server: str
-
-
-class AwaitShown(Ask[None], frozen=True, kw_only=True):
-    """Answered when all that the registry was told of a server before this can be searched and called."""
 
     server: str
 

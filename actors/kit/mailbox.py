@@ -22,6 +22,7 @@ from actors.errors import ActorStopped, MailboxFull
 
 R = TypeVar("R")
 M = TypeVar("M")
+M_contra = TypeVar("M_contra", contravariant=True)
 
 MAX_BURST = 32
 """How many messages are taken in one turn of the loop; then others have theirs."""
@@ -125,32 +126,32 @@ class Envelope(msgspec.Struct, Generic[M], frozen=True, eq=False):
     reply: Reply[Any] | None
 
 
-class Address(Generic[M]):
-    """The sending half of a mailbox; safe to share between tasks."""
+class Address(Generic[M_contra]):
+    """The sending half of a mailbox; safe to share between tasks. One that takes more messages may stand in for it."""
 
     __slots__ = ("_send",)
 
-    def __init__(self, send: trio.MemorySendChannel[Envelope[M]]) -> None:
+    def __init__(self, send: trio.MemorySendChannel[Envelope[M_contra]]) -> None:
         self._send = send
 
-    async def tell(self, message: M) -> None:
+    async def tell(self, message: M_contra) -> None:
         """Put a message, waiting for room. Raises `ActorStopped`. A checkpoint if it waits."""
         await self._put_in_turn(Envelope(message, None))
 
-    def tell_nowait(self, message: M) -> None:
+    def tell_nowait(self, message: M_contra) -> None:
         """Put a message or raise `MailboxFull` or `ActorStopped` at once."""
         self._put(Envelope(message, None))
 
     def request(self, message: Ask[R]) -> Reply[R]:
         """Put a question and return where its answer will be. Raises `MailboxFull` or `ActorStopped` at once."""
         reply: Reply[R] = Reply()
-        self._put(Envelope(cast("M", message), reply))
+        self._put(Envelope(cast("M_contra", message), reply))
         return reply
 
     async def ask(self, message: Ask[R]) -> R:
         """Put a question and wait for its answer; see `request` and `Reply.wait`. A checkpoint."""
         reply: Reply[R] = Reply()
-        self._put(Envelope(cast("M", message), reply))
+        self._put(Envelope(cast("M_contra", message), reply))
         return await reply.wait()
 
     async def ask_in_turn(self, message: Ask[R]) -> R:
@@ -162,10 +163,10 @@ class Address(Generic[M]):
     async def request_in_turn(self, message: Ask[R]) -> Reply[R]:
         """Put a question as `ask_in_turn` does, and return where its answer will be."""
         reply: Reply[R] = Reply()
-        await self._put_in_turn(Envelope(cast("M", message), reply))
+        await self._put_in_turn(Envelope(cast("M_contra", message), reply))
         return reply
 
-    def forward(self, message: M, reply: Reply[Any] | None) -> None:
+    def forward(self, message: M_contra, reply: Reply[Any] | None) -> None:
         """Pass a message on with its reply; a refusal goes to whoever waits for the reply.
 
         It is not for the actor any more that had it, also if that ends before the message is taken.
@@ -179,7 +180,7 @@ class Address(Generic[M]):
                 raise
             reply.fail(error)
 
-    def _put(self, envelope: Envelope[M]) -> None:
+    def _put(self, envelope: Envelope[M_contra]) -> None:
         try:
             self._send.send_nowait(envelope)
         except trio.WouldBlock:
@@ -187,7 +188,7 @@ class Address(Generic[M]):
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise ActorStopped from None
 
-    async def _put_in_turn(self, envelope: Envelope[M]) -> None:
+    async def _put_in_turn(self, envelope: Envelope[M_contra]) -> None:
         """Where there is room, a turn of the loop for nothing would be a tenth of what a call takes."""
         try:
             self._put(envelope)

@@ -18,23 +18,15 @@ from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Standing
+from actors.instance_status import InstanceChanged
 from actors.kit import Actor, Conditions, Feed, Latest, Reply
 from actors.launch import is_own, launches_of, server_of
 from actors.life.states import State
-from actors.messages import (
-    AwaitShown,
-    EraLearned,
-    LaunchesRecalled,
-    NamesChanged,
-    RulesChanged,
-    ServerChanged,
-    ServerListed,
-    ServerRemoved,
-    ServerStatus,
-)
+from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import happening
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
 from actors.registry.happening import Happening, StateChanges
+from actors.registry.inbox import AwaitShown, LaunchesRecalled, NamesChanged, RulesChanged
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexing import Indexing
 from actors.registry.memory import Memory
@@ -45,7 +37,7 @@ from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry.vectors import Embedding
 from actors.search.documents.index import Index
 
-Fact = ServerListed | ServerChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
+Fact = ServerListed | ServerChanged | InstanceChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned
 Work = Indexed | Counted | Uncountable | OfferReviewed | LaunchesReviewed | ReviewAgain
 Message = Fact | Work | LaunchesRecalled | PinsRead | AwaitShown | ApproveTools
 
@@ -113,8 +105,8 @@ class Registry(Actor[Message]):
         return entry.own if (entry := self._entries.get(server)) is not None else None
 
     def handle(self, message: Message, reply: Reply[Any] | None) -> None:
-        if isinstance(message, ServerListed):
-            self._emit("discovery_completed", message.server, happening.discovery_data(message))
+        if isinstance(message, ServerListed | InstanceChanged):
+            self._emit(*happening.of_fact(message))
         match message:
             case ServerChanged():
                 self._on_changed(message)

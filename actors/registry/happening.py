@@ -15,6 +15,7 @@ import msgspec
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Standing
+from actors.instance_status import InstanceChanged
 from actors.life.breakers import OpenBreaker
 from actors.life.states import RAN, State
 from actors.messages import ServerChanged, ServerListed, ServerStatus
@@ -73,6 +74,17 @@ def discovery_data(message: ServerListed) -> dict[str, Any]:
     """Return how a reading of the lists of a server ended, and the seconds that it took."""
     offer = message.offer
     return {"tools": len(offer.tools), "problems": list(offer.problems), "duration_s": message.seconds}
+
+
+def of_fact(message: ServerListed | InstanceChanged) -> tuple[str, str, dict[str, Any]]:
+    """Return type, launch and data of the event that a fact is."""
+    if isinstance(message, ServerListed):
+        return "discovery_completed", message.server, discovery_data(message)
+    instance = message.instance
+    data = {"instance": instance.number, "state": instance.state.value, "previous": message.previous.value}
+    if instance.pid is not None:
+        data["pid"] = instance.pid
+    return "instance_state", message.server, {**data, **({"reason": message.reason} if message.reason else {})}
 
 
 def is_available(status: ServerStatus) -> bool | None:

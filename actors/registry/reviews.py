@@ -18,7 +18,8 @@ from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Entry
 from actors.kit import Address, Ask, Reply, StartSoon
 from actors.launch import server_of
-from actors.messages import AwaitShown, LaunchesRecalled, ServerListed
+from actors.messages import ServerListed
+from actors.registry.inbox import AwaitShown, LaunchesRecalled
 
 AGAIN_S: Final = 60.0
 """After this time it is asked again about tools of which a plugin has not said what becomes of them."""

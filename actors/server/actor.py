@@ -37,6 +37,7 @@ from actors.server.context import Profile, Shared
 from actors.server.inbox import (
     CallAbandoned,
     HoldEnded,
+    Lead,
     OfIncarnation,
     Order,
     OutputClosed,
@@ -70,7 +71,7 @@ class ServerActor(Actor[ServerMessage]):
         self._server = Performer(server, shared, reporter, self.address, self.start_soon)
         context = self._server.context
         self._course, self._calls, self._timers = context.course, context.calls, context.timers
-        self._breakers = context.breakers.all
+        self.breakers = context.breakers.all
         self._orders, self._recovery, self._handover = context.orders, context.recovery, context.handover
         self._traffic = self._server.traffic
         self._legacy = LegacySession(
@@ -128,9 +129,11 @@ class ServerActor(Actor[ServerMessage]):
                 assert reply is not None
                 self._on_order(message, reply)
             case CloseBreakers():
-                self._breakers.close()
+                self.breakers.close()
             case SessionEnded():
                 pass
+            case Lead(reads=reads):
+                self._server.lead(reads=reads)
             case _:
                 if message.incarnation == self.life.incarnation:
                     self._on_process(message)
@@ -246,7 +249,7 @@ class ServerActor(Actor[ServerMessage]):
         if not serving and self._handover.pass_on_late(message, reply):
             return
         refusal: SupervisorError | None = None
-        if self._breakers.troubled:
+        if self.breakers.troubled:
             tool = message.name if message.method == CALL else ""
             refusal = self._recovery.refusal_by_breaker(life, tool, reads=bool(tool) and self._calls.gate.shut)
         if refusal is None and not serving:

@@ -29,6 +29,7 @@ from actors.server.operators.handover import Handover
 from actors.server.operators.journal import Journal
 from actors.server.operators.orders import Orders
 from actors.server.operators.record import Record
+from actors.server.process.seat import Seat
 from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
 from actors.server.subscribers import OnlyUpdates, Subscribers
@@ -36,13 +37,13 @@ from actors.transport.base import Transport
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """One launch of a server, by its name; texts have that of the server.
+    """One launch of a server, or one instance of it, by the name of the launch; texts have that of the server.
 
     `known` is what the catalogue already has of it, `era` what it spoke before.
     `hide` takes secrets out of what the server says of itself. `journal` is what is kept of it for its operator.
     `breakers` are those of its launch, where another actor has made them.
     `predecessor` is set once nothing is left of the process that was there before this configuration: two of them could
-    want the same file or port, so no process starts before that. None if there was none.
+    want the same file or port, so no process starts before that. None if there was none. `seat`: among its instances.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     hide: Callable[[str], str] = str
     breakers: Breakers | None = None
     predecessor: trio.Event | None = None
+    seat: Seat = msgspec.field(default_factory=Seat)
 
 
 class Shared(msgspec.Struct, frozen=True, kw_only=True):

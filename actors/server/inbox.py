@@ -138,9 +138,15 @@ class SessionEnded(msgspec.Struct, frozen=True):
     """The session of the legacy era beside the conversation is over."""
 
 
+class Lead(msgspec.Struct, frozen=True):
+    """This instance of its launch leads from now on; see `Seat`. `reads`: what it lists is not known yet."""
+
+    reads: bool = True
+
+
 Order = ReadServer | WakeServer | RestartServer | RefreshServer | SleepServer | StopServer
 """What operators and the daemon ask for."""
 
 ServerMessage = (
-    CallServer | Order | CloseBreakers | CallAbandoned | TimerFired | Received | SessionEnded | OfIncarnation
+    CallServer | Order | CloseBreakers | CallAbandoned | TimerFired | Received | SessionEnded | Lead | OfIncarnation
 )

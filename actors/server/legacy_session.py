@@ -35,6 +35,7 @@ from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.exchanges import NOTHING
 from actors.server.context import Profile
 from actors.server.inbox import ServerMessage, SessionEnded
+from actors.server.process.seat import Seat
 
 PAUSE_S: Final = 60.0
 """For so long no session is asked for where there was no connection for one."""
@@ -140,6 +141,7 @@ class LegacySession:
             journal=server.journal.fresh(),
             known=self._known(),
             era="legacy",
+            seat=Seat(),
         )
         actor = self._make(profile)
         self._start_soon(self._run, actor)

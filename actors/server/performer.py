@@ -61,7 +61,7 @@ class Performer:
             orders=orders,
             breakers=breakers,
             record=Record(server.name, reporter, server.journal, server.hide, server.era, known, shared.observer),
-            recovery=Recovery(name, server.restarts, timers, calls, orders, handover),
+            recovery=Recovery(name, server.restarts, timers, calls, orders, handover, server.seat),
             handover=handover,
             mirrors_of=lists.mirrors_of,
             needs_task=lists.needs_task,
@@ -192,13 +192,19 @@ class Performer:
         patience_s = settings.idle_timeout_s
         if link is not None:
             patience_s = max(patience_s, min(link.talk.tasks.longest_s, settings.task_max_s))
-        left = context.calls.last_activity + patience_s - trio.current_time()
+        left = max(context.calls.last_activity + patience_s, self._server.seat.expected_until) - trio.current_time()
         if context.calls.open or self.change_stream.wanted or (link is not None and link.talk.listing):
             left = settings.idle_timeout_s
         if left > 0:
             context.course.step(ev.Prolonged(context.course.life.incarnation, Timer.IDLE, left))
         else:
             context.course.step(ev.Sleep())
+
+    def lead(self, *, reads: bool) -> None:
+        """Another instance of the launch looked after lists and resources until now."""
+        self.change_stream.take_over()
+        if reads:
+            self.discovery.read()
 
     # Effects --------------------------------------------------------------------------------------------------------
 
@@ -282,7 +288,7 @@ class Performer:
             self.context.course.step(ev.GaveUp())
         else:
             self.context.course.step(ev.Admitted(delay_s))
-            if failure.away_s is not None and delay_s > WORTH_WAITING_S:
+            if (failure.away_s is not None and delay_s > WORTH_WAITING_S) or self._server.seat.replaceable:
                 self.context.recovery.fail_waiting(self.context.course.life, failure.reason)
             self.context.orders.fail_patient(lambda: self.context.recovery.starting_error(self.context.course.life))
             self.context.record.wait(self.status(), delay_s)

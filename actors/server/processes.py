@@ -91,6 +91,7 @@ class Processes:
         tools = self._context.mirrors_of, self._context.needs_task
         talk = Conversation(f"s{number}", negotiation, LIST_LIMITS, *tools, trio.current_time)
         self.link = Link(process, talk)
+        server.seat.run = self.link.run
 
     def hurry(self) -> None:
         """Somebody waits for a call now: pass those who only wait to be discovered."""
@@ -128,7 +129,7 @@ class Processes:
         exit_ = replace(end.exit, renewable=renewable)
         restart = self._context.server.restarts.policy.restart
         normal = self._record.end(self._course.life, exit_, self.link, self._context.calls, restart)
-        self.link = None
+        self.link, self._context.server.seat.run = None, ""
         self._course.step(ev.Exited(end.incarnation, exit_.reason, normal, renewable))
 
     # Handshake ------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from actors.server.calls.calls import Calls
 from actors.server.calls.errors import Delay
 from actors.server.operators.handover import Handover
 from actors.server.operators.orders import Orders
+from actors.server.process.seat import Seat
 
 STARTING_RETRY_S = 5.0
 ASK_AGAIN_S = 15.0
@@ -52,8 +53,10 @@ class Recovery:
         calls: Calls,
         orders: Orders,
         handover: Handover,
+        seat: Seat,
     ) -> None:
         self._server = server
+        self._seat = seat
         self._restarts = restarts
         self._timers = timers
         self._calls = calls
@@ -126,7 +129,8 @@ class Recovery:
         if (refusal := self.refusal(life)) is not None or life.state is not State.RESPAWNING or self.may_hasten(life):
             return refusal
         left = self.next_start_s()
-        if left is None or trio.current_time() + left < deadline:
+        waits = not self._seat.replaceable
+        if left is None or (waits and trio.current_time() + left < deadline):
             return None
         return self.starting_error(life)
 

@@ -163,5 +163,28 @@ class OnlyUpdates(Subscribers):
         """Tell nobody."""
 
 
+class LeadersOnly(Subscribers):
+    """The same subscriptions for one of several instances of a launch: what changed is told once, by whoever leads.
+
+    `leads` says whether that is this one now.
+    """
+
+    def __init__(self, whole: Subscribers, leads: Callable[[], bool]) -> None:
+        super().__init__(lambda tell: tell())
+        self._whole = whole
+        self._leads = leads
+
+    def uris(self, server: str) -> tuple[str, ...]:
+        return self._whole.uris(server) if self._leads() else ()
+
+    def tell_update(self, server: str, uri: str) -> None:
+        if self._leads():
+            self._whole.tell_update(server, uri)
+
+    def tell_missed(self, server: str, uris: Iterable[str]) -> None:
+        if self._leads():
+            self._whole.tell_missed(server, uris)
+
+
 def _size(uri: str) -> int:
     return len(uri.encode(errors="surrogatepass"))

@@ -203,6 +203,8 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"in a sandbox: {denial}")
     if row.get("activity"):
         yield plain(row["activity"])
+    if instances := row.get("instances"):
+        yield plain(instances_text(instances))
     if (asked := row.get("asked_since")) is not None:
         yield plain(f"calls wait for their turn: somebody has been asked a question for {duration(now - asked)}")
     sign = row.get("last_sign_at")
@@ -238,6 +240,13 @@ def breaker_text(breaker: Row, now: float) -> str:
     left_s = breaker["until"] - now
     when = f"for {duration(left_s)} more" if left_s > 0 else "until a call has succeeded"
     return f"left alone {when}: {what}; failed the last time: {breaker['reason']}"
+
+
+def instances_text(instances: Sequence[Row]) -> str:
+    """Return how many instances are up, and which are down."""
+    up = sum(each["state"] == "ready" for each in instances)
+    down = ", ".join(f"{each['number']} is {each['state']}" for each in instances if each["state"] in TROUBLED)
+    return f"{up} of {len(instances)} instances up" + (f": {down}" if down else "")
 
 
 def attention(servers: list[Row]) -> Iterator[Text]:

@@ -50,6 +50,19 @@ class Effective(Confidential, msgspec.Struct, frozen=True, kw_only=True):
         return not self.missing and not self.faults
 
 
+class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off.
+
+    `awaits` are the values that somebody has to give for it first: it runs for those who have them.
+    """
+
+    name: str
+    kind: str = "stdio"
+    reason: str = ""
+    disabled: bool = False
+    awaits: tuple[str, ...] = ()
+
+
 def rule_of(config: ServerConfig, name: str) -> ValueRule:
     return config.values.get(name, ANY_VALUE)
 

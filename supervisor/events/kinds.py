@@ -76,6 +76,13 @@ class ServerStatusChanged(OfServer, frozen=True, kw_only=True):
     """The process, if it has one here."""
 
 
+class InstanceStatusChanged(ServerStatusChanged, frozen=True, kw_only=True):
+    """One of several instances of a server came into another state. What the server becomes by that is told, too."""
+
+    instance: int
+    """Its number."""
+
+
 class ServerStarted(OfServer, frozen=True, kw_only=True):
     """A server is ready for the first time since it was added or the daemon began."""
 

@@ -16,6 +16,7 @@ from supervisor.events.kinds import (
     DiscoveryCompleted,
     DiscoveryFailed,
     EventData,
+    InstanceStatusChanged,
     ServerAway,
     ServerBack,
     ServerCrashed,
@@ -134,6 +135,18 @@ class Lives(Struct):
             case State.STOPPED:
                 life.dormant_at = None
         life.pid = pid or life.pid
+
+    def change_instance(self, happening: Happening, launch: str) -> Iterator[EventData]:
+        """Yield what to say of another state of one of several instances."""
+        data = happening.data
+        yield InstanceStatusChanged(
+            **self.base_of(launch),
+            instance=data["instance"],
+            status=data["state"],
+            previous_status=data["previous"],
+            status_message=_text(data.get("reason")),
+            process_id=data.get("pid"),
+        )
 
     def _become_ready(self, life: LaunchLife, base: Base, pid: int | None, time: float) -> Iterator[EventData]:
         spawn_ms = _ms(life.spawn_at, time)

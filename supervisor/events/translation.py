@@ -71,6 +71,7 @@ class Translator:
         self.lives = Lives(world.base_of)
         self._ways = {
             "server_state": self.lives.change,
+            "instance_state": self.lives.change_instance,
             "discovery_completed": self.lives.discover,
             "server_away": self.lives.leave,
             "server_back": self.lives.come_back,

@@ -104,6 +104,9 @@ LEFT_ALONE: Final = _own(
 SERVER_MEMORY: Final = _own(
     "server_resident_memory_bytes", "gauge", (SERVER,), "Memory of the processes of a local server that runs."
 )
+INSTANCES: Final = _own(
+    "server_instances", "gauge", (SERVER, "up"), "Instances of a server that can have several, by whether they are up."
+)
 # Calls
 IN_FLIGHT: Final = _own("calls_in_flight", "gauge", (SERVER,), "Calls at a server that it has not answered.")
 WAITING: Final = _own("calls_waiting", "gauge", (SERVER,), "Calls that wait for a server, or for their turn there.")
@@ -173,7 +176,7 @@ FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     ),
     "Servers": (
         *(SERVERS, USABLE, RESTARTS, EXITS, INQUIRIES, STARTS, BREAKERS, LEFT_ALONE),
-        *(WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY),
+        *(WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY, INSTANCES),
     ),
     "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),
     "Catalogue and search": (*(ENTRIES, TOKENS, CHANGES, DISCOVERIES, DISCOVERY_TIMES, SEARCHES, SEARCH_TIMES),),

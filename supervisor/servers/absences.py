@@ -12,8 +12,8 @@ from actors.messages import ServerChanged, ServerStatus
 from actors.registry.actor import Message as RegistryMessage
 from actors.server import ServerMessage
 from actors.transport.mask import Mask
+from supervisor.config.effective import RestingServer
 from supervisor.metatools.servers.availability import missing_values_error
-from supervisor.servers.deployment import RestingServer
 from supervisor.servers.journals.journals import Journals
 
 SWITCHED_OFF = "it is switched off in the configuration"

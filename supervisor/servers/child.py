@@ -5,17 +5,33 @@ When that changes, the child does not: another one takes its place, and begins w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import trio
 
 from actors.errors import ActorStopped
+from actors.instances.settings import InstanceSettings
 from actors.kit import Address
 from actors.messages import Departure, ReadServer, StopServer
 from actors.server import ServerMessage
 from actors.server.settings import DRAIN_S
 from supervisor.servers.deployment import DeployedServer
+
+
+class RunningLaunch(Protocol):
+    """What a child has while it runs: one actor, or several behind one address."""
+
+    @property
+    def address(self) -> Address[ServerMessage]:
+        """Where it is spoken to now."""
+
+    async def resize(self, wanted: InstanceSettings, drain_s: float) -> None:
+        """Have other instances; those that end have so many seconds."""
+
+    def leave(self, client: Hashable) -> None:
+        """The session of a client is over, and so is the instance that it alone had."""
 
 
 class Child:
@@ -33,7 +49,7 @@ class Child:
         self.on = on
         self.leaving = False
         self.scope = trio.CancelScope()
-        self.address: Address[ServerMessage] | None = None
+        self._launch: RunningLaunch | None = None
         self.settled = trio.Event()
         self.gone = trio.Event()
         self._turned = trio.Event()
@@ -57,13 +73,28 @@ class Child:
         while not self.on:
             await self._turned.wait()
 
+    @property
+    def address(self) -> Address[ServerMessage] | None:
+        return None if self._launch is None else self._launch.address
+
     @contextmanager
-    def act(self, address: Address[ServerMessage]) -> Iterator[None]:
-        self.address = address
+    def act(self, launch: RunningLaunch) -> Iterator[None]:
+        self._launch = launch
         try:
             yield
         finally:
-            self.address = None
+            self._launch = None
+
+    def part(self, client: Hashable) -> None:
+        """The session of a client is over."""
+        if self._launch is not None:
+            self._launch.leave(client)
+
+    async def resize(self, server: DeployedServer, drain_s: float) -> None:
+        """Have as many instances as a server is to have now that is the same otherwise."""
+        self.server = server
+        if self._launch is not None:
+            await self._launch.resize(server.instances, drain_s)
 
     @property
     def way_free(self) -> trio.Event | None:

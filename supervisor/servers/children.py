@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 
 import trio
@@ -15,7 +16,6 @@ from actors.catalogue.trust import TRUSTING, PinKeeper
 from actors.errors import ActorStopped, SupervisorError
 from actors.kit import Address, Conditions, Starts
 from actors.kit.directory import Directory
-from actors.kit.reporter import Reporter
 from actors.launch import launches_of, server_of
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
@@ -25,7 +25,7 @@ from actors.principal import LOCAL
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
-from actors.server import Profile, ServerActor, ServerMessage, Shared
+from actors.server import ServerMessage, Shared
 from actors.server.settings import DRAIN_S
 from actors.server.subscribers import Subscribers
 from actors.transport.base import Transport
@@ -33,6 +33,7 @@ from supervisor.host.loop.wakes import wakes
 from supervisor.servers.absences import Absences
 from supervisor.servers.child import Child
 from supervisor.servers.deployment import DeployedServer
+from supervisor.servers.instances import Launcher, Registers
 from supervisor.servers.journals.journals import Journals
 from supervisor.servers.statuses import Statuses
 from supervisor.servers.tree import supervise
@@ -68,13 +69,10 @@ class Servers:
         self.directory: Directory[ServerMessage] = Directory()
         self.statuses = Statuses()
         self._registry = registry
-        self._connect = connect
-        self._clock = clock
         self.subscribers = Subscribers(lambda wake: wakes().soon(wake))
         desk = trio.CapacityLimiter(1)
         shared = Shared(starts=starts, clock=clock, identity=identity, desk=desk, subscribers=self.subscribers)
-        self.shared = replace(shared, keeper=keeper, observer=observer)
-        self._reaching = replace(self.shared, starts=reached or starts)
+        self.shared = shared = replace(shared, keeper=keeper, observer=observer)
         self._conditions = conditions
         self._recall = recall
         self._children: dict[str, Child] = {}
@@ -82,6 +80,8 @@ class Servers:
         self._newest: dict[str, Child] = {}  # also those that leave
         self._running: dict[Child, None] = {}
         self.journals = Journals(clock)
+        registers = Registers(self.directory, self.statuses, registry)
+        self._launcher = Launcher(connect, shared, reached or starts, self.journals, registers)
         self.absences = Absences(registry, self.directory, self.journals)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -118,6 +118,17 @@ class Servers:
         if child is not None:
             self._withdraw(name)
             await child.leave(Departure(reason=reason, drain_s=drain_s))
+
+    async def resize(self, server: DeployedServer, drain_s: float) -> None:
+        """Have as many instances of a server as it is to have now; those that end have `drain_s` seconds."""
+        child = self._children.get(server.name)
+        if child is not None and not child.leaving:
+            await child.resize(server, drain_s)
+
+    def leave(self, client: Hashable) -> None:
+        """The session of a client is over, and so are the instances that it alone had; see `Caller.identity`."""
+        for child in self._children.values():
+            child.part(client)
 
     def _withdraw(self, name: str) -> None:
         self.directory.withdraw(name)
@@ -172,38 +183,22 @@ class Servers:
     ) -> None:
         started = False
         name, server = child.name, child.server
-        restarts = RestartLog(server.policy, random.random)
+        restarts = defaultdict[int, RestartLog](lambda: RestartLog(server.policy, random.random))
         self.directory.explain(name, None)
 
         async def once() -> None:
             nonlocal started
             if not child.on or child.leaving:  # that came while its actor was to be restarted after a crash
                 return
-            profile = Profile(
-                name=name,
-                transport=self._connect(server),
-                settings=server.settings,
-                restarts=restarts,
-                journal=self.journals.make(name, server.mask),
-                known=known,
-                era=era,
-                hide=server.mask,
-                predecessor=child.way_free,
-            )
-            shared = self.shared if server.config.kind == "stdio" else self._reaching
-            actor = ServerActor(profile, shared, Reporter(self._registry))
-            with (
-                child.act(actor.address),
-                self.directory.register(name, actor.address),
-                self.statuses.register(name, actor.status),
-            ):
+            launch = self._launcher.begin(child, restarts, known, era)
+            with child.act(launch), launch.register():
                 await child.take_over(CHANGED)
-                await self._registry.tell(ServerChanged(status=actor.status(), previous=State.DORMANT))
+                await self._registry.tell(ServerChanged(status=launch.status(), previous=State.DORMANT))
                 if not started:
                     started = True
                     child.settled.set()
                     task_status.started()
-                await actor.run()
+                await launch.run()
 
         well = await supervise(f"server {name}", once, RestartLog(CRASH_POLICY, random.random), self._conditions)
         if not well and not child.leaving:  # of one that leaves nothing is said any more

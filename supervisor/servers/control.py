@@ -11,9 +11,10 @@ from actors.errors import InvalidArguments, ServerDisabled, UnknownServer
 from actors.kit import Address, Latest
 from actors.launch import is_own, server_of
 from actors.life.states import State
-from actors.messages import AwaitShown, Refreshed, RefreshServer, RestartServer, SleepServer, WakeServer
+from actors.messages import Refreshed, RefreshServer, RestartServer, SleepServer, WakeServer
 from actors.principal import Principal
 from actors.registry.actor import Registry
+from actors.registry.inbox import AwaitShown
 from actors.router import Message as RouterMessage
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.keys import nearest_names

@@ -20,6 +20,7 @@ from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
+from actors.instances.settings import PER_CLIENT, InstanceSettings
 from actors.launch import launch_name
 from actors.life.policy import RestartPolicy
 from actors.principal import LOCAL, Principal
@@ -32,7 +33,7 @@ from actors.transport.stdio.launch import Launch as ProcessLaunch
 from actors.transport.stdio.launch import ProcessLimits
 from supervisor.config import Configuration, ServerConfig, Settings, launch_digest, placeholders
 from supervisor.config.call_rules import CallRules, rules_for
-from supervisor.config.effective import Effective, effective, missing_for_users, why_not
+from supervisor.config.effective import Effective, RestingServer, effective, missing_for_users, why_not
 from supervisor.config.syntax.file import Stamp
 from supervisor.config.syntax.jsonc import KeyPath
 from supervisor.config.syntax.origins import Origin
@@ -46,7 +47,8 @@ class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     """One server that can run. `name` is the one its tools are shown under, `digest` that of its launch.
 
     `launch` and `limits` are those of a server that is a process, `remote` and its limits those of one with an address.
-    `mask` hides what is secret in environment, headers and arguments. `login_of`: whose login it uses.
+    `mask` hides what is secret in environment, headers and arguments. `login_of`: whose login it uses. `replica` is the
+    address of the one of its replicas that is meant; empty for its own.
     """
 
     name: str
@@ -57,22 +59,11 @@ class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
     remote_limits: HttpLimits
     settings: ServerSettings
     policy: RestartPolicy
+    instances: InstanceSettings
     mask: Mask
     digest: str
     login_of: Principal = LOCAL
-
-
-class RestingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a server that is configured cannot run, told before the log began. `disabled`: it is switched off.
-
-    `awaits` are the values that somebody has to give for it first: it runs for those who have them.
-    """
-
-    name: str
-    kind: str = "stdio"
-    reason: str = ""
-    disabled: bool = False
-    awaits: tuple[str, ...] = ()
+    replica: str = ""
 
 
 class DeployedLaunch(Confidential, msgspec.Struct, frozen=True, kw_only=True):
@@ -225,6 +216,10 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         config = self.entries.get(server)
         return config is not None and config.kind != "stdio"
 
+    def is_per_client(self, server: str) -> bool:
+        config = self.entries.get(server)
+        return config is not None and config.instances == PER_CLIENT
+
     def mask(self, server: str) -> Callable[[str], str]:
         deployed = self.servers.get(server)
         return deployed.mask if deployed is not None else str
@@ -294,6 +289,7 @@ def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> Deplo
             refresh_asleep=config.is_refreshed_asleep,
         ),
         policy=msgspec.convert(config, RestartPolicy, from_attributes=True),
+        instances=msgspec.convert(config, InstanceSettings, from_attributes=True),
         mask=config.mask(),
         digest=launch_digest(config, {}, key=key, owner=owner),
         login_of=principal_of(owner if config.logs_in_each else ""),

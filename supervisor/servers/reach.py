@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import trio
+from msgspec.structs import replace
 
 from actors.errors import ActorStopped, ShuttingDown, SupervisorError
 from actors.kit import Address, Starts
@@ -44,15 +45,17 @@ def reached_of(settings: Settings) -> Starts:
 
 def transport_of(containment: Containment, authorizer: Authorizer | None, server: DeployedServer) -> Transport:
     """Return how a server is reached; `authorizer` has the tokens for it, if there can be any."""
-    kind = server.config.kind
+    kind, remote = server.config.kind, server.remote
+    if server.replica:
+        remote = replace(remote, url=server.replica)
     if kind == "http" or kind == "sse":  # what that needs takes a seventh of a second; see `preload`
         from actors.transport.http.transport import HttpTransport
 
-        return HttpTransport(server.remote, server.remote_limits, kind, authorizer)
+        return HttpTransport(remote, server.remote_limits, kind, authorizer)
     if kind == "websocket":
         from actors.transport.websocket.transport import WebSocketTransport
 
-        return WebSocketTransport(server.remote, server.remote_limits)
+        return WebSocketTransport(remote, server.remote_limits)
     return ProcessTransport(server.launch, server.limits, containment=containment, name=server.name)
 
 

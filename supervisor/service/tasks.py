@@ -121,7 +121,8 @@ class HeldTasks:
         deployment = self._deployment.value
         lifetime_s = min(task.lifetime_s, deployment.rules_of(server).task_max_s)
         name = self._names.make(client.principal)
-        run = "" if result.era == "modern" and deployment.is_remote(server) else result.run
+        lasts = deployment.is_remote(server) and not deployment.entries[server].replicas
+        run = "" if result.era == "modern" and lasts else result.run
         self._held[name] = HeldTask(
             name=name,
             principal=client.principal,

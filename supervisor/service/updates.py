@@ -21,7 +21,10 @@ MAX_VISITED: Final = 256
 
 
 class Updates:
-    """`used`: the client was subscribed to something. Names are those under which the client knows resources."""
+    """`used`: the client was subscribed to something. Names are those under which the client knows resources.
+
+    `leave` is called when the session is over, and neither waits nor raises.
+    """
 
     def __init__(self) -> None:
         self.used = False
@@ -32,6 +35,7 @@ class Updates:
         self._visited: dict[str, None] = {}
         self._visited_taken: dict[str, float] = {}
         self._ring: Callable[[], None] | None = None
+        self.leave: Callable[[], None] = lambda: None
 
     def __contains__(self, name: str) -> bool:
         return name in self._held
@@ -59,6 +63,7 @@ class Updates:
         self._ended = True
         for name in list(self._held):
             self.release(name)
+        self.leave()
 
     def note(self, name: str) -> None:
         first = not self.owed

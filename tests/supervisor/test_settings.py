@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from actors.instances.settings import InstanceSettings
 from actors.life.policy import RestartPolicy
 from actors.server import ServerSettings
 from actors.transport.http.remote import HttpLimits
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 
 BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
     Settings: (DiscoverySettings,),
-    ServerConfig: (ServerSettings, RestartPolicy, ProcessLimits, HttpLimits),
+    ServerConfig: (ServerSettings, RestartPolicy, ProcessLimits, HttpLimits, InstanceSettings),
 }
 """What takes over by name whatever has the same name there."""
 

@@ -48,6 +48,12 @@ class ChangeStream:
         if (link := self._processes.link) is not None and link.talk.era == "legacy":
             self._tell_lost()
 
+    def take_over(self) -> None:
+        """Another instance told of resources until now: ask for all of them, which may have changed in between."""
+        self._succeeds = True
+        if self._context.course.life.serving:
+            self.begin()
+
     def on_exit(self) -> None:
         """The process is: what it was subscribed to it does not tell of. Who wants to know has to wake the server."""
         self._lost.update(self._subscribers.uris(self._server))

@@ -182,7 +182,12 @@ class Discovery:
         return looked and self._settings.idle_timeout_s > 0
 
     def _watch(self, *, awake: bool) -> bool:
-        """Return whether the lists are due to be read again; otherwise be told when they are."""
+        """Return whether the lists are due to be read again; otherwise be told when they are.
+
+        Only of the instance that leads it matters how old they are.
+        """
+        if not self._context.server.seat.leads:
+            return False
         moment = self._lists.next_look(awake=awake)
         if moment <= trio.current_time():
             return True

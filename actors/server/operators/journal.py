@@ -73,7 +73,8 @@ class Journal:
 
     `tell` gets each note of ours, for the daemon's log. `now` gives seconds of a clock that is never set back, by which
     a line without an end becomes one; without it that is `clock`. The first line has the number behind `before`. `user`
-    tells who alone has the server now, `stir` is called when there is more: neither waits or raises.
+    tells who alone has the server now, `stir` is called when there is more: neither waits or raises. `voices` are those
+    of several processes of the server, by label; see `JournalVoice`.
     """
 
     def __init__(
@@ -87,10 +88,11 @@ class Journal:
         before: int = 0,
     ) -> None:
         self.newest = Latest(before)
+        self.voices: dict[str, Journal] = {}
         self.user: Callable[[], str] = str
         self.stir: Callable[[], None] = lambda: None
-        self._clock = clock
-        self._now = now or clock
+        self.clock = clock
+        self.now = now or clock
         self._mask = self._newest_mask = mask or Mask({})
         self._masks = 1
         self._tell = tell
@@ -108,7 +110,7 @@ class Journal:
     # Writing --------------------------------------------------------------------------------------------------------
 
     def fresh(self) -> Journal:
-        return Journal(self._clock, mask=self._mask, max_bytes=self._max_bytes, now=self._now)
+        return Journal(self.clock, mask=self._mask, max_bytes=self._max_bytes, now=self.now)
 
     @property
     def mask(self) -> Mask:
@@ -138,7 +140,7 @@ class Journal:
         """
         self.end_quiet_line()
         text = self._mask(text[:NOTE_CHARACTERS])
-        self._notes.append(self._line("supervisor", text.encode(errors="replace"), self._clock()))
+        self._notes.append(self._line("supervisor", text.encode(errors="replace"), self.clock()))
         self._announce()
         if aloud:
             self._tell(level, text)
@@ -162,10 +164,10 @@ class Journal:
 
     def _begin(self, rest: bytes) -> None:
         """Keep the beginning of a line, or the line if it is too long already."""
-        self._begun, self._begun_at = rest, self._now()
+        self._begun, self._begun_at = rest, self.now()
         if rest:
             self.stir()
-        if len(rest) > self._longest_line:
+        if len(rest) > self.longest_line:
             self.end_line()
             self._skipping = True
 
@@ -176,23 +178,31 @@ class Journal:
         self._add_all("stderr", [begun])
 
     @property
-    def _longest_line(self) -> int:
+    def longest_line(self) -> int:
         """More than is ever shown, so that a secret at its end is either whole, and masked, or not shown."""
         return LINE_BYTES + self._mask.longest
 
     def _add_all(self, source: Source, lines: list[bytes]) -> None:
-        now, longest = self._clock(), self._longest_line
+        now, longest = self.clock(), self.longest_line
         for line in lines:
             data = line.rstrip()
             if data:
                 if self._keys[source].inside(data):
                     data = HIDDEN.encode()
-                self._output.append(self._line(source, data[:longest], now, cut=len(data) > longest))
-                self._size += len(self._output[-1].data)
+                self.keep(source, data[:longest], now, cut=len(data) > longest)
+        self.trim()
+
+    def trim(self) -> None:
+        """Forget the oldest lines if there are too many, and tell of new ones."""
         while self._size > self._max_bytes or len(self._output) > MAX_LINES:
             self._size -= len(self._output.popleft().data)
         if self._number > self.newest.value:
             self._announce()
+
+    def keep(self, source: Source, data: bytes, time: float, *, cut: bool = False) -> None:
+        """Keep one line as it came; whoever adds lines looks whether there are too many then."""
+        self._output.append(self._line(source, data, time, cut=cut))
+        self._size += len(self._output[-1].data)
 
     def _announce(self) -> None:
         self.newest.set(self._number)
@@ -203,12 +213,12 @@ class Journal:
         return KeptLine(number=self._number, time=time, source=source, data=data, cut=cut, user=self.user())
 
     def _tell_noise(self, data: bytes) -> None:
-        now = self._now()
+        now = self.now()
         if self._noise_told_at is not None and now < self._noise_told_at + NOISE_TOLD_S:
             return
         self._noise_told_at = now
         first = data.strip().partition(b"\n")[0]
-        shown = self._text(first[: self._longest_line], cut=len(first) > self._longest_line, limit=NOISE_CHARACTERS)
+        shown = self._text(first[: self.longest_line], cut=len(first) > self.longest_line, limit=NOISE_CHARACTERS)
         if shown:
             self.note(f"it writes to stdout what is no MCP message, which is ignored: {shown}", "warning")
 
@@ -216,13 +226,14 @@ class Journal:
 
     def end_quiet_line(self) -> None:
         """Count what was written without an end of line as a line, if nothing followed for a second."""
-        if self._begun and self._now() >= self._begun_at + QUIET_S:
-            self.end_line()
+        for each in (self, *self.voices.values()):
+            if each._begun and each.now() >= each._begun_at + QUIET_S:
+                each.end_line()
 
     @property
     def has_begun_line(self) -> bool:
         """Whether there is a line without an end, which may become one without anybody telling."""
-        return bool(self._begun)
+        return any(each._begun for each in (self, *self.voices.values()))
 
     def last(self, count: int) -> list[KeptLine]:
         self.end_quiet_line()

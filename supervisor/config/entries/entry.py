@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Meta, Struct, field
@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 from actors.catalogue.metadata import Safety
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Trust
+from actors.instances.settings import MAX_INSTANCES
 from actors.protocol.asking.questions import Fallback
 from actors.transport.mask import Mask
 from actors.transport.redaction import Confidential
@@ -67,6 +68,9 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """HTTP headers that the daemon sends with every request."""
     oauth: OAuthConfig = OAuthConfig()
     """How to log in, where the defaults do not do; see `docs/reference/logins.md`."""
+    replicas: Annotated[tuple[str, ...], Meta(max_length=MAX_INSTANCES - 1)] = ()
+    """Further addresses of the same server. A call goes to the one with the fewest calls; one that is away gets none.
+    They get the same headers and logins as `url`, and are reached the same way."""
     connect_timeout_s: PositiveSeconds = 5.0
     """Time to connect: to look up its name, reach its address and agree on TLS."""
     max_event_bytes: Size = 4 * MIB
@@ -169,6 +173,12 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """At a first start, such a launcher that does nothing for this time is not installing any more."""
     install_grace_s: Seconds = 10.0
     """Time between SIGTERM and SIGKILL when such a launcher is stopped while it installs."""
+
+    instances: Annotated[int, Meta(ge=1, le=MAX_INSTANCES)] | Literal["per_client"] = 1
+    """Most processes of a local server at a time. Another one is started when all that run are busy, and each sleeps by
+    itself. `per_client`: each client has a process of its own, so that nobody is asked for somebody else."""
+    max_instances: Annotated[int, Meta(ge=1, le=MAX_INSTANCES)] = 16
+    """Most processes for clients with `per_client`; calls of further clients are refused."""
 
     # Stop and restart
     stop_eof_s: Seconds = 2.0
@@ -276,6 +286,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
         given = {f"header {name}": value for name, value in self.headers.items()}
         given |= {"client secret": self.oauth.client_secret, "private key": self.oauth.private_key}
         given |= _parts_of(self.url)
+        for number, each in enumerate(self.replicas, 1):
+            given |= {f"{name} of replica {number}": text for name, text in _parts_of(each).items()}
         return Mask({**{name: value for name, value in given.items() if value}, **self.env}, self.args)
 
 

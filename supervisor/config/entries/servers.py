@@ -16,6 +16,7 @@ from typing import Any
 
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
+from supervisor.config.entries.instances import instance_faults
 from supervisor.config.entries.itself import faults_of_itself
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks, unknown_key
@@ -187,10 +188,12 @@ class _Entry:
 
     def _expand(self) -> None:
         own = self._own
-        for key in ("command", "args", "env", "cwd", "url", "headers", "roots"):
+        for key in ("command", "args", "env", "cwd", "url", "replicas", "headers", "roots"):
             replace: Callable[[KeyPath, str], str] = self._replace_tiered
             if key in ("command", "cwd", "roots"):
                 replace = partial(self._replace, home=True, root=key == "roots")
+            elif key == "replicas":
+                replace = self._replace
             match own.get(key):
                 case str(text) if text:
                     own[key] = replace((key,), text)
@@ -232,7 +235,8 @@ class _Entry:
         """Check what would be refused at every start, and whether the daemon would be a server of itself."""
         itself = faults_of_itself(self._own, self._around.listen) if self._enabled else ()
         stand_ins = fill_in(self._own, self._tiered, lambda text, each: "x" if each.default is None else each.default)
-        for fault in (*launch_faults({**self._own, **stand_ins}), *itself):
+        instances = instance_faults(self._own, self._kind) if self._enabled else ()
+        for fault in (*launch_faults({**self._own, **stand_ins}), *itself, *instances):
             self._problem(*fault)
 
     def _address(self) -> None:

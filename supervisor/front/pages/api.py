@@ -227,7 +227,7 @@ async def server_row(view: View, server: str) -> dict[str, Any]:
         return {"server": server}
     catalogue = view.visible_catalogue()
     row = row_of(status, catalogue, view.now(), token_savings(catalogue)["exposed_tokens"])
-    row |= figures_row(status, await view.figures()) | tool_names_row(catalogue, server)
+    row |= figures_row(row, await view.figures()) | tool_names_row(catalogue, server)
     row |= sandbox_row(view.deployment.value.entries, server)
     warnings = await view.described.warnings(catalogue)
     row |= limits_row(view.deployment.value, server, view.room)
@@ -250,7 +250,7 @@ async def _status(view: View) -> bytes:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
             row = {**row_of(status, catalogue, now, tokens["exposed_tokens"]), "warnings": warnings.get(name, 0)}
-            row |= holders_row(view.launches, name) | figures_row(status, figures) | sandbox_row(entries, name)
+            row |= holders_row(view.launches, name) | figures_row(row, figures) | sandbox_row(entries, name)
             servers.add(server_of(name))
             states[row["state"]] += 1
             sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})

@@ -47,7 +47,8 @@ async def _debug(view: View) -> bytes:
     for name in view.live.names(view.reports()):
         await trio.lowlevel.checkpoint()
         if (status := view.status_of(name, stderr=True)) is not None:
-            processes[name] = status_row(status, now) | figures_row(status, figures)
+            row = status_row(status, now)
+            processes[name] = row | figures_row(row, figures)
     described = await view.described.of(catalogue)
     own = {
         "version": view.version,

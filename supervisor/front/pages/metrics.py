@@ -49,8 +49,9 @@ class ServerFigures(msgspec.Struct):
     waiting: Counter[Labels] = msgspec.field(default_factory=Counter)
     breakers: Counter[Labels] = msgspec.field(default_factory=Counter)
     memory: Counter[Labels] = msgspec.field(default_factory=Counter)
+    instances: Counter[Labels] = msgspec.field(default_factory=Counter)
 
-    def add(self, status: ServerStatus, labels: Labels, process: ProcessFigures | None) -> None:
+    def add(self, status: ServerStatus, labels: Labels, processes: Mapping[int, ProcessFigures]) -> None:
         self.states[DISABLED if status.disabled else status.state.value] += 1
         usable = status.state in USABLE and not status.disabled
         self.usable[labels] = max(self.usable.get(labels, 0), int(usable))
@@ -58,8 +59,11 @@ class ServerFigures(msgspec.Struct):
         self.waiting[labels] += status.waiting
         self.breakers.update({(*labels, scope): 0 for scope in get_args(BreakerScope)})
         self.breakers.update((*labels, each.breaker) for each in status.breakers)
-        if process is not None:
-            self.memory[labels] += process.memory_bytes
+        for pid in [each.pid for each in status.instances] or [status.pid]:
+            if pid is not None and pid in processes:
+                self.memory[labels] += processes[pid].memory_bytes
+        for each in status.instances:
+            self.instances[*labels, "yes" if each.state is State.READY else "no"] += 1
 
 
 def add_metrics_routes(view: View, app: QuartTrio) -> None:
@@ -99,8 +103,7 @@ async def _servers(view: View, processes: Mapping[int, ProcessFigures]) -> Serve
         if number % ROWS_AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
-            process = None if status.pid is None else processes.get(status.pid)
-            rows.add(status, (view.meters.label_of(name),), process)
+            rows.add(status, (view.meters.label_of(name),), processes)
     return rows
 
 
@@ -112,6 +115,7 @@ def _of_servers(rows: ServerFigures) -> list[FamilyValues]:
         FamilyValues(families.WAITING, rows.waiting),
         FamilyValues(families.BREAKERS, rows.breakers),
         FamilyValues(families.SERVER_MEMORY, rows.memory),
+        FamilyValues(families.INSTANCES, rows.instances),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -72,15 +72,28 @@ def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:
             row[name] = now.unix_of(row[name])
     for breaker in row["breakers"]:
         breaker["until"] = now.unix_of(breaker["until"])
+    for instance in row["instances"]:
+        instance["since"] = now.unix_of(instance["since"])
     if status.discovery.last_at is not None:
         row["discovery"]["last_at"] = now.unix_of(status.discovery.last_at)
     return row
 
 
-def figures_row(status: ServerStatus, figures: Mapping[int, ProcessFigures]) -> dict[str, Any]:
-    """Return memory and processor time of a server, null where it has no process here or nobody can tell."""
-    known = figures.get(status.pid) if status.pid is not None else None
-    return NO_FIGURES if known is None else msgspec.structs.asdict(known)
+def figures_row(row: Mapping[str, Any], figures: Mapping[int, ProcessFigures]) -> dict[str, Any]:
+    """Return memory and processor time of a server, null where it has no process here or nobody can tell.
+
+    `row` is that of `status_row`. Of several instances it is the sum, and each has its own.
+    """
+    instances = [{**each, **_figures_of([each["pid"]], figures)} for each in row["instances"]]
+    pids = [each["pid"] for each in instances] or [row["pid"]]
+    return {**_figures_of(pids, figures), "instances": instances}
+
+
+def _figures_of(pids: Iterable[int | None], figures: Mapping[int, ProcessFigures]) -> dict[str, Any]:
+    known = [figures[pid] for pid in pids if pid is not None and pid in figures]
+    if not known:
+        return NO_FIGURES
+    return {name: sum(getattr(each, name) for each in known) for name in NO_FIGURES}
 
 
 def limits_row(deployment: Deployment, launch: str, room: Room) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final, Protocol
 
 from actors.principal import Principal
@@ -11,10 +11,16 @@ from supervisor.metatools.servers.availability import missing_values_error
 
 
 class LaunchNames:
-    """Which launch a server's name means to somebody. `mask_of` gives what hides the secrets of a launch."""
+    """Which launch a server's name means to somebody. `mask_of` gives what hides the secrets of a launch.
 
-    def __init__(self, mask_of: Callable[[str], Callable[[str], str]]) -> None:
+    `leave` is told of clients whose session is over, by `Caller.identity`: what launches have for them alone ends.
+    """
+
+    def __init__(
+        self, mask_of: Callable[[str], Callable[[str], str]], leave: Callable[[Hashable], None] = lambda client: None
+    ) -> None:
         self._mask_of = mask_of
+        self.leave = leave
         self._own: dict[Principal, Mapping[str, OwnLaunch]] = {}
 
     def set(self, principal: Principal, launches: Iterable[OwnLaunch]) -> None:

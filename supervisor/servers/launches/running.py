@@ -22,10 +22,11 @@ from actors.errors import ActorStopped
 from actors.kit import Latest
 from actors.launch import launches_of, server_of
 from actors.life.states import State
-from actors.messages import LaunchesRecalled, ReadServer, ServerStatus
+from actors.messages import ReadServer, ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
+from actors.registry.inbox import LaunchesRecalled
 from supervisor.config import ServerConfig
 from supervisor.identity.people import Person
 from supervisor.servers.children import Servers
@@ -60,7 +61,7 @@ class Launches:
     """
 
     def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, memory: Recall) -> None:
-        self.names = LaunchNames(self.mask_of)
+        self.names = LaunchNames(self.mask_of, servers.leave)
         self._deployment = deployment
         self._servers = servers
         self._registry = registry
@@ -200,10 +201,11 @@ class Launches:
         name, before = deployed.name, self._running.get(deployed.name)
         self._running[name] = deployed
         self._entries[name] = self._deployment.value.entries[server_of(name)]
+        drain_s = self._deployment.value.settings.reload_drain_s
         if before is not None and made_of(before) == made_of(deployed):
+            await self._servers.resize(deployed, drain_s)
             return
         era = await self._memory.recall_era(deployed.digest) if before is None else None
-        drain_s = self._deployment.value.settings.reload_drain_s
         await self._servers.add(deployed, offer, era, disabled=self._servers.is_off(name), drain_s=drain_s)
         if offer is None:
             self._unknown.append(name)

@@ -13,7 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from supervisor.config import ServerConfig, Settings
-from supervisor.servers.deployment import DeployedServer, Deployment, RestingServer
+from supervisor.config.effective import RestingServer
+from supervisor.servers.deployment import DeployedServer, Deployment
 
 LIVE: Final = frozenset(
     {
@@ -38,8 +39,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Names of servers and of the daemon's settings, sorted.
 
     `changed` have another entry; of these, `replaced` were made of what has changed and get a new process or session,
-    and `relaunched` are started another way, so that what is known of them does not count. `settings` have changed and
-    take effect at once, those of `restart` when the daemon is started again.
+    and `relaunched` are started another way, so that what is known of them does not count; `resized` have other
+    instances, and those that stay go on. `settings` have changed and take effect at once, those of `restart` when the
+    daemon is started again.
     """
 
     added: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     relaunched: tuple[str, ...] = ()
+    resized: tuple[str, ...] = ()
     unchanged: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
@@ -88,6 +91,8 @@ def diff(old: Deployment, new: Deployment) -> Difference:
     same = {name for name in before & after if _entry(old, name) == _entry(new, name)}
     changed = before & after - same
     running = [name for name in changed if name in old.servers and name in new.servers]
+    replaced = {name for name in running if made_of(old.servers[name]) != made_of(new.servers[name])}
+    others = [name for name in running if old.servers[name].instances != new.servers[name].instances]
     settings = [
         name
         for name in sorted(Settings.__struct_fields__)
@@ -97,8 +102,9 @@ def diff(old: Deployment, new: Deployment) -> Difference:
         added=_in_order(after - before),
         removed=_in_order(before - after),
         changed=_in_order(changed),
-        replaced=_in_order(name for name in running if made_of(old.servers[name]) != made_of(new.servers[name])),
+        replaced=_in_order(replaced),
         relaunched=_in_order(name for name in running if old.servers[name].digest != new.servers[name].digest),
+        resized=_in_order(name for name in others if name not in replaced),
         unchanged=_in_order(same),
         settings=tuple(name for name in settings if name in LIVE),
         restart=tuple(name for name in settings if name not in LIVE),

@@ -9,12 +9,13 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from supervisor.config import Configuration
+from supervisor.config.effective import RestingServer
 from supervisor.config.sections.options import PLUGINS
 from supervisor.host.loop.workbench import beside
 from supervisor.plugins.contract import ServerFacts
 from supervisor.plugins.hooks import PluginTable
 from supervisor.plugins.running import RunningPlugin
-from supervisor.servers.deployment import Deployment, RestingServer, deploy
+from supervisor.servers.deployment import Deployment, deploy
 
 
 class DeployedPlugins:

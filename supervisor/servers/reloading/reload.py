@@ -19,9 +19,9 @@ from actors.errors import ConfigError, ShuttingDown
 from actors.kit import Feed, Latest, Reply
 from actors.kit.paths import absolute
 from actors.life.states import ALIVE
-from actors.messages import NamesChanged, RulesChanged
 from actors.registry.actor import Registry
 from actors.registry.happening import Happening
+from actors.registry.inbox import NamesChanged, RulesChanged
 from actors.registry.reviews import ReviewAgain
 from supervisor.config import Configuration, Settings
 from supervisor.config.entries.edits import Change, names_in, supplement
@@ -265,6 +265,8 @@ class Reload:
         for name in new.entries:
             if name in changes.replaced:
                 wanted += await self._replace(name, new, launched=name in changes.relaunched)
+            elif name in changes.resized:
+                await self._servers.resize(new.servers[name], new.settings.reload_drain_s)
             elif name in new.servers and name not in old.servers:
                 await self._servers.add(new.servers[name], None, None, disabled=name in off)
                 wanted += [name] if name not in off else []

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -80,6 +81,9 @@ class RoundTrips:
         Raises `InputNeeded` or `AskedByResult` for a client that is to answer something first, `CapabilityRequired`
         where it failed as the client could not be asked, and what a call may raise. A checkpoint.
         """
+        updates = exchange.session.updates
+        if updates is not None and self._deployment.value.is_per_client(message.server):
+            updates.leave = partial(self._launches.leave, exchange.identity)
         if message.method not in METHODS:
             return await self._router.ask(message)
         is_tool = message.method == "tools/call"

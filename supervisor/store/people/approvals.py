@@ -19,9 +19,9 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.trust import Pins, Trust
 from actors.errors import SupervisorError
 from actors.kit import Address
-from actors.messages import AwaitShown
 from actors.protocol.wire import json
 from actors.registry.actor import Message as RegistryMessage
+from actors.registry.inbox import AwaitShown
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store

@@ -21,10 +21,11 @@ from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.kit import Conditions
 from actors.life.states import State
-from actors.messages import EraLearned, RulesChanged, ServerChanged, ServerListed, ServerRemoved, ServerStatus
+from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import indexer
 from actors.registry.actor import Indexed, Registry
 from actors.registry.counting import UNCOUNTED, Counted
+from actors.registry.inbox import RulesChanged
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
 from actors.search.document import KINDS, TOOLS

@@ -9,7 +9,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.catalogue.names.resolution import ServerNames
 from actors.life.states import State
-from actors.messages import AwaitShown, NamesChanged, ServerRemoved
+from actors.messages import ServerRemoved
+from actors.registry.inbox import AwaitShown, NamesChanged
 from tests.actors.registry.test_registry import changed, listed, offering, running
 
 

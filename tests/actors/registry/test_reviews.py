@@ -13,8 +13,9 @@ from actors.catalogue.lists.tool_changes import ToolChanges
 from actors.catalogue.offer import Offer
 from actors.launch import launch_name
 from actors.life.states import State
-from actors.messages import AwaitShown, LaunchesRecalled, ServerRemoved
+from actors.messages import ServerRemoved
 from actors.registry.actor import Registry
+from actors.registry.inbox import AwaitShown, LaunchesRecalled
 from actors.registry.reviews import AGAIN_S, ReviewAgain
 from tests.actors.registry.test_registry import Rig, changed, listed, offering
 

@@ -18,8 +18,9 @@ from actors.catalogue.snapshot import Catalogue
 from actors.catalogue.tool_rules import ToolRules
 from actors.errors import UnknownDoor
 from actors.life.states import State
-from actors.messages import AwaitShown, RefreshServer, RulesChanged
+from actors.messages import RefreshServer
 from actors.principal import LOCAL
+from actors.registry.inbox import AwaitShown, RulesChanged
 from supervisor.config import Settings
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import OPERATOR

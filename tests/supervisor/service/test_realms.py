@@ -16,8 +16,9 @@ from actors.catalogue.realms import RealmView, narrow
 from actors.catalogue.snapshot import Catalogue
 from actors.kit import Latest
 from supervisor.config import ServerConfig
+from supervisor.config.effective import RestingServer
 from supervisor.identity.people import People, Rights, Team
-from supervisor.servers.deployment import Deployment, RestingServer
+from supervisor.servers.deployment import Deployment
 from supervisor.service import realms
 from supervisor.service.realms import Realms, first_revision, servers_by
 from tests.fakes.deployments import deployment

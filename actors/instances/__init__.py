@@ -1,0 +1,1 @@
+"""Several instances of one launch behind one address: equal processes, or replicas of a remote server."""

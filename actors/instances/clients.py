@@ -1,0 +1,66 @@
+"""Instances of a launch that are one client's alone: made with its first call, gone with its session or its sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+
+from actors.errors import TooManyCalls
+from actors.instances.instance import Instance
+from actors.life.states import State
+
+BUSY_RETRY_S = 5.0
+
+
+class ClientInstances:
+    """At most `limit` at a time. `make` makes one, `retire` has one end; the instance that leads is nobody's."""
+
+    def __init__(
+        self,
+        server: str,
+        instances: Mapping[int, Instance],
+        limit: int,
+        make: Callable[[], Instance],
+        retire: Callable[[Instance], None],
+    ) -> None:
+        self._server = server
+        self._instances = instances
+        self.limit = limit
+        self._make = make
+        self._retire = retire
+
+    def of(self, client: Hashable) -> Instance:
+        """Return the instance of a client. Raises `TooManyCalls` where others have all of them."""
+        known = self.find(client)
+        if known is not None:
+            return known
+        taken = [each for each in self._instances.values() if each.client is not None and not self._is_over(each)]
+        if len(taken) >= self.limit:
+            unused = next((each for each in taken if not each.leaving and self._is_unused(each)), None)
+            if unused is None:
+                text = f"server {self._server!r} has an instance for each client, and others have all {self.limit}"
+                raise TooManyCalls(text, server=self._server, retry_after_s=BUSY_RETRY_S)
+            self._retire(unused)
+        made = self._make()
+        made.client = client
+        return made
+
+    def find(self, client: Hashable) -> Instance | None:
+        """Return the instance that a client has."""
+        return next((each for each in self._instances.values() if each.client == client and not each.leaving), None)
+
+    def leave(self, client: Hashable) -> None:
+        """A client is gone, and so is what it had."""
+        if (known := self.find(client)) is not None:
+            self._retire(known)
+
+    def look(self, instance: Instance) -> None:
+        """Have an instance end that fell asleep: its client gets a fresh one."""
+        asleep = instance.actor.life.state is State.DORMANT and self._is_unused(instance)
+        if asleep and instance.client is not None and not instance.leaving:
+            self._retire(instance)
+
+    def _is_over(self, instance: Instance) -> bool:
+        return instance.leaving and instance.actor.life.resting
+
+    def _is_unused(self, instance: Instance) -> bool:
+        return instance.actor.life.resting and not instance.open and not instance.starting

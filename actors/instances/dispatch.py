@@ -1,0 +1,209 @@
+"""The calls of a launch with several instances: which of them each goes to, and what becomes of it if that fails.
+
+- A call is put to an instance with a reply of its own. So what was certainly not sent, because an instance went down or
+  did not come up, goes to another one, and nothing else ever does.
+- What only one process knows (a task, a question that was asked by a result) reaches that process, or fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import trio
+from msgspec.structs import replace
+
+from actors.errors import ActorStopped, LeftAlone, ServerExited, ServerGaveUp, ServerStarting, SupervisorError
+from actors.instances.choice import choose
+from actors.instances.instance import Instance
+from actors.instances.rounds import GivenStates, Giver
+from actors.instances.waiting import WaitingCall, WaitingCalls
+from actors.kit import Address, Reply
+from actors.messages import CallServer, Result, WakeServer
+from actors.principal import LOCAL
+from actors.protocol.changes import OF_RESOURCES
+from actors.server.calls.errors import Delay, late_error, lost_task_error
+from actors.server.recovery import STARTING_RETRY_S
+from actors.server.settings import ServerSettings
+
+_NOT_TAKEN: Final = (ServerStarting, ServerGaveUp, ServerExited, ActorStopped, LeftAlone)
+"""What a call gets from an instance that was not up, went down, or has a breaker open.
+
+Only what was not sent is tried elsewhere.
+"""
+START_PAUSE_S: Final = 5.0
+"""An instance that could not be started is not tried again before that, unless it says when."""
+
+
+class InstanceDispatch:
+    """Chooses for one launch. `instances` are by number, in that order.
+
+    `leader` gives the one that leads, `free` is called when others may go on that wait, in the task of any actor. `own`
+    gives the instance of one client, where each has its own, and raises `TooManyCalls` if there are too many.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        instances: Mapping[int, Instance],
+        leader: Callable[[], Instance],
+        settings: ServerSettings,
+        free: Callable[[], None],
+        own: Callable[[Hashable], Instance] | None = None,
+    ) -> None:
+        self._server = server
+        self._instances = instances
+        self._leader = leader
+        self._question_s = settings.question_timeout_s
+        self._free = free
+        self.own = own
+        self._states = GivenStates()
+        self._first_run = leader().seat.run
+        self._first_until = trio.current_time() + settings.question_timeout_s
+        self.waiting = WaitingCalls(settings.max_queued, settings.max_queued_bytes)
+        self._over = False
+
+    def take(self, message: CallServer, reply: Reply[Result]) -> None:
+        """Take a new call. Whoever settles it is not the actor that takes it."""
+        reply.release()
+        now = trio.current_time()
+        call = WaitingCall(message, reply, now, now + message.deadline_s)
+        try:
+            bound = self._bound(message)
+        except SupervisorError as error:
+            reply.fail(error)
+            return
+        if bound is not None:
+            self._put(bound, call)
+        elif self.waiting or not self._place(call):
+            self._wait(call)
+
+    def _bound(self, message: CallServer) -> Instance | None:
+        """Return the one instance that can have a call, None if any can. Raises if that is gone."""
+        if message.run:
+            if (known := self._find(message.run)) is None:
+                raise lost_task_error(self._server)
+            return known
+        if message.method in OF_RESOURCES:
+            return self._leader()
+        state, giver = self._states.find(message)
+        if not state:
+            return None if self.own is None or message.exchange is None else self.own(message.client)
+        run = giver.run if giver is not None else ""
+        if giver is None and trio.current_time() < self._first_until:  # it may have been given before there were others
+            run = self._first_run
+        if (known := self._find(run)) is None:
+            text = f"server {self._server!r}: the instance that asked this has ended; make the request anew"
+            raise ServerExited(text, server=self._server)
+        return known
+
+    def _find(self, run: str) -> Instance | None:
+        alive = (each for each in self._instances.values() if not each.leaving)
+        return next((each for each in alive if run and each.seat.run == run), None)
+
+    # Calls that wait ------------------------------------------------------------------------------------------------
+
+    def _wait(self, call: WaitingCall) -> None:
+        """Have a call wait until it has its turn; without room it goes to whom it would go to in the end."""
+        if self.waiting.has_room(call):
+            self.waiting.add(call)
+            self.pump()
+        elif not self._place(call, patient=False):
+            self._put(self._leader(), call)
+
+    def pump(self) -> None:
+        """Send what can be sent now."""
+        now = trio.current_time()
+        for late in self.waiting.take_late(now):
+            delay = Delay(": none of its instances was free or came up in time", STARTING_RETRY_S)
+            late.reply.fail(late_error(late.message, None, delay))
+        while (call := self.waiting.oldest()) is not None:
+            if not self._place(call, patient=not self.waiting.is_patience_over(now)):
+                return
+            self.waiting.take()
+
+    def end(self, successor: Address[Any] | None) -> None:
+        """Have no more tries be made: those who wait are passed on, or hear from the leader why not."""
+        self._over = True
+        for call in self.waiting.take_all():
+            if successor is None:
+                self._put(self._leader(), call)
+            else:
+                left_s = max(0.0, call.deadline - trio.current_time())
+                successor.forward(replace(call.message, deadline_s=left_s), call.reply)
+
+    def next_moment(self) -> float | None:
+        """Return when `pump` is due though nothing happens."""
+        return self.waiting.next_moment(busy=any(each.up for each in self._instances.values()))
+
+    def _place(self, call: WaitingCall, *, patient: bool = True) -> bool:
+        """Give a call to an instance, starting others for those that wait; False if it has to wait."""
+        now = trio.current_time()
+        while True:
+            open_to_all = [each for each in self._instances.values() if each.client is None and not each.leaving]
+            ready = [each for each in open_to_all if not each.refuses(call.message.tool, now)]
+            free = [each.candidate(now) for each in ready or open_to_all]
+            choice = choose(free, self._leader().number, max(1, len(self.waiting)), patient=patient)
+            if choice.start is not None:
+                self.start(self._instances[choice.start])
+            elif choice.to is None:
+                return False
+            else:
+                self._put(self._instances[choice.to], call)
+                return True
+
+    def start(self, instance: Instance) -> None:
+        """Wake an instance for a call that waits."""
+        instance.starting = True
+        try:
+            woken = instance.post.request(WakeServer(server=self._server, principal=LOCAL))
+        except SupervisorError as error:
+            self._on_start(instance, error)
+        else:
+            woken.on_settled(lambda: self._on_start(instance, woken.failure))
+
+    def _on_start(self, instance: Instance, failure: Exception | None) -> None:
+        instance.starting = False
+        if isinstance(failure, SupervisorError):
+            pause_s = failure.retry_after_s or START_PAUSE_S
+            instance.not_before = max(instance.not_before, trio.current_time() + pause_s)
+        if self.waiting:
+            self._free()
+
+    # Calls that an instance has -------------------------------------------------------------------------------------
+
+    def _put(self, instance: Instance, call: WaitingCall) -> None:
+        message, reply, held_s = call.message, call.reply, trio.current_time() - call.since
+        if held_s:
+            message = replace(message, deadline_s=max(0.0, call.deadline - trio.current_time()))
+        try:
+            given = instance.post.request(message)
+        except SupervisorError as error:
+            reply.fail(error)
+            return
+        instance.open += 1
+        reply.on_abandon(given.abandon)
+        given.on_settled(partial(self._on_settled, instance, call, given, held_s))
+
+    def _on_settled(self, instance: Instance, call: WaitingCall, given: Reply[Result], held_s: float) -> None:
+        instance.open -= 1
+        error, result = given.failure, given.value
+        if result is not None:
+            if self._states.note(call.message, result, Giver(instance.number, instance.seat.run)):
+                instance.seat.expected_until = trio.current_time() + self._question_s
+            call.reply.answer(replace(result, waited_s=result.waited_s + held_s) if held_s else result)
+        elif isinstance(error, _NOT_TAKEN) and error.outcome == "not_sent" and self._may_try_again(call):
+            call.tries += 1
+            self.waiting.add(call)
+            self._free()
+            return
+        elif error is not None:
+            call.reply.fail(error)
+        if self.waiting:
+            self._free()
+
+    def _may_try_again(self, call: WaitingCall) -> bool:
+        if self._over or call.reply.settled or trio.current_time() >= call.deadline:
+            return False
+        return call.tries < len(self._instances) - 1 and self.waiting.has_room(call)
