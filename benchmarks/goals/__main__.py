@@ -14,11 +14,13 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.goals import start
+from benchmarks.goals import orphans, start, stops
 from benchmarks.goals.figure import Goal
 from benchmarks.goals.kept import Kept, keep
 
 GOALS = {
+    "G2": Goal("Nothing of a server outlives it, however it or the daemon ends", orphans.measure),
+    "G3": Goal("An end is bounded, whatever clients and servers do", stops.measure),
     "G23": Goal("A daemon listens at once, however many of its servers are broken", start.measure),
 }
 
