@@ -14,13 +14,14 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.goals import loops, naps, orphans, start, stops
+from benchmarks.goals import loops, naps, neighbours, orphans, start, stops
 from benchmarks.goals.figure import Goal
 from benchmarks.goals.kept import Kept, keep
 
 GOALS = {
     "G2": Goal("Nothing of a server outlives it, however it or the daemon ends", orphans.measure),
     "G3": Goal("An end is bounded, whatever clients and servers do", stops.measure),
+    "G9": Goal("A server does not notice what its neighbours do", neighbours.measure),
     "G10": Goal("A server that can never start costs next to nothing", loops.measure),
     "G11": Goal("Sleep is not noticed: no call is lost, and one start serves all", naps.measure),
     "G23": Goal("A daemon listens at once, however many of its servers are broken", start.measure),
