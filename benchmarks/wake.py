@@ -46,12 +46,12 @@ def _measure(directory: Path, what: str, command: Command, call: mcp.Tool, round
     with daemon(place, {"it": entry(command, idle_timeout_s=IDLE_S)}) as running:
         until_ready(running.port)
         for number in range(rounds + 1):  # the first is not counted: files get into the cache of the kernel
-            alone = _alone(command, call)
+            itself_s = alone(command, call)
             until_dormant(running.port)
-            through = _through(running.port, tool)
+            through_s = through(running.port, tool)
             if number:
-                ours.append(through)
-                theirs.append(alone)
+                ours.append(through_s)
+                theirs.append(itself_s)
     ratio = ratios(ours, theirs)
     return Row(
         what=f"cold wake of {what}, to its first answer",
@@ -63,14 +63,16 @@ def _measure(directory: Path, what: str, command: Command, call: mcp.Tool, round
     )
 
 
-def _through(port: int, tool: mcp.Tool) -> float:
+def through(port: int, tool: mcp.Tool) -> float:
+    """Return how long a call through the daemon takes, in seconds."""
     with mcp.Client(port) as client:
         begin = time.perf_counter()
         client.call(tool)
         return time.perf_counter() - begin
 
 
-def _alone(command: Command, call: mcp.Tool) -> float:
+def alone(command: Command, call: mcp.Tool) -> float:
+    """Return how long the server itself takes from its start to its first answer, in seconds."""
     begin = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         _say(process, mcp.initialize())
