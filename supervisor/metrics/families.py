@@ -47,6 +47,7 @@ def _own(name: str, kind: Kind, labels: tuple[str, ...], text: str, buckets: tup
 # The daemon
 BUILD_INFO: Final = _own("build_info", "gauge", ("version", "python"), "Always 1, with the versions as labels.")
 LOOP_LAG: Final = _own("event_loop_lag_seconds", "gauge", (), "By how much the loop was late at the newest look.")
+TASKS: Final = _own("tasks", "gauge", (), "Tasks of the loop: of servers, of connections, of requests, and its own.")
 LOG_RECORDS_DROPPED: Final = _own("log_records_dropped_total", "counter", (), "Records that the log had no room for.")
 SPANS_DROPPED: Final = _own("spans_dropped_total", "counter", (), "Spans that did not reach their collector.")
 SCRAPE_DURATION: Final = _own(
@@ -141,7 +142,7 @@ HTTP: Final = Family(
 
 FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     "The daemon": (
-        *(BUILD_INFO, LOOP_LAG, LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
+        *(BUILD_INFO, LOOP_LAG, TASKS, LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
         *PROCESS,
     ),
     "Servers": (SERVERS, USABLE, RESTARTS, EXITS, STARTS, SERVER_MEMORY),

@@ -126,6 +126,7 @@ def _own(view: View) -> list[FamilyValues]:
     return [
         FamilyValues(families.BUILD_INFO, versions),
         _alone(families.LOOP_LAG, view.lag.seconds),
+        _alone(families.TASKS, trio.lowlevel.current_statistics().tasks_living),
         _alone(families.LOG_RECORDS_DROPPED, view.log_records_lost()),
         _alone(families.SPANS_DROPPED, 0 if tracer is None else tracer.count_dropped()),
         _by(families.SESSIONS, sessions),
