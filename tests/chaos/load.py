@@ -102,8 +102,8 @@ class Load:
         try:
             await client.ask(request, tool)
         except trio.Cancelled:
-            if not self.over:  # another call of this client found that the connection is gone
-                client.end(request, "cancelled")
+            if not self.over and not request.answers:  # another call of this client found that its session is over
+                request.how, request.ended_s = "left", monotonic()
             raise
         finally:
             self.outcomes[f"{request.how or 'nothing'} {request.type}".strip()] += 1

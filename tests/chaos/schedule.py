@@ -49,7 +49,7 @@ KINDS: Final = (
     Kind("expire login", 3, "H25"),
     Kind("add or remove", 5, "D05 P24"),
     Kind("change server", 5, "D05 P25"),
-    Kind("bad file", 3, "D06 G15"),
+    Kind("bad file", 3, "D06 G15", shakes=True),  # a daemon that starts with it ends, or has an entry less
     Kind("hang up", 3, "D05"),
     Kind("revoke user", 2, "D10 I12", (0.5, 1.5), shakes=True),
     Kind("full disk", 2, "D11 G16", (1.0, 4.0), shakes=True),

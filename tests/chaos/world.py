@@ -149,7 +149,8 @@ class World:
     def marks(self, user: str) -> tuple[str, ...]:
         """Return what a user may never see."""
         others = [f"owner-{other}" for other in USERS if other != user]
-        return (*CANARIES.values(), *others, *([] if user == USERS[0] else [f"{ANNEX}:", f"{ANNEX}__"]))
+        secrets = [secret for name, secret in CANARIES.items() if name != "argument"]  # which they gave themselves
+        return (*secrets, *others, *([] if user == USERS[0] else [f"{ANNEX}:", f"{ANNEX}__"]))
 
     # The daemon -----------------------------------------------------------------------------------------------------
 

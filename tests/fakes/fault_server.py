@@ -53,11 +53,12 @@ def line(**members: Any) -> bytes:
 
 
 class Due:
-    """The answer to a call that is due: its id, its text, and all of it as a line."""
+    """The answer to a call that is due: its id, its result, that as a text, and all of it as a line."""
 
     def __init__(self, id_: Any, result: Json) -> None:
         self.id = id_
         self.result = result
+        self.text = json.dumps(result).encode()
         self.whole = line(id=id_, result=result)
 
     def nested(self, value: bytes) -> bytes:
@@ -125,7 +126,10 @@ FAULTS: dict[str, tuple[str, Callable[[Due], Iterator[Step]]]] = {
     "huge-number": ("S13", writes(lambda due: due.nested(b"9" * 5000))),
     "nan": ("S14", writes(lambda due: due.nested(b"NaN"))),
     "surrogate": ("S15 S16", writes(lambda due: due.nested(b'"\\ud800 \\u0000"'))),
-    "twice-a-key": ("S17 S18", writes(lambda due: due.whole[:-2] + b', "Result": {}, "ID": 7, "result": {}}\n')),
+    "twice-a-key": (
+        "S17 S18",
+        writes(lambda due: due.whole[:-2] + b', "Result": {}, "ID": 7, "result": %b}\n' % due.text),
+    ),
     "neither": ("S19", writes(lambda due: line(id=due.id))),
     "no-version": ("S19", writes(lambda due: json.dumps({"id": due.id, "result": due.result}).encode() + b"\n")),
     "list": ("S19 S20", writes(lambda due: b"[" + due.whole[:-1] + b"]\n")),
