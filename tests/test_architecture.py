@@ -530,7 +530,7 @@ def test_a_name_says_what_it_is_the_name_of() -> None:
 
 def test_tests_stand_where_what_they_test_stands() -> None:
     tested = {file.parent.relative_to(ROOT / "tests") for file in (ROOT / "tests").rglob("test_*.py")}
-    apart = {Path(), Path("docs"), Path("e2e"), Path("benchmarks"), Path("conformance"), Path("fuzz")}
+    apart = {Path(), Path("docs"), Path("e2e"), Path("benchmarks"), Path("conformance"), Path("fuzz"), Path("chaos")}
     assert [str(place) for place in sorted(tested - apart) if not (ROOT / place).is_dir()] == []
 
 
