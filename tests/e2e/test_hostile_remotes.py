@@ -35,6 +35,8 @@ async def call_again_and_again(daemon: Daemon, tool: str) -> None:
 @pytest.mark.parametrize("sent", ["interim", "empty", "chunks", "bomb"])
 async def test_twenty_calls_of_a_remote_server_that_floods_make_nobody_else_wait(tmp_path: Path, sent: str) -> None:
     async with hostile() as entry:
+        # Who leaves has not cancelled anything in this era: its calls go on to their deadline.
+        entry["hostile"] |= {"call_timeout_s": 3, "breaker": False}
         with running(tmp_path, entry, shutdown_s=END_S) as daemon:
             await daemon.ready()
             async with trio.open_nursery() as nursery:
