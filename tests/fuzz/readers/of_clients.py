@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from urllib.parse import parse_qsl
 
 import msgspec
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import CloseConnection, Message, Ping
 from wsproto.utilities import RemoteProtocolError
 
+from actors.catalogue.criteria import Criteria
 from actors.errors import InvalidArguments, SupervisorError
 from actors.principal import LOCAL
 from actors.protocol.agreement import client_capabilities
@@ -30,12 +32,13 @@ from supervisor.front.mcp import messages
 from supervisor.front.mcp.envelope import fit_text, json_bytes
 from supervisor.front.mcp.listen import read_subscription
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
+from supervisor.front.pages.requests import Unreadable, decode, read_form
 from supervisor.front.proxies import TrustedProxies
 from supervisor.identity.secrets import digest_of, is_key, is_pass
 from supervisor.metatools.inventory import decode_cursor
 from supervisor.service.asking.parking import SealedNames
 from supervisor.tracing.context import read_head, read_params
-from tests.fuzz.target import holds, same, text_of
+from tests.fuzz.target import holds, parts_of, same, text_of
 
 KEY = hashlib.sha256(b"a key of the fuzzer").digest()
 _GUARD = Guard("127.0.0.1", [3001], ["a.example"], ["https://b.example"])
@@ -208,9 +211,21 @@ def sealed(data: bytes) -> None:
             raise AssertionError("a changed seal was taken")
 
 
+def pages(data: bytes) -> None:
+    """Read what a browser sends of a form, and the query of a page: values, or an error that the page shows."""
+    kind, body = parts_of(data, 2)
+    with suppress(Unreadable):
+        typed, files = read_form(text_of(kind), body)
+        assert typed["action"] in (["accept"], ["decline"])
+        assert all(text.isascii() for text in files.values())
+    with suppress(InvalidArguments):
+        decode(parse_qsl(text_of(body), keep_blank_values=True), Criteria)
+
+
 TARGETS = {
     "requests": requests,
     "client_messages": client_messages,
     "frames": frames,
     "sealed": sealed,
+    "pages": pages,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -19,6 +19,7 @@ from actors.messages import CallServer
 from actors.protocol import changes
 from actors.protocol.agreement.era import Agreement, Identity, Negotiation
 from actors.protocol.asking import forms, input_required, questions, visits
+from actors.protocol.asking.questions import Fallback
 from actors.protocol.conversation import Conversation
 from actors.protocol.facts import CallAsked
 from actors.protocol.listing import METHODS, Listed, ListLimits, PageArrived
@@ -178,15 +179,17 @@ def said(data: bytes) -> None:
     content = forms.defaults(raw)
     if form is not None:
         forms.wrong(form, content or {})
-        forms.wrong(form, _OBJECT.decode(data) if data[:1] == b"{" else {})
+        typed: Any = json.read_or(_OBJECT, data, None)
+        forms.wrong(form, typed or {})
     input_required.kind_of(raw)
     for read in (input_required.read, jsonrpc.decode_error):
         with suppress(SupervisorError):
             read(raw)
     for method in ("elicitation/create", "sampling/createMessage", "roots/list"):
         questions.refusal(method, raw)
-        for fallback in ("decline", "cancel"):
-            questions.timeout_answer(method, raw, fallback)  # type: ignore[arg-type]  # a literal
+        for fallback in get_args(Fallback):
+            answer = questions.timeout_answer(method, raw, fallback)
+            assert isinstance(answer, jsonrpc.ErrorObject) or json.is_json(answer)
     token = questions.token_of(raw)
     questions.advance(raw)
     visits.id_of(raw)
