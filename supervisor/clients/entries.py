@@ -41,6 +41,8 @@ _TIMES: Final = {
     "startup_timeout_ms": ("start_timeout_s", 0.001),
 }
 """Times with a unit in their name: our key, and that unit in seconds."""
+_LONGEST: Final = 1e12
+"""Of a time in any unit; a whole number of TOML or JSON may be one that no float holds."""
 _TOOLS: Final = {
     **dict.fromkeys(("includeTools", "enabledTools", "enabled_tools", "available_tools", "tools"), "allow"),
     **dict.fromkeys(("excludeTools", "disabledTools", "disabled_tools"), "deny"),
@@ -156,7 +158,7 @@ class _Entry:
             self._own["type"] = "ws" if kind == "websocket" else kind
 
     def _time(self, key: str, value: Any, target: str, unit_s: float) -> None:
-        if type(value) not in (int, float) or value <= 0:
+        if type(value) not in (int, float) or not 0 < value <= _LONGEST:
             self.left_out.append(key)
             return
         seconds = round(value * unit_s, 3)

@@ -16,9 +16,11 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from actors.errors import ConfigError
+from supervisor.config.syntax.jsonc import MAX_DEPTH
 
 _HEADER = re.compile(r"^[ \t]*\[[^\r\n]*", re.MULTILINE)
 _PLACE = re.compile(r"at line (\d+)")
@@ -31,11 +33,22 @@ Way = tuple[str, ...]
 def read_toml(text: str, path: str) -> dict[str, Any]:
     """Return what a text says; `path` is only named in errors. Raises `ConfigError` with the line."""
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        read = tomllib.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:  # also of a number with more digits than Python reads
         place = _PLACE.search(str(error))
         line = int(place[1]) if place else text.count("\n") + 1
         raise ConfigError("this is not TOML", path=path, line=line, hint="correct it first") from None
+    if _is_deep(read):  # a header of many keys is: who walks through it, or compares it, runs out of stack
+        raise ConfigError(f"it is nested more than {MAX_DEPTH} levels deep", path=path, hint="correct it first")
+    return read
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [*chain.from_iterable(inner)]
+    return bool(level)
 
 
 def put_table(text: str, where: Way, members: Mapping[str, Any], path: str) -> str:

@@ -33,8 +33,8 @@ HOST = "http://here.example"
 DEADLINE_S = 60.0
 """Of one case, in virtual seconds: every bound of it is shorter."""
 LIMITS = HttpLimits(max_line_bytes=65_536, max_event_bytes=32_768, connect_timeout_s=5, call_max_s=20, stop_s=1)
-_KEY = re.compile(rb"sec-websocket-key: *(\S+)", re.IGNORECASE)
-_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+KEY = re.compile(rb"sec-websocket-key: *(\S+)", re.IGNORECASE)
+GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
 Connect = Callable[[Serve], Awaitable[None]]
@@ -62,8 +62,8 @@ def socket_server(grammar: Grammar) -> Serve:
     """Return a server behind a WebSocket, which says everything at once."""
 
     def serve(request: bytes) -> bytes:
-        key = _KEY.search(request)
-        digest = hashlib.sha1((key[1] if key else b"") + _GUID).digest()
+        key = KEY.search(request)
+        digest = hashlib.sha1((key[1] if key else b"") + GUID).digest()
         return grammar.handshake(base64.b64encode(digest)) + grammar.frames(1)
 
     return serve
@@ -87,7 +87,7 @@ def _message(id_: bytes, method: str, version: str) -> Outgoing:
     return Outgoing(parts=(text,), method=method, id=id_, version=version)
 
 
-async def _conversation(transport: Transport, version: str) -> str:
+async def conversation(transport: Transport, version: str) -> str:
     """Speak with a server as its actor does; return what came of two requests."""
     seen: set[str] = set()
     try:
@@ -127,13 +127,13 @@ async def http(grammar: Grammar) -> str:
     """Speak Streamable HTTP or HTTP+SSE."""
     kind: Literal["http", "sse"] = "http" if grammar.seldom(0.7) else "sse"
     version = MODERN if kind == "http" and grammar.seldom(0.5) else LEGACY
-    return await _conversation(HttpTransport(Remote(url=f"{HOST}/mcp"), LIMITS, kind), version)
+    return await conversation(HttpTransport(Remote(url=f"{HOST}/mcp"), LIMITS, kind), version)
 
 
 async def websocket(grammar: Grammar) -> str:
     """Speak over a WebSocket."""
     remote = Remote(url=f"{HOST.replace('http', 'ws')}/mcp")
-    return await _conversation(WebSocketTransport(remote, LIMITS), grammar.one([LEGACY, MODERN]))
+    return await conversation(WebSocketTransport(remote, LIMITS), grammar.one([LEGACY, MODERN]))
 
 
 async def oauth(grammar: Grammar) -> str:

@@ -10,7 +10,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -59,6 +59,10 @@ class _Items(msgspec.Struct):
     any_of: list[Choice] = msgspec.field(name="anyOf", default_factory=list)
 
 
+_Count = Annotated[int, msgspec.Meta(le=2**53)]
+"""Nothing that a person fills in has more."""
+
+
 class _Property(msgspec.Struct):
     type: Any = ""
     title: str = ""
@@ -71,12 +75,12 @@ class _Property(msgspec.Struct):
     items: _Items = msgspec.field(default_factory=_Items)
     write_only: bool = msgspec.field(name="writeOnly", default=False)
     encoding: str = msgspec.field(name="contentEncoding", default="")
-    min_length: int = msgspec.field(name="minLength", default=0)
-    max_length: int | None = msgspec.field(name="maxLength", default=None)
+    min_length: _Count = msgspec.field(name="minLength", default=0)
+    max_length: _Count | None = msgspec.field(name="maxLength", default=None)
     minimum: float | None = None
     maximum: float | None = None
-    min_items: int = msgspec.field(name="minItems", default=0)
-    max_items: int | None = msgspec.field(name="maxItems", default=None)
+    min_items: _Count = msgspec.field(name="minItems", default=0)
+    max_items: _Count | None = msgspec.field(name="maxItems", default=None)
 
 
 class _Schema(msgspec.Struct):

@@ -65,7 +65,7 @@ def last_words(text: str) -> str:
     """Return what the end of an output says of why a program ended, on one line of at most 200 characters."""
     if version := _PYTHON.search(" ".join(text.split())):
         own, relation, *wanted = filter(None, version.groups())
-        return f"the current Python version ({own}) does not satisfy Python{relation}{'.'.join(wanted)}"
+        return _forwards([f"the current Python version ({own}) does not satisfy Python{relation}{'.'.join(wanted)}"])
     lines = [" ".join(line.split()) for line in text.splitlines() if not _NO_REASON.match(line)]
     lines = list(dict.fromkeys(reversed(_without_npm(lines))))[::-1]  # what is said again and again is told once
     errors = [at for at, line in enumerate(lines) if _ERROR.search(line) and not _CAUSE.match(line)]

@@ -76,13 +76,26 @@ def test_what_is_written_in_another_way_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "line"), [("a = 1\nb = canary\n", 2), ("a = 1\na = 2\n", 2), ("x = [\n", 2), ("a = " + "[" * 5000, 1)]
+    ("text", "line"),
+    [
+        ("a = 1\nb = canary\n", 2),
+        ("a = 1\na = 2\n", 2),
+        ("x = [\n", 2),
+        ("a = " + "[" * 5000, 1),
+        ("\na = " + "9" * 5000, 2),
+    ],
 )
 def test_what_is_no_toml_is_refused_with_its_line_and_repeats_nothing(text: str, line: int) -> None:
     with pytest.raises(ConfigError, match="not TOML") as caught:
         put_table(text, WHERE, ENTRY, "f")
     assert caught.value.line == line
     assert "canary" not in str(caught.value)
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    assert read_toml(f"[{'a.' * 60}b]\n", "f")
+    with pytest.raises(ConfigError, match="more than 64 levels"):
+        read_toml(f"[{'a.' * 1100}b]\n", "f")
 
 
 def test_a_way_through_what_is_no_table_is_refused() -> None:

@@ -119,7 +119,7 @@ def settings_of(allotment: Allotment, controllers: Controllers) -> dict[str, str
 
 def was_out_of_memory(group: Path) -> bool:
     """Say whether the kernel killed somebody in a group for want of memory. Blocks."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         rows = (line.split() for line in (group / "memory.events").read_text(encoding="ascii").splitlines())
         return any(row[:1] == ["oom_kill"] and row[1:] != ["0"] for row in rows)
     return False

@@ -17,6 +17,8 @@ from actors.transport.stdio.resources.bounds import MemoryLook
 PROC: Final = Path("/proc")
 GROUPS: Final = Path("/sys/fs/cgroup")
 _KIB: Final = 1024
+_MAX_DIGITS: Final = 20
+"""Of a number of 64 bits."""
 _SOME: Final = re.compile(r"some avg10=([0-9.]+)")
 
 
@@ -60,13 +62,17 @@ def _text(place: Path) -> str:
 
 def _table(text: str) -> dict[str, int]:
     rows = (line.split() for line in text.splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isascii() and row[1].isdigit()}
+    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and _is_number(row[1])}
 
 
 def _number(place: Path) -> int | None:
     """Return the number in a file, None for `max` and where there is no such file."""
     text = _text(place).strip()
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if _is_number(text) else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS
 
 
 def _percent(text: str) -> float:

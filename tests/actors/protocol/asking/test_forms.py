@@ -150,6 +150,14 @@ def test_defaults_are_an_answer_only_where_nobody_has_to_say_anything() -> None:
     assert defaults(msgspec.Raw(b'{"mode":"url","url":"https://pay.example","message":"Pay"}')) is None
 
 
+@pytest.mark.parametrize("bound", [{"minLength": 10**400}, {"maxLength": 2**53 + 1}])
+def test_a_bound_that_nobody_can_reach_costs_its_field_alone(bound: dict[str, int]) -> None:
+    asked = read(form(a={"type": "string", "default": "x", **bound}, b={"type": "string"}))
+    assert asked is not None
+    assert [field.kind for field in asked.fields] == ["json", "text"]
+    assert defaults(form(a={"type": "string", "default": "x", **bound})) == {}
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda each: st.lists(each)), st.data())
 def test_any_value_for_any_field_is_right_or_wrong(value: Any, data: st.DataObject) -> None:
     schema, _, _ = data.draw(st.sampled_from(FILLED))

@@ -113,6 +113,8 @@ def test_the_kernel_tells_whom_it_killed(tmp_path: Path) -> None:
     for count, killed in ((0, False), (3, True)):
         (tmp_path / "memory.events").write_text(f"low 0\nmax 9\noom 4\noom_kill {count}\noom_group_kill 0\n")
         assert was_out_of_memory(tmp_path) == killed
+    (tmp_path / "memory.events").write_bytes(b"\xe2")
+    assert not was_out_of_memory(tmp_path)
 
 
 def test_no_limit_needs_no_file() -> None:

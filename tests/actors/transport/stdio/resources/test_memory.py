@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actors.transport.stdio.resources.bounds import MemoryLook
@@ -78,6 +78,7 @@ def test_without_any_of_it_nothing_is_known(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=80), st.binary(max_size=80), st.binary(max_size=80))
+@example(b"\nMemTotal: " + b"9" * 5000 + b" kB", b"9" * 5000, b"9" * 5000)
 def test_whatever_stands_there_is_read_without_harm(meminfo: bytes, group: bytes, pressure: bytes) -> None:
     with TemporaryDirectory() as directory:
         world = World(Path(directory))
