@@ -105,6 +105,7 @@ def panels() -> list[Panel]:
         ),
         panel("Requests refused", "reqps", (rate(of.REFUSED, "reason"), "{{reason}}")),
         panel("The loop of the daemon is late by", "s", (of.LOOP_LAG.name, "late by")),
+        panel("Tasks of the daemon", "none", (of.TASKS.name, "tasks")),
         panel("Processor time of the daemon", "percentunit", (rate(of.CPU), "of one processor")),
         panel(
             "Lost in a second",

@@ -3,26 +3,29 @@
 Rules of this file:
 - A test waits for events of the daemon, for the end of a process or of a connection, always with a deadline.
   Only the start of a daemon is polled for (`ready`).
-- Every daemon ends with SIGTERM and code 0, unless the test ended it itself, and leaves no traceback in its log.
+- Every daemon ends with SIGTERM and code 0, unless the test ended it itself, and what `invariants` says holds of it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx2
 import trio
 from trio_websocket import WebSocketConnection
 
+from tests.e2e.invariants import CANARY, Watched, configured_secrets
 from tests.fakes.websocket_client import open_websocket
 
 ROOT = Path(__file__).parents[2]
@@ -183,12 +186,24 @@ def log_of(directory: Path) -> Path:
     return directory / "daemon.log"
 
 
-def spawn(directory: Path, listen: str = "127.0.0.1:0", data_dir: Path | None = None) -> subprocess.Popen[str]:
-    """Start a daemon with `mcp.json` of this directory, without waiting for anything."""
+def spawn(
+    directory: Path,
+    listen: str = "127.0.0.1:0",
+    data_dir: Path | None = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.Popen[str]:
+    """Start a daemon with `mcp.json` of this directory, without waiting for anything. `environment`: more of it."""
     arguments = ["--config", str(directory / "mcp.json"), "--listen", listen]
     arguments += ["--data-dir", str(data_dir or directory / "data")]
     with log_of(directory).open("ab") as log:
-        return subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True)
+        return subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, **CANARY, **environment},
+        )
 
 
 def write_config(directory: Path, servers: Json, **settings: Any) -> None:
@@ -198,9 +213,11 @@ def write_config(directory: Path, servers: Json, **settings: Any) -> None:
     (directory / "mcp.json").write_text(json.dumps(body), encoding="utf-8")
 
 
-def start(directory: Path, listen: str = "127.0.0.1:0") -> Daemon:
+def start(
+    directory: Path, listen: str = "127.0.0.1:0", environment: Mapping[str, str] = MappingProxyType({})
+) -> Daemon:
     """Start a daemon and wait until it listens."""
-    process = spawn(directory, listen)
+    process = spawn(directory, listen, environment=environment)
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
     line = process.stdout.readline() if readable else ""
@@ -214,10 +231,12 @@ def start(directory: Path, listen: str = "127.0.0.1:0") -> Daemon:
 
 
 def end(daemon: Daemon) -> None:
-    """End it in order, if it still runs. Raises AssertionError if it does not do so."""
-    running = daemon.process.poll() is None
+    """End it in order, if it still runs. Raises AssertionError if it does not do so, or something does not hold."""
+    secrets = configured_secrets(daemon.directory / "mcp.json")
+    watched = Watched(daemon.process.pid, daemon.url, daemon.directory / "data", secrets)
     try:
-        if running:
+        if daemon.process.poll() is None:
+            watched.look()
             daemon.process.send_signal(signal.SIGTERM)
             assert daemon.process.wait(PATIENCE_S) == 0, daemon.log[-4000:]
     finally:
@@ -225,7 +244,7 @@ def end(daemon: Daemon) -> None:
         daemon.process.wait()
         if daemon.process.stdout is not None:
             daemon.process.stdout.close()
-    assert "Traceback" not in daemon.log, daemon.log[-8000:]
+    watched.check(daemon.log)
 
 
 @contextmanager

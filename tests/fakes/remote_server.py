@@ -89,11 +89,13 @@ class _Behind:
     async def _route(self) -> None:
         while data := await self.peer._stdout.read():
             for text in data.splitlines():
-                await self._to(json.loads(text)).send(text)
+                if (to := self._to(json.loads(text))) is not None:
+                    await to.send(text)
 
-    def _to(self, message: dict[str, Any]) -> trio.MemorySendChannel[bytes]:
+    def _to(self, message: dict[str, Any]) -> trio.MemorySendChannel[bytes] | None:
+        """Return where a message goes; None if whoever asked is gone."""
         if "method" not in message:
-            return self._open[message["id"]]
+            return self._open.get(message["id"])
         token = message.get("params", {}).get("progressToken")
         if token in self._open:
             return self._open[token]

@@ -143,6 +143,7 @@ async def test_the_page_tells_of_servers_catalogue_clients_and_the_process(tmp_p
         assert value(samples, "process_resident_memory_bytes") > 1e6
         assert value(samples, "process_open_fds") > 3
         assert total(samples, "mcpvisor_build_info") == 1
+        assert abs(total(samples, "mcpvisor_tasks") - trio.lowlevel.current_statistics().tasks_living) <= 5
         assert not [name for name, _ in samples if name.startswith("mcpvisor_tool_calls")]
 
 

@@ -206,3 +206,14 @@ async def test_what_changes_in_the_session_is_told_to_who_is_subscribed(autojump
         await fake.update("memo://two")
         await wait_all_tasks_blocked()
         assert told == ["two"]
+
+
+async def test_no_two_conversations_have_an_id_in_common(autojump_clock: MockClock) -> None:
+    """A server without sessions may find whose an answer is by its id alone."""
+    fake = FakeServer(probe="both")
+    async with remote(fake) as rig:
+        for caller in (None, Caller()):
+            await result(begin(rig, "echo", caller, n=1))
+    assert calls(fake) == [("echo", "modern"), ("echo", "legacy")]
+    ids = [message["id"] for message in fake.messages if "method" in message and "id" in message]
+    assert len(set(ids)) == len(ids)
