@@ -67,6 +67,15 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def wake_ups(pid: int) -> int:
+    """Return how often the threads of a process went on after a wait, those of now. Raises `OSError` if it is gone."""
+    counts = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        lines = (task / "status").read_text().splitlines()
+        counts += next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+    return counts
+
+
 def descendants(pid: int) -> list[int]:
     """Return the ids of all processes below `pid`."""
     pids: list[int] = []
