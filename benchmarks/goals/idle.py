@@ -19,8 +19,8 @@ SETTLE_S: Final = 15.0
 
 
 def left_alone(directory: Path, full: bool) -> Iterator[Figure]:
-    """Leave 100 servers alone for two minutes, asleep and awake; five awake ones for two seconds in the small form."""
-    number, seconds, settle_s = (100, 120.0, SETTLE_S) if full else (5, 2.0, 1.0)
+    """Leave 100 servers alone for two minutes, asleep and awake; three awake ones for a second in the small form."""
+    number, seconds, settle_s = (100, 120.0, SETTLE_S) if full else (3, 1.0, 0.5)
     for how in ("asleep", "awake") if full else ("awake",):
         place = Place(directory / how)
         place.directory.mkdir()

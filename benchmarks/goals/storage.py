@@ -29,8 +29,8 @@ BURST_S: Final = 0.3
 
 
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
-    """Ten seconds of each want, and 100 kills; one second of each and two kills in the small form."""
-    seconds, kills = (10.0, 100) if full else (1.0, 2)
+    """Ten seconds of each want, and 100 kills; half a second of each and one kill in the small form."""
+    seconds, kills = (10.0, 100) if full else (0.5, 1)
     wants = directory / "wants"
     wants.mkdir()
     with faulty_daemon(wants, [OTHER], {}, **AUDITED) as running:
