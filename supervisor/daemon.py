@@ -43,7 +43,7 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
 from supervisor.plugins.hooks import PluginTable
-from supervisor.servers.capacity import Capacity
+from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment

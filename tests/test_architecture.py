@@ -42,6 +42,7 @@ LAYERS = (
     "actors.search",
     "actors.catalogue",
     "actors.messages",
+    "actors.registry_inbox",
     "actors.transport",
     "actors.registry",
     "actors.server",
@@ -146,7 +147,7 @@ PURE = (
     "supervisor.service.results.shape",
     "supervisor.servers.journals.lines",
     "supervisor.servers.orders",
-    "supervisor.servers.pressure",
+    "supervisor.servers.capacity.pressure",
     "supervisor.servers.reloading.difference",
     "supervisor.servers.reloading.refusal",
     "supervisor.identity.attempts",
@@ -222,7 +223,7 @@ SYSTEM = {
     "actors.transport.http.client.tls": "the environment names certificates",
     "actors.transport.http.client.verdict": "the system's own words for its errors",
     "actors.transport.stdio.command": "looks up programs and builds the environment of a child",
-    "actors.transport.stdio.containment": "process groups and the kill shim",
+    "actors.transport.stdio.contained": "signals process groups, and speaks with the kill shim",
     "actors.transport.stdio.resources.groups": "asks whether a control group was given away",
     "actors.transport.stdio.resources.room": "the system's own words for want of descriptors",
     "actors.transport.stdio.kill_shim": "is the shim, a program of its own",
@@ -529,7 +530,7 @@ def test_a_name_says_what_it_is_the_name_of() -> None:
 
 def test_tests_stand_where_what_they_test_stands() -> None:
     tested = {file.parent.relative_to(ROOT / "tests") for file in (ROOT / "tests").rglob("test_*.py")}
-    apart = {Path(), Path("docs"), Path("e2e"), Path("benchmarks"), Path("conformance"), Path("fuzz")}
+    apart = {Path(), Path("docs"), Path("e2e"), Path("benchmarks"), Path("conformance"), Path("fuzz"), Path("chaos")}
     assert [str(place) for place in sorted(tested - apart) if not (ROOT / place).is_dir()] == []
 
 

@@ -26,7 +26,6 @@ from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemov
 from actors.registry import happening
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
 from actors.registry.happening import Happening, StateChanges
-from actors.registry.inbox import AwaitShown, LaunchesRecalled, NamesChanged, RulesChanged
 from actors.registry.indexer import Indexed as Indexed
 from actors.registry.indexing import Indexing
 from actors.registry.memory import Memory
@@ -35,6 +34,7 @@ from actors.registry.reviews import NO_REVIEWER, LaunchesReviewed, OfferReviewed
 from actors.registry.saving import OfferSaver
 from actors.registry.sharing import Variants, with_newest_counts
 from actors.registry.vectors import Embedding
+from actors.registry_inbox import AwaitShown, LaunchesRecalled, NamesChanged, RulesChanged
 from actors.search.documents.index import Index
 
 Fact = ServerListed | ServerChanged | InstanceChanged | ServerRemoved | NamesChanged | RulesChanged | EraLearned

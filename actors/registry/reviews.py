@@ -19,7 +19,7 @@ from actors.catalogue.snapshot import Entry
 from actors.kit import Address, Ask, Reply, StartSoon
 from actors.launch import server_of
 from actors.messages import ServerListed
-from actors.registry.inbox import AwaitShown, LaunchesRecalled
+from actors.registry_inbox import AwaitShown, LaunchesRecalled
 
 AGAIN_S: Final = 60.0
 """After this time it is asked again about tools of which a plugin has not said what becomes of them."""

@@ -30,7 +30,7 @@ from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.port import Accounts
 from supervisor.plugins.hooks import PluginTable
-from supervisor.servers.capacity import Measure
+from supervisor.servers.capacity.capacity import Measure
 from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation
 from supervisor.servers.deployment import Deployment

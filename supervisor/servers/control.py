@@ -14,7 +14,7 @@ from actors.life.states import State
 from actors.messages import Refreshed, RefreshServer, RestartServer, SleepServer, WakeServer
 from actors.principal import Principal
 from actors.registry.actor import Registry
-from actors.registry.inbox import AwaitShown
+from actors.registry_inbox import AwaitShown
 from actors.router import Message as RouterMessage
 from supervisor.config import ServerConfig
 from supervisor.config.syntax.keys import nearest_names

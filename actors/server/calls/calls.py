@@ -33,7 +33,7 @@ from actors.server.calls.errors import (
 )
 from actors.server.calls.gate import CALL, READ_AGAIN, ApprovalGate
 from actors.server.calls.queue import CallQueue, Deadlines
-from actors.server.calls.room import Room
+from actors.server.calls.room import CallRoom
 from actors.server.calls.turns import CallTurns
 from actors.server.calls.window import Window
 from actors.server.process.link import Link
@@ -70,7 +70,7 @@ class Calls:
         self._queue = CallQueue()
         self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
-        self._room = Room(server, settings, self._queue, self._in_flight)
+        self._room = CallRoom(server, settings, self._queue, self._in_flight)
         self._deadlines = Deadlines(self._in_flight, self.waiting)
         self.turns = CallTurns(server, self.waiting, self._in_flight, gate)
         self.total = self.failures = self.unheard = 0

@@ -17,7 +17,7 @@ _ENVELOPE_BYTES = 512
 """What is written around the arguments of a call, about."""
 
 
-class Room:
+class CallRoom:
     """The room of one server. `queue` has the calls that wait, `in_flight` are the others, by number."""
 
     def __init__(self, server: str, settings: ServerSettings, queue: CallQueue, in_flight: Mapping[int, Call]) -> None:

@@ -258,9 +258,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
 
     @property
     def launch(self) -> Launch:
-        """How it is started, where it is a process."""
-        args, env, sandbox = self.args, dict(self.env), self.sandbox.sandbox
-        return Launch(command=self.command, args=args, env=env, cwd=self.cwd or "", sandbox=sandbox)
+        env, cwd, sandbox = dict(self.env), self.cwd or "", self.sandbox.sandbox
+        return Launch(command=self.command, args=self.args, env=env, cwd=cwd, sandbox=sandbox)
 
     @property
     def is_refreshed_asleep(self) -> bool:

@@ -56,9 +56,15 @@ def read_sandbox(
     return own
 
 
-def cwd_fault(cwd: str, home: str) -> str:
-    """Say why a working directory is none for a sandbox, empty if it is: the server may write it."""
-    return objection_to_place(posixpath.normpath(cwd), posixpath.normpath(home)) if cwd else ""
+def check_sandbox(own: Mapping[str, Any], home: str, problem: Problem, *, process: bool) -> None:
+    """Note why a server cannot have the sandbox of its entry: it is no process, or it may not write where it works."""
+    cwd = own.get("cwd") or ""
+    if own[SANDBOX].get("kind", "none") == "none":
+        return
+    if not process:
+        problem((SANDBOX,), "only a server that is a process has a sandbox", "remove it")
+    elif cwd and (objection := objection_to_place(posixpath.normpath(cwd), posixpath.normpath(home))):
+        problem(("cwd",), f"a sandbox cannot have it: {objection}", "")
 
 
 def _objection(place: str, home: str) -> tuple[str, str] | None:

@@ -16,12 +16,11 @@ from typing import Any
 
 from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.entries.instances import instance_faults
-from supervisor.config.entries.itself import faults_of_itself
+from supervisor.config.entries.faults import faults_of_itself, instance_faults
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
 from supervisor.config.entries.remarks import remarks, unknown_key
 from supervisor.config.entries.roots import root_uri
-from supervisor.config.entries.sandbox import SANDBOX, cwd_fault, read_sandbox
+from supervisor.config.entries.sandbox import SANDBOX, check_sandbox, read_sandbox
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
 from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
@@ -269,14 +268,10 @@ class _Entry:
         self._own["oauth"] = own
 
     def _sandbox(self) -> None:
-        if SANDBOX not in self._own:
-            return
-        home = self._around.environ.get("HOME", "/")
-        self._own[SANDBOX] = own = read_sandbox(self._own[SANDBOX], self._place, home, self._problem)
-        if own.get("kind") == "bubblewrap" and self._kind != "stdio":
-            self._problem((SANDBOX,), "only a server that is a process has a sandbox", "remove it")
-        elif own.get("kind") == "bubblewrap" and (fault := cwd_fault(self._own.get("cwd") or "", home)):
-            self._problem(("cwd",), f"a sandbox cannot have it: {fault}", "")
+        if SANDBOX in self._own:
+            home = self._around.environ.get("HOME", "/")
+            self._own[SANDBOX] = read_sandbox(self._own[SANDBOX], self._place, home, self._problem)
+            check_sandbox(self._own, home, self._problem, process=self._kind == "stdio")
 
     def _place(self, below: KeyPath, text: str) -> str:
         return str(self._around.directory / (self._replace(below, text, home=True) if self._enabled else text))

@@ -26,7 +26,7 @@ from actors.messages import ReadServer, ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
-from actors.registry.inbox import LaunchesRecalled
+from actors.registry_inbox import LaunchesRecalled
 from supervisor.config import ServerConfig
 from supervisor.identity.people import Person
 from supervisor.servers.children import Servers

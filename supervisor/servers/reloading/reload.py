@@ -21,8 +21,8 @@ from actors.kit.paths import absolute
 from actors.life.states import ALIVE
 from actors.registry.actor import Registry
 from actors.registry.happening import Happening
-from actors.registry.inbox import NamesChanged, RulesChanged
 from actors.registry.reviews import ReviewAgain
+from actors.registry_inbox import NamesChanged, RulesChanged
 from supervisor.config import Configuration, Settings
 from supervisor.config.entries.edits import Change, names_in, supplement
 from supervisor.config.syntax.values import SeveralErrors, raise_new

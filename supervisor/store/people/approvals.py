@@ -21,8 +21,8 @@ from actors.errors import SupervisorError
 from actors.kit import Address
 from actors.protocol.wire import json
 from actors.registry.actor import Message as RegistryMessage
-from actors.registry.inbox import AwaitShown
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
+from actors.registry_inbox import AwaitShown
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store
 

@@ -25,9 +25,9 @@ from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemov
 from actors.registry import indexer
 from actors.registry.actor import Indexed, Registry
 from actors.registry.counting import UNCOUNTED, Counted
-from actors.registry.inbox import RulesChanged
 from actors.registry.indexer import Indexer
 from actors.registry.vectors import Embedded, Embedding
+from actors.registry_inbox import RulesChanged
 from actors.search.document import KINDS, TOOLS
 from actors.search.documents.embedding import Embedder, levels
 from actors.search.documents.index import Index

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 from actors.catalogue.names.resolution import ServerNames
 from actors.life.states import State
 from actors.messages import ServerRemoved
-from actors.registry.inbox import AwaitShown, NamesChanged
+from actors.registry_inbox import AwaitShown, NamesChanged
 from tests.actors.registry.test_registry import changed, listed, offering, running
 
 

@@ -15,8 +15,8 @@ from actors.launch import launch_name
 from actors.life.states import State
 from actors.messages import ServerRemoved
 from actors.registry.actor import Registry
-from actors.registry.inbox import AwaitShown, LaunchesRecalled
 from actors.registry.reviews import AGAIN_S, ReviewAgain
+from actors.registry_inbox import AwaitShown, LaunchesRecalled
 from tests.actors.registry.test_registry import Rig, changed, listed, offering
 
 

@@ -24,7 +24,7 @@ from actors.transport.stdio.resources.descriptors import RUNNING, SPAWN
 from actors.transport.stdio.resources.room import UNKNOWN_BYTES, WHAT, Room, Running
 from supervisor.config import ServerConfig, Settings
 from supervisor.config.sections.memory import MemorySettings
-from supervisor.servers.capacity import MEASURE_S, MEMORY, MEMORY_LOOK_S, Capacity
+from supervisor.servers.capacity.capacity import MEASURE_S, MEMORY, MEMORY_LOOK_S, Capacity
 from supervisor.servers.statuses import Statuses
 from tests.fakes.deployments import deployment
 

@@ -20,7 +20,7 @@ from actors.errors import UnknownDoor
 from actors.life.states import State
 from actors.messages import RefreshServer
 from actors.principal import LOCAL
-from actors.registry.inbox import AwaitShown, RulesChanged
+from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.config import Settings
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import OPERATOR

@@ -15,7 +15,7 @@ from actors.catalogue.tool_rules import ToolRules
 from actors.life.states import State
 from actors.messages import SleepServer
 from actors.protocol.agreement.versions import Era
-from actors.registry.inbox import AwaitShown, RulesChanged
+from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer

@@ -140,7 +140,7 @@ READ_IN: dict[str, set[str]] = {
     "expose": {"config/call_rules"},
     "confirm": {"config/call_rules"},
     "result_token_budget": {"config/call_rules"},
-    "memory": {"config/provenance", "servers/capacity", "commands/diagnosis/gathering"},
+    "memory": {"config/provenance", "servers/capacity/capacity", "commands/diagnosis/gathering"},
     "plugins": {"servers/reloading/plugins", "config/provenance", "commands/diagnosis/gathering"},
     "plugin_call_timeout_s": {"plugins/hooks"},
     "plugin_discovery_timeout_s": {"plugins/hooks", "servers/reloading/plugins"},

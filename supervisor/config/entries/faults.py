@@ -1,4 +1,7 @@
-"""Entries that would make the daemon a server of itself: they belong into the file of a client. Pure."""
+"""What may not be said of a server: what makes the daemon a server of itself, and odd instances and replicas. Pure.
+
+An entry that leads to the daemon itself belongs into the file of a client.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any, Final
 
 from supervisor.config.syntax.address import leads_to
 from supervisor.config.syntax.jsonc import KeyPath
+from supervisor.config.syntax.limits import SCHEMES, is_address
+from supervisor.config.syntax.units import Kind
 from supervisor.config.syntax.values import Remark
 
 _BRIDGE: Final = re.compile(r"""(?:(?:^|[\s/"'])mcpvisor(?:@\S+)?|\s-m\s+supervisor)["']?\s+stdio\b""")
@@ -47,3 +52,22 @@ def _is_bridge(own: Mapping[str, Any], listen: str) -> bool:
     given += [own["env"]["MCPVISOR_URL"]] if "MCPVISOR_URL" in own.get("env", {}) else []
     urls = (url if "://" in url else f"http://{url}" for url in given[:1])
     return not given or any(leads_to(url, listen, doors_only=False) for url in urls)
+
+
+def instance_faults(own: Mapping[str, Any], kind: Kind) -> Iterator[Remark]:
+    """Yield what is wrong with the keys of an entry, whose texts are expanded."""
+    replicas = own.get("replicas", ())
+    if kind == "stdio":
+        if replicas:
+            yield ("replicas",), "are addresses, and this server is a process", 'write "instances"'
+        return
+    if own.get("instances", 1) != 1:
+        yield ("instances",), "are processes, and this server has an address", 'write "replicas"'
+    known = [own.get("url")]
+    for number, address in enumerate(replicas):
+        if not is_address(address, kind):
+            schemes = " or ".join(f"{scheme}://" for scheme in SCHEMES[kind])
+            yield ("replicas", number), "is not an address for this type of server", f"it begins with {schemes}"
+        elif address in known:
+            yield ("replicas", number), "is there twice", "remove one of them"
+        known.append(address)

@@ -30,8 +30,8 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.bounds import MemoryBounds
 from actors.transport.stdio.resources.descriptors import RUNNING
 from actors.transport.stdio.resources.room import UNKNOWN_BYTES, WHAT, Room
+from supervisor.servers.capacity.pressure import Amounts, IdleServer, Pressure, Shortage, choose
 from supervisor.servers.deployment import Deployment
-from supervisor.servers.pressure import Amounts, IdleServer, Pressure, Shortage, choose
 from supervisor.servers.statuses import Statuses
 
 LOOK_S: Final = 0.05
