@@ -54,9 +54,7 @@ def count_wakes(directory: Path, servers: int, seconds: float, watch_s: float) -
         until_ready(running.port)
         wake_all(running, [f"s{number}" for number in range(servers)])
         pause(2 * PAUSE_S)
-        before = wake_ups(running.process.pid)
-        pause(seconds)
-        return (wake_ups(running.process.pid) - before) / seconds
+        return wake_ups(running.process.pid, seconds) / seconds
 
 
 def wake_all(running: Running, names: list[str]) -> None:
