@@ -47,12 +47,16 @@ class Calls:
             kind(user, number, ANY, self._port, (), self.heard)
             for number, (user, kind) in enumerate(zip(USERS, KINDS, strict=False))
         ]
-        async with trio.open_nursery() as nursery:
-            for client in clients:
-                nursery.start_soon(client.run, self._work)
-            self._clients, self._scope = clients, nursery.cancel_scope
-            yield
-            self.end(END_S)
+        try:
+            async with trio.open_nursery() as nursery:
+                for client in clients:
+                    nursery.start_soon(client.run, self._work)
+                self._clients, self._scope = clients, nursery.cancel_scope
+                yield
+                self.end(END_S)
+        finally:
+            for client in clients:  # whoever was given up has its connections still
+                client.tear()
 
     def end(self, within_s: float = 0.0) -> None:
         """Call no more, and wait no longer than this for what is asked."""
@@ -122,9 +126,11 @@ def _call(request: Request, tool: str, arguments: dict[str, Any]) -> Tool:
 
 
 async def _once(client: Client, request: Request, tool: str, arguments: dict[str, Any]) -> None:
-    with suppress(Gone):
-        await client.ask(request, _call(request, tool, arguments))
-    client.tear()
+    try:
+        with suppress(Gone):
+            await client.ask(request, _call(request, tool, arguments))
+    finally:
+        client.tear()
 
 
 class Ran:

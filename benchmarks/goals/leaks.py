@@ -63,7 +63,7 @@ def measure(directory: Path, full: bool) -> Iterator[Figure]:
         faulty_daemon(calls, [FRAIL], {**LIVELY, "call_timeout_s": 1}, session_idle_s=7200) as running,
         _jobs(running.port) as jobs,
     ):
-        load = _Load(running, jobs, seconds)
+        load = _Load(running, jobs, seconds, CALM_S if full else CALM_S / 4)
         load.until(first)
         before = load.held(None)
         load.until(last)
@@ -95,12 +95,13 @@ def _jobs(port: int) -> Iterator[list[Job]]:
 class _Load:
     """Makes calls, and `made` so many so far; `wrong` of them went wrong."""
 
-    def __init__(self, running: Running, jobs: list[Job], seconds: float) -> None:
+    def __init__(self, running: Running, jobs: list[Job], seconds: float, calm_s: float) -> None:
         self.made = 0
         self.wrong = 0
         self._running = running
         self._jobs = jobs
         self._seconds = seconds
+        self._calm_s = calm_s
         self._luck = random.Random(1)
 
     def until(self, made: int) -> None:
@@ -122,7 +123,7 @@ class _Load:
 
     def held(self, before: Held | None) -> Held:
         """Return what the daemon holds once it holds no more than before, or nothing is given back any more."""
-        end, last = time.monotonic() + CALM_S, self._held()
+        end, last = time.monotonic() + self._calm_s, self._held()
         while time.monotonic() < end:
             pause(LOOK_S)
             now = self._held()
