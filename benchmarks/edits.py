@@ -135,12 +135,13 @@ class Walk:
     """Edits the configuration `file` of the daemon at `url`, and judges. A context manager closes it.
 
     `wrong` has what must not have been, `took_s` how long it was from a valid edit until the tools were those of the
-    file.
+    file, `refused_s` from a broken one until it was refused.
     """
 
     def __init__(self, file: Path, settings: Json, seed: int) -> None:
         self.wrong: list[str] = []
         self.took_s: list[float] = []
+        self.refused_s: list[float] = []
         self.counts: Counter[str] = Counter()
         self.entries: Entries = {name: Entry() for name in NAMES[:FIRST]}
         self._file = file
@@ -190,7 +191,9 @@ class Walk:
 
     async def _be_refused(self, text: str) -> None:
         await self._write(text)
+        written_at = trio.current_time()
         page = await self._until(lambda page: bool(page["configuration"]["refused"]), "the broken file is refused")
+        self.refused_s.append(trio.current_time() - written_at)
         self._judge(page, self.entries)
 
     async def _be_followed(self, text: str, entries: Entries) -> None:

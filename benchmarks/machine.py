@@ -15,6 +15,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 60.0
 END_S = 30.0
+LOOK_S = 0.5
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -65,6 +66,31 @@ def cpu_s(pid: int) -> float:
     """Return the processor time that a process took so far, in seconds. Raises `OSError` if it is gone."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # proc_pid_stat(5), from field 3 on
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def wake_ups(pid: int, seconds: float) -> int:
+    """Return how often the threads of a process go on after a wait within so many seconds, from now on.
+
+    It looks often, as a thread that ends takes its count with it. Raises `OSError` if the process is gone.
+    """
+    before, woken = _waits(pid), 0
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        pause(min(left, LOOK_S))
+        now = _waits(pid)
+        woken += sum(waits - before.get(thread, 0) for thread, waits in now.items())
+        before = now
+    return woken
+
+
+def _waits(pid: int) -> dict[str, int]:
+    """Return how often each thread of a process has waited so far."""
+    counts: dict[str, int] = {}
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError):
+            lines = (task / "status").read_text().splitlines()
+            counts[task.name] = next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
+    return counts
 
 
 def descendants(pid: int) -> list[int]:

@@ -52,7 +52,7 @@ class Crowd:
             own = entry((*ECHO, "--tools-file", str(path)), idle_timeout_s=IDLE_S)
             self.servers[name] = {**own, "env": {"TOKEN": "${user:TOKEN}"}}
         given = {user: {name: {"TOKEN": f"{user}-{name}"} for name in self.servers} for user in self.users}
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "auth": "tokens",
             "identity": {"users": {user: {"values": values} for user, values in given.items()}},
         }

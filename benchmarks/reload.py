@@ -10,6 +10,8 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import trio
@@ -21,6 +23,20 @@ from benchmarks.soak import SAMPLE_S, Sample, compare, looked_at
 EDIT_S = 1.0
 """From the beginning of one edit to that of the next, unless the daemon needs longer."""
 DRAIN_S = 20
+
+
+@contextmanager
+def walking(directory: Path, seed: int) -> Iterator[tuple[Walk, int]]:
+    """Run a daemon whose configuration is in a directory; entered with what edits it, and the daemon's process."""
+    port = free_port()
+    own = {"listen": f"127.0.0.1:{port}", "data_dir": f"{directory}/data", "log_level": "warning"}
+    settings = {**own, "starts_per_s": 1000, "cold_starts": 16, "reload_drain_s": DRAIN_S}
+    walk = Walk(directory / "mcp.json", settings, seed)
+    walk.begin()
+    walk.url = f"http://127.0.0.1:{port}"
+    command = [sys.executable, "-m", "supervisor", "run", "--config", f"{directory}/mcp.json"]
+    with program(command, port, directory / "daemon.log") as process:
+        yield walk, process.pid
 
 
 async def run(walk: Walk, pid: int, minutes: float, clients: int) -> list[Sample]:
@@ -69,15 +85,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="reload-") as directory:
-        port = free_port()
-        own = {"listen": f"127.0.0.1:{port}", "data_dir": f"{directory}/data", "log_level": "warning"}
-        settings = {**own, "starts_per_s": 1000, "cold_starts": 16, "reload_drain_s": DRAIN_S}
-        walk = Walk(Path(directory) / "mcp.json", settings, arguments.seed)
-        walk.begin()
-        walk.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "supervisor", "run", "--config", f"{directory}/mcp.json"]
-        with program(command, port, Path(directory) / "daemon.log") as process:
-            samples = trio.run(run, walk, process.pid, arguments.minutes, arguments.clients)
+        with walking(Path(directory), arguments.seed) as (walk, pid):
+            samples = trio.run(run, walk, pid, arguments.minutes, arguments.clients)
         left = len(walk.processes())
         print(report(walk, samples, left))
     return 1 if walk.wrong or left else 0

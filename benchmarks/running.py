@@ -45,12 +45,14 @@ def entry(command: tuple[str, ...], **settings: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def daemon(place: Place, servers: Mapping[str, Any], **settings: Any) -> Iterator[Running]:
-    """Run our daemon; entered when it listens, which is before it has discovered anything."""
+def daemon(
+    place: Place, servers: Mapping[str, Any], *, env: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Running]:
+    """Run our daemon; entered when it listens, which is before it has discovered anything. `env`: more variables."""
     port = free_port()
     config = place.write(servers, port, **{"log_level": "warning", **settings})
     command = [sys.executable, "-m", "supervisor", "run", "--config", str(config)]
-    with program(command, port, place.directory / "daemon.log") as process:
+    with program(command, port, place.directory / "daemon.log", env=env) as process:
         yield Running(port, process)
 
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from benchmarks.client import Client
-from benchmarks.machine import pause, until
+from benchmarks.machine import pause, until, wake_ups
 from benchmarks.running import ECHO, Place, Running, daemon, entry, status, until_ready
 
 PAUSE_S = 5.5
@@ -46,7 +46,7 @@ def milliseconds(seconds: list[float]) -> str:
 
 
 def count_wakes(directory: Path, servers: int, seconds: float, watch_s: float) -> float:
-    """Return how often a second the main thread of an idle daemon goes on after a wait."""
+    """Return how often a second the threads of an idle daemon go on after a wait."""
     place = Place(directory / f"wakes-{watch_s:g}")
     place.directory.mkdir()
     echo = entry(ECHO, idle_timeout_s=0, watch_interval_s=watch_s)
@@ -54,9 +54,7 @@ def count_wakes(directory: Path, servers: int, seconds: float, watch_s: float) -
         until_ready(running.port)
         wake_all(running, [f"s{number}" for number in range(servers)])
         pause(2 * PAUSE_S)
-        before = waits(running.process.pid)
-        pause(seconds)
-        return (waits(running.process.pid) - before) / seconds
+        return wake_ups(running.process.pid, seconds) / seconds
 
 
 def wake_all(running: Running, names: list[str]) -> None:
@@ -64,11 +62,6 @@ def wake_all(running: Running, names: list[str]) -> None:
         for name in names:
             client.call(("execute_mcp_tool", {"tool_path": f"{name}:echo", "arguments": {"text": "x"}}))
     until(lambda: all(row["state"] == "ready" for row in status(running.port)["servers"]), "all are ready", 60.0)
-
-
-def waits(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/task/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
 
 
 def measure_calls(directory: Path, rounds: int) -> tuple[list[float], list[float], list[float]]:

@@ -2,10 +2,11 @@
 
 `python subscribers.py`; on stdin one JSON object, the order: `port`, `count`, `upgrade` (text sent first and answered
 by an HTTP head, or ""), `setup` (messages, base64, each answered before the next one, or by nothing if it begins with
-"!"; `{session}` of the first answer's head is put in), `last` (base64; opens the stream). Says `{"open": N}` when so
-many are subscribed: fewer than `count` if the next one was refused. From then on each line on stdin is answered by one:
-`begin` by `{}`, after which it notes who is told of a resource, and the time of the change (seconds, monotonic) by
-`{"late_ms": [...]}`, sorted, as soon as all were told, or after 30 s.
+"!"; `{session}` of the first answer's head is put in), `last` (base64; opens the stream), and maybe `told`, the
+notification that counts, which is that of a resource otherwise. Says `{"open": N}` when so many are subscribed: fewer
+than `count` if the next one was refused. From then on each line on stdin is answered by one: `begin` by `{}`, after
+which it notes who is told, and the time of the change (seconds, monotonic) by `{"late_ms": [...]}`, sorted, as soon as
+all were told, or after 30 s.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import time
 from typing import Any
 
-UPDATED = b"notifications/resources/updated"
+UPDATED = "notifications/resources/updated"
 PATIENCE_S = 30.0
 WAITS_S = 20.0
 
@@ -32,6 +33,7 @@ class Subscriber:
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.told_at: float | None = None
+        self._told = order.get("told", UPDATED).encode()
         self._data = b""
         self._socket = socket.create_connection(("127.0.0.1", order["port"]), timeout=WAITS_S)
         self._websocket = bool(order["upgrade"])
@@ -75,7 +77,7 @@ class Subscriber:
         if not data:
             raise SystemExit("a subscriber was closed")
         self._data = (self._data + data)[-2000:]
-        if UPDATED in self._data:
+        if self._told in self._data:
             self._data = b""
             if self.told_at is None:
                 self.told_at = now

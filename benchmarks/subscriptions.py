@@ -86,7 +86,7 @@ def run(directory: Path, counts: Sequence[int], rounds: int) -> list[Row]:
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     possible = (soft - SPARE) // 2 - SPARE
     with servers(directory) as ports:
-        settings = {"max_connections": 20_000, "max_sessions": 20_000, "websocket_ping_s": 3600}
+        settings: dict[str, Any] = {"max_connections": 20_000, "max_sessions": 20_000, "websocket_ping_s": 3600}
         for kind in KINDS:
             for count in sorted({min(count, kind.most, possible) for count in counts}):
                 place = Place(directory / f"{len(rows)}")
@@ -120,7 +120,7 @@ def _told(kind: Kind, port: int, path: str, server: int, count: int, rounds: int
     before = memory(pid).pss_mib if pid else 0.0
     middle, late, slowest_ms, quiet_ms = [], [], [], []
     with (
-        _subscribed(kind, port, path, count) as subscribers,
+        opened({"port": port, "count": count, **_opening(kind, port, path)}) as subscribers,
         mcp.Client(server, kind.era) as writer,
         _pinging(port if pid else 0) as took_ms,
     ):
@@ -174,11 +174,11 @@ def _pinging(port: int) -> Iterator[list[float]]:
 
 
 @contextmanager
-def _subscribed(kind: Kind, port: int, path: str, count: int) -> Iterator[Subscribed]:
+def opened(order: dict[str, Any]) -> Iterator[Subscribed]:
+    """Open subscribers, as `subscribers.py` wants them ordered, for the block."""
     command = [sys.executable, "-I", str(ROOT / "benchmarks" / "subscribers.py")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
-        order = {"port": port, "count": count, **_opening(kind, port, path)}
         yield Subscribed(process, _ask(process, msgspec.json.encode(order))["open"])
     finally:
         process.kill()

@@ -14,17 +14,48 @@ from argparse import ArgumentParser
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.goals import loops, naps, neighbours, orphans, start, stops
+from benchmarks import overload
+from benchmarks.goals import (
+    changes,
+    clocks,
+    http_faults,
+    kills,
+    leaks,
+    loops,
+    malformed,
+    naps,
+    neighbours,
+    orphans,
+    reloads,
+    sockets,
+    start,
+    stops,
+    storage,
+    turns,
+    wire_faults,
+)
 from benchmarks.goals.figure import Goal
 from benchmarks.goals.kept import Kept, keep
 
 GOALS = {
+    "G1": Goal("A kill costs the calls under way at the killed server alone, and they are told at once", kills.measure),
     "G2": Goal("Nothing of a server outlives it, however it or the daemon ends", orphans.measure),
     "G3": Goal("An end is bounded, whatever clients and servers do", stops.measure),
+    "G5": Goal("Whatever a server writes costs one call at most", wire_faults.measure),
+    "G6": Goal("Whatever a remote server answers costs one call at most, and leads nowhere else", http_faults.measure),
+    "G7": Goal("Whatever a client sends, the daemon lives, and does not say that it failed", malformed.measure),
     "G9": Goal("A server does not notice what its neighbours do", neighbours.measure),
     "G10": Goal("A server that can never start costs next to nothing", loops.measure),
     "G11": Goal("Sleep is not noticed: no call is lost, and one start serves all", naps.measure),
+    "G12": Goal("A million calls leave nothing behind, and a daemon that nobody uses does nothing", leaks.measure),
+    "G13": Goal("WebSockets that nobody uses cost little, and all of them hear of a change soon", sockets.measure),
+    "G14": Goal("The loop is on time under load", turns.measure),
+    "G15": Goal("An edit of the configuration is noticed by nobody whom it does not concern", reloads.measure),
+    "G16": Goal("Whatever becomes of the disk, calls go on, and what is kept can be read", storage.measure),
+    "G17": Goal("A clock that is set and a daemon that is stopped make nothing too late", clocks.measure),
+    "G19": Goal("Lists that change all the time are read once a second, and the last state is seen", changes.measure),
     "G23": Goal("A daemon listens at once, however many of its servers are broken", start.measure),
+    "G24": Goal("What is too much is refused at once, and the rest is done", overload.measure),
 }
 
 

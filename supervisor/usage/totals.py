@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import msgspec
 import trio
@@ -15,6 +16,9 @@ from supervisor.usage.history import FLUSH_S, History
 from supervisor.usage.kept_arguments import KeptArguments
 from supervisor.usage.ledger import Ledger, Noted, note_nothing
 from supervisor.usage.records import GOOD, UNHEARD, CallArguments, CallRecord
+
+QUIET_S: Final = 5.0
+"""Where nothing is called it looks so often whether anything that is kept is to be forgotten."""
 
 ToolKey = tuple[str, str]
 """Of a tool: its server, and its name."""
@@ -42,6 +46,7 @@ class Usage:
         self._fresh: defaultdict[Principal, dict[ToolKey, ToolUsage]] = defaultdict(dict)
         self._of_all: dict[ToolKey, ToolUsage] = {}
         self._loaded = False
+        self._any = trio.Event()
         ledger.takers += (history.take, self.take)
         history.settle = ledger.settle
 
@@ -81,6 +86,7 @@ class Usage:
             )
             _count(self._fresh[principal], used)
             _count(self._of_all, used)
+        self._any.set()
 
     def arguments_of(self, number: int) -> str | None:
         """Return the arguments of the call with a number, as JSON, short and masked; None if they are not kept."""
@@ -102,11 +108,15 @@ class Usage:
             self._fresh.clear()
 
     async def run(self) -> None:
-        """Count, and hand what is new to the store, for ever."""
+        """Count, and hand what is new to the store, for ever. Where nothing is called, little wakes up."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.ledger.run)
             nursery.start_soon(self.history.run)
             while True:
+                if self._loaded:
+                    with trio.move_on_after(QUIET_S):
+                        await self._any.wait()
+                    self._any = trio.Event()
                 await trio.sleep(FLUSH_S)
                 self._flush()
                 if not self._loaded:

@@ -32,11 +32,14 @@ _STOPPED_OR_TRACED = _STOPPED | {b"t"}
 MAX_LAUNCHERS = 8
 """Launchers that start launchers: npx starts a shell, which starts what was installed."""
 
+_TURN = trio.CapacityLimiter(1)
+"""Two that read /proc at a time would only take Python's lock from one another."""
+
 
 async def look(root: int, server: int) -> Work | None:
     """Return the work of a server and all below it, if anybody can tell; `root` may be its shim. A checkpoint."""
     try:
-        work = await trio.to_thread.run_sync(work_of, root, server)
+        work = await trio.to_thread.run_sync(work_of, root, server, limiter=_TURN)
     except RuntimeError as error:
         if not is_want(error):
             raise

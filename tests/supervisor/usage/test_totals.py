@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
+import pytest
 import trio
+import trio.testing
 
 from actors.catalogue.criteria import Criteria, select
 from actors.principal import LOCAL, Principal
-from supervisor.store import Store, open_store
+from supervisor.store import Store, ToolUsage, open_store
+from supervisor.usage.history import FLUSH_S
+from supervisor.usage.ledger import SETTLE_S
 from supervisor.usage.records import CallOutcome, CallRecord
-from supervisor.usage.totals import Usage
+from supervisor.usage.totals import QUIET_S, Usage
+from tests.fakes.call_memory import CallMemory
 from tests.fakes.tool_catalogue import CATALOGUE
 
 
@@ -115,3 +122,32 @@ async def test_totals_of_earlier_runs_are_added_once_the_store_can_be_opened(tmp
                 await store.ready.wait()
             await usage.load()
             assert usage.totals(LOCAL) == {("files", "read_file"): (3, 0, 30.0, 0.0)}
+
+
+async def test_totals_are_handed_over_soon_and_nothing_wakes_up_where_nothing_is_called(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Memory(CallMemory):
+        handed: list[ToolUsage]
+
+        async def load_usage(self) -> list[ToolUsage]:
+            await trio.lowlevel.checkpoint()
+            return []
+
+        def add_usage(self, rows: Sequence[ToolUsage]) -> None:
+            self.handed = [*rows]
+
+    store = Memory()
+    store.ready.set()
+    usage = Usage(cast("Store", store), lambda: 1000.0, 10)
+    flushes: list[float] = []
+    monkeypatch.setattr(usage.arguments, "drop_unwanted", lambda: flushes.append(trio.current_time()))
+    await usage.load()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(usage.run)
+        await trio.sleep(600)
+        assert len(flushes) <= 600 / QUIET_S
+        usage.ledger.add(call(LOCAL, "files", "read_file", good=True, took_ms=10.0))
+        await trio.sleep(SETTLE_S + FLUSH_S + 0.1)
+        assert [row.calls for row in store.handed] == [1]
+        nursery.cancel_scope.cancel()
