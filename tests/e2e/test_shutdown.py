@@ -71,6 +71,7 @@ def ask_by_http(daemon: Daemon, connection: socket.socket, accept: str) -> None:
     connection.sendall("\r\n".join(lines).encode() + body)
 
 
+@pytest.mark.case("W03")
 @pytest.mark.parametrize("way", ["websocket", "application/json", "text/event-stream"])
 async def test_a_client_that_never_reads_does_not_hold_up_the_end(tmp_path: Path, way: str) -> None:
     settings: dict[str, Any] = {} if way == "websocket" else {"drain_s": 1}

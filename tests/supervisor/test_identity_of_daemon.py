@@ -286,6 +286,7 @@ async def edited(
     return await at.ask("operator", "POST", "/api/reload")
 
 
+@pytest.mark.case("W10")
 @pytest.mark.parametrize("why", ENDS)
 async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir, why: str) -> None:
     async with doorway(tmp_path, data, OF_BOTH) as at:
@@ -323,6 +324,7 @@ async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir,
             nursery.cancel_scope.deadline = trio.current_time() + 2
 
 
+@pytest.mark.case("W10")
 async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben", expires_in_s=1.5)
@@ -397,6 +399,7 @@ async def test_the_bridge_comes_in_by_the_token_of_its_user_or_as_the_operator(
             await tools_by_bridge(at)
 
 
+@pytest.mark.case("W09")
 async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         port = at.client.base_url.port

@@ -237,6 +237,7 @@ class Rig:
         return {**NOWHERE, **forged, "state": state}
 
 
+@pytest.mark.case("C08")
 async def test_what_is_somebody_elses_answers_as_what_never_was(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         rig = Rig(at)

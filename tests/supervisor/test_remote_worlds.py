@@ -47,6 +47,7 @@ async def until_away(client: httpx2.AsyncClient, server: str) -> None:
         await trio.sleep(0.02)
 
 
+@pytest.mark.case("H18")
 async def test_two_entries_for_one_address_are_two_servers_with_a_session_each(tmp_path: Path, data: DataDir) -> None:
     fake = FakeServer()
     server = RemoteServer(fake.serve)

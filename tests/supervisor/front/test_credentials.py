@@ -35,6 +35,7 @@ def test_one_bearer_token_is_shown_or_none(lines: list[tuple[bytes, bytes]], exp
     assert read_credential(fields_of(lines)) == expected
 
 
+@pytest.mark.case("W09")
 @pytest.mark.parametrize(
     ("query", "shown"),
     [
@@ -68,6 +69,7 @@ def test_no_query_is_worse_than_a_wrong_token(query: bytes, line: bytes | None) 
 OFFERED = b"sec-websocket-protocol"
 
 
+@pytest.mark.case("W09")
 @pytest.mark.parametrize(
     ("lines", "shown"),
     [

@@ -202,6 +202,7 @@ async def test_what_does_not_fit_together_is_no_login(tmp_path: Path, path: str,
         assert not server.asked("/token")
 
 
+@pytest.mark.case("H03")
 async def test_a_challenge_leads_nowhere_it_should_not(tmp_path: Path) -> None:
     async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
         for place in (

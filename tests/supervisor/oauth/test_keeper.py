@@ -141,6 +141,7 @@ async def test_a_token_is_renewed_before_it_ends_and_nobody_waits_for_that(autoj
         assert far.saved[-1] == far.keeper.grant
 
 
+@pytest.mark.case("H25")
 async def test_fifty_calls_at_the_end_of_a_token_are_one_renewal(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()
@@ -149,6 +150,7 @@ async def test_fifty_calls_at_the_end_of_a_token_are_one_renewal(autojump_clock:
         assert far.issuer.asked == 1
 
 
+@pytest.mark.case("H25")
 async def test_fifty_refusals_are_one_renewal(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()

@@ -699,6 +699,7 @@ async def test_a_client_that_can_be_asked_by_its_revision_is(autojump_clock: Moc
         assert ear.heard[0]["method"] == ELICIT
 
 
+@pytest.mark.case("C26")
 async def test_a_continuation_that_is_not_ours_goes_to_no_server(autojump_clock: MockClock) -> None:
     retry = Retry(msgspec.Raw(b"{}"), msgspec.Raw(b'"mcpvisor-AAAA"'), ours=True)
     async with rig() as here:

@@ -141,6 +141,7 @@ def test_a_member_is_put_in_front_of_any_object() -> None:
     assert with_member(b'\n{ "b":2}', b'"a":1') == b'{"a":1, "b":2}'
 
 
+@pytest.mark.case("C26")
 @pytest.mark.parametrize(
     ("meta", "kept"),
     [
