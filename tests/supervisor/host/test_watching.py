@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -105,6 +106,22 @@ async def test_a_file_that_is_saved_is_told_of(
 
 def failing(*_: object) -> None:
     raise OSError("no room for more watches")
+
+
+@pytest.mark.case("D08")
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("save", [Path.write_text, replaced])
+async def test_a_file_whose_time_and_size_stay_the_same_is_told_of(
+    tmp_path: Path, save: Callable[[Path, str], object]
+) -> None:
+    file = tmp_path / "mcp.json"
+    save(file, "11")
+    os.utime(file, (1e9, 1e9))
+    async with watched(file) as told:
+        for text in ("22", "33"):
+            save(file, text)
+            os.utime(file, (1e9, 1e9))
+            await told.more()
 
 
 @pytest.mark.usefixtures("clean")
