@@ -298,6 +298,7 @@ def test_a_name_in_the_directory_belongs_to_the_newest_actor() -> None:
     assert directory.find("t") is None
 
 
+@pytest.mark.case("D26")
 async def test_crashes_are_bounded_by_intensity(autojump_clock: MockClock) -> None:
     runs: list[float] = []
 

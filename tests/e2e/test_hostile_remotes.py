@@ -32,7 +32,7 @@ async def call_again_and_again(daemon: Daemon, tool: str) -> None:
         await daemon.call(tool)
 
 
-@pytest.mark.case("H12")
+@pytest.mark.case("H12", "D27")
 @pytest.mark.parametrize("sent", ["interim", "empty", "chunks", "bomb"])
 async def test_twenty_calls_of_a_remote_server_that_floods_make_nobody_else_wait(tmp_path: Path, sent: str) -> None:
     async with hostile() as entry:

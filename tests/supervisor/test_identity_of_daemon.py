@@ -236,6 +236,7 @@ async def test_what_is_wrong_in_the_file_is_told_to_auditors_alone(tmp_path: Pat
         assert told["cem"] == told["operator"] == [False, True, True]
 
 
+@pytest.mark.case("D10")
 async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben")
@@ -286,7 +287,7 @@ async def edited(
     return await at.ask("operator", "POST", "/api/reload")
 
 
-@pytest.mark.case("W10")
+@pytest.mark.case("W10", "D10")
 @pytest.mark.parametrize("why", ENDS)
 async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir, why: str) -> None:
     async with doorway(tmp_path, data, OF_BOTH) as at:

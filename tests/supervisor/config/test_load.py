@@ -76,6 +76,7 @@ def test_any_text_gives_a_configuration_or_a_config_error_with_a_line(text: str)
             raise AssertionError(other)
 
 
+@pytest.mark.case("D06")
 @pytest.mark.parametrize(
     ("text", "line", "key", "message", "hint"),
     [
@@ -227,6 +228,7 @@ def test_a_file_is_loaded_with_its_env_file(tmp_path: Path) -> None:
     assert configuration.servers == (ServerConfig(name="a", command="c", env={"A": "1"}),)
 
 
+@pytest.mark.case("D06", "D07")
 @pytest.mark.parametrize(
     ("data", "line", "words"),
     [
@@ -257,6 +259,7 @@ def test_a_directory_and_a_path_with_nul_are_refused(tmp_path: Path) -> None:
             load(path, {})
 
 
+@pytest.mark.case("D06")
 def test_a_pipe_that_nobody_writes_to_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, said in ((tmp_path / "pipe", "this is a pipe"), (Path("/dev/zero"), "this is a device")):

@@ -332,6 +332,7 @@ async def test_a_renewal_that_failed_is_tried_again_in_time_wherever_the_clock_w
         assert (await far.keeper.on_refused("a1", 401, [])).token == "a2"
 
 
+@pytest.mark.case("D14")
 @pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
 async def test_a_token_is_renewed_when_its_time_is_over_wherever_the_clock_was_set(
     autojump_clock: object, set_s: float

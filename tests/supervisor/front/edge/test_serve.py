@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -259,6 +260,18 @@ def test_a_port_in_use_is_an_error_that_says_what_to_do() -> None:
     (listener,) = open_sockets("127.0.0.1:0", 5.0)
     with listener, pytest.raises(ConfigError, match=r"the port is in use.*choose another port"):
         open_sockets(f"127.0.0.1:{listener.getsockname()[1]}", 5.0)
+
+
+@pytest.mark.case("D16")
+def test_a_port_that_only_others_may_use_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", denied)
+    with pytest.raises(ConfigError) as caught:
+        open_sockets("127.0.0.1:80", 5.0)
+    assert caught.value.key == "listen"
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(
