@@ -12,6 +12,8 @@ import pytest
 import trio
 from trio_websocket import WebSocketConnection
 
+from actors.registry import indexer
+from actors.search.documents.segment import Segment, analyse
 from supervisor.host.datadir import DataDir, open_data_dir
 from tests.fakes.front_server import Ticker, read_all
 from tests.fakes.mcp_server import FakeServer, tool
@@ -175,3 +177,86 @@ async def test_a_change_is_told_once_on_each_socket_of_who_sees_it_and_to_nobody
                     assert json.loads(await sockets[name].get_message()) == {"jsonrpc": "2.0", "method": CHANGED}
             for name, socket in sockets.items():
                 assert await told_of(socket, 3) == [], (server, name)
+
+
+MARKUP = "<img src=x onerror=alert(1)><script>alert(1)</script>\"'`{{7*7}}"
+HOSTILE = tool("echo", MARKUP, title=MARKUP, annotations={"title": MARKUP})
+PAGES = ("/ui", "/ui/tool?path=clock:echo", "/ui/servers/clock", "/ui/tools", "/ui/calls", "/ui/changes", "/ui/people")
+
+
+@pytest.mark.case("I20")
+async def test_no_page_runs_what_a_server_wrote_or_takes_a_form_that_it_did_not_make(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with scene(tmp_path, data, clock=FakeServer(tools=[HOSTILE])) as at:
+        await at.call("ben", "execute_mcp_tool", tool_path="clock:echo", arguments={MARKUP: MARKUP})
+        shown = 0
+        for path in PAGES:
+            page = await at.ask("ana", "GET", path)
+            assert page.status_code == 200, path
+            policy = page.headers["content-security-policy"]
+            assert {"script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= set(policy.split("; "))
+            assert "unsafe" not in policy
+            assert "<img src=x" not in page.text
+            assert "<script>" not in page.text
+            shown += "&lt;img src=x" in page.text
+        assert shown, "it was there to be seen"
+        for form in (b"", b"token=", b"token=0000"):
+            kind = {"content-type": "application/x-www-form-urlencoded"}
+            told = await at.ask("ana", "POST", "/ui/servers/clock/disable", content=form, headers=kind)
+            assert told.status_code == 400
+            foreign = {**kind, "origin": "https://evil.example"}
+            told = await at.ask("ana", "POST", "/ui/servers/clock/disable", content=form, headers=foreign)
+            assert told.status_code == 403
+        assert (await at.ask("ana", "GET", "/api/servers/clock")).json()["disabled"] is False
+
+
+QUERIES = {
+    **{text: text for text in ("(a+)+$", '"', "*", "NEAR(", "' OR 1=1 --", "!^$|", "\\" * 50, "a\x00b", "%00", "")},
+    "dots": ".*" * 1000,
+    "a megabyte": "find " * 200_000,
+    "faces": "\U0001f600" * 500,
+    "rtl": "\u202e\u05d0" * 500,
+    "marks": "e" + "\u0301" * 5000,
+}
+
+
+@pytest.mark.case("Q01", "Q02")
+async def test_no_query_is_more_than_words_or_takes_longer_than_its_turn(tmp_path: Path, data: DataDir) -> None:
+    tools = [tool(f"find_{number}", f"Finds what has the number {number}.") for number in range(300)]
+    async with scene(tmp_path, data, clock=FakeServer(tools=tools)) as at, trio.open_nursery() as nursery:
+        nursery.start_soon((ticker := Ticker()).run)
+        for name, query in QUERIES.items():
+            told = await at.call("ben", "discover_mcp_tools", query=query)
+            assert "content" in told or told["code"] == -32602, (name, str(told)[:200])
+        nursery.cancel_scope.cancel()
+    assert ticker.longest_ms < HELD_MS
+
+
+SEARCHES, CHANGES = 60, 200
+
+
+@pytest.mark.case("Q04")
+async def test_searches_during_a_storm_of_changes_make_no_index_and_hold_up_nobody(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def noted(server: str, *documents: Any) -> Segment:
+        made.append(server)
+        return analyse(server, *documents)
+
+    tools = [tool(f"find_{number}", f"Finds what has the number {number}.") for number in range(1000)]
+    monkeypatch.setattr(indexer, "analyse", noted)
+    async with scene(tmp_path, data, clock=FakeServer(tools=tools)) as at:
+        made.clear()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon((ticker := Ticker()).run)
+            for number in range(SEARCHES):
+                at.fakes["clock"].tools[-1] = tool(f"grown_{number}", "Grows.")
+                await at.fakes["clock"].notify(CHANGED, CHANGES // SEARCHES)
+                found = await at.call("ben", "discover_mcp_tools", query=f"what has the number {number}")
+                assert found["structuredContent"]["tools"][0]["tool_path"].startswith("clock:find_")
+            nursery.cancel_scope.cancel()
+        assert len(made) < SEARCHES / 3, "readings are a second apart, and each is indexed once"
+        assert ticker.longest_ms < HELD_MS

@@ -123,10 +123,12 @@ def test_a_problem_of_the_whole_file_is_raised_with_line_key_and_advice(
     assert str(caught.value).startswith(f"{FILE}:{line}: ")
 
 
+@pytest.mark.case("I19")
 def test_an_empty_object_gives_the_defaults_and_a_note() -> None:
     configuration = parse_text("{}")
     assert (configuration.settings, configuration.servers, configuration.path) == (Settings(), (), FILE)
     assert [note.message for note in configuration.notes] == ["there are no servers"]
+    assert configuration.settings.address[0] == "127.0.0.1"
 
 
 def test_settings_of_the_daemon_are_taken_over() -> None:

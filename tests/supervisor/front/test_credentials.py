@@ -12,6 +12,7 @@ from supervisor.front.edge.fields import fields_of
 NAME = b"authorization"
 
 
+@pytest.mark.case("I11")
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [

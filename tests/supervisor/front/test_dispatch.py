@@ -90,7 +90,7 @@ async def test_a_websocket_elsewhere_is_not_found() -> None:
         assert (await server.exchange(server.upgrade().replace(b"/ws", b"/nowhere", 1))).startswith(b"HTTP/1.1 404")
 
 
-@pytest.mark.case("C06")
+@pytest.mark.case("C06", "I21")
 @pytest.mark.parametrize("path", ["/mcp", "/healthz", "/nowhere", "/mcp/../x"])
 async def test_no_path_is_served_to_a_foreign_host_or_page(path: str) -> None:
     async with shell() as server:
@@ -102,7 +102,7 @@ async def test_no_path_is_served_to_a_foreign_host_or_page(path: str) -> None:
         assert (await ask(server, f"GET {path}", host, "Origin: null"))[0] == 403
 
 
-@pytest.mark.case("C06")
+@pytest.mark.case("C06", "I21")
 @pytest.mark.parametrize("path", [b"/mcp", b"/ws", b"/nowhere"])
 async def test_no_websocket_opens_for_a_foreign_host_or_page(path: bytes) -> None:
     async with shell() as server:
@@ -187,6 +187,7 @@ async def test_a_body_there_is_no_room_for_and_one_that_never_comes_are_refused_
         assert (await server.exchange(head)).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.case("I20")
 async def test_answers_may_not_be_sniffed_or_framed() -> None:
     async with shell() as server:
         for line in ("GET /healthz", "GET /mcp", "GET /nowhere"):

@@ -26,6 +26,7 @@ def test_loopback_names_are_ours_with_any_port(host: str) -> None:
     assert refused(LOCAL, ("host", host)) is None
 
 
+@pytest.mark.case("I21")
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "127.0.0.1.evil.com", "localhost.evil.com", "localhost.", "192.168.1.4:3001", "[::2]", "0.0.0.0"],
@@ -34,7 +35,7 @@ def test_a_foreign_host_is_misdirected(host: str) -> None:
     assert refused(LOCAL, ("host", host)) == 421
 
 
-@pytest.mark.case("C07")
+@pytest.mark.case("C07", "I14")
 @pytest.mark.parametrize(
     "host",
     ["x/?", "x#", "a b", "", ":80", "localhost:", "localhost:99999", "localhost:-1", "u@localhost", "loc\xe4l", "[::1"],

@@ -110,6 +110,7 @@ def test_a_read_only_directory_is_the_operators_to_repair(tmp_path: Path, monkey
         open_and_close(tmp_path, {})
 
 
+@pytest.mark.case("I19")
 def test_a_key_is_made_once_and_kept(tmp_path: Path) -> None:
     with open_data_dir(tmp_path, {}) as data:
         first = data.key("session")

@@ -257,6 +257,7 @@ async def gateway(
 both = pytest.mark.parametrize("era", ["legacy", "modern"])
 
 
+@pytest.mark.case("X11")
 @both
 async def test_a_result_of_the_same_era_passes_byte_for_byte(era: Era) -> None:
     client = LEGACY if era == "legacy" else MODERN

@@ -320,6 +320,7 @@ async def test_only_event_streams_accepted_means_the_answer_is_one() -> None:
 # Cancelling -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("I18")
 async def test_a_request_is_cancelled_by_its_own_session_and_by_the_type_of_its_id() -> None:
     front = front_of(slow=forever)
     mine, other = await front.initialize(), await front.initialize()

@@ -113,6 +113,7 @@ async def test_the_stream_of_the_longest_unused_session_ends_when_there_are_too_
     assert len(sessions) == 1
 
 
+@pytest.mark.case("I23")
 async def test_whoever_has_most_sessions_makes_room_and_nobody_else() -> None:
     ana, ben = Principal("user:ana"), Principal("user:ben")
     sessions = sessions_of(Times(), max_sessions=4)

@@ -292,6 +292,7 @@ async def test_a_cancellation_directly_behind_its_request_finds_it() -> None:
         assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
 
 
+@pytest.mark.case("I18")
 async def test_a_cancellation_of_another_type_or_connection_changes_nothing() -> None:
     async with front() as here, here.connect() as peer, here.connect() as other:
         await peer.request("hold", 1, _meta=META)
