@@ -404,7 +404,6 @@ async def test_the_bridge_comes_in_by_the_token_of_its_user_or_as_the_operator(
             await tools_by_bridge(at)
 
 
-@pytest.mark.case("W09")
 async def test_a_page_opens_a_socket_with_a_subprotocol_or_a_ticket(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         port = at.client.base_url.port

@@ -241,7 +241,7 @@ async def test_a_call_that_its_client_leaves_is_taken_back_in_the_way_of_its_era
         if era == "legacy":
             await fake.called.wait()
         nursery.cancel_scope.cancel()
-        with trio.CancelScope(shield=True):
+        with trio.fail_after(PATIENCE_S, shield=True):
             if era == "modern":
                 await call.gone.wait()
             else:

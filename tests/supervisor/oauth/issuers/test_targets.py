@@ -48,7 +48,6 @@ def test_where_an_address_leads(address: str, place: str) -> None:
     assert where(address) == place
 
 
-@pytest.mark.case("H08")
 @pytest.mark.parametrize(
     "address",
     [

@@ -321,7 +321,7 @@ async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_ques
     tmp_path: Path, data: DataDir
 ) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c"}}
-    async with world(tmp_path, data, {"a": A}, reload_drain_s=30) as shown:
+    async with world(tmp_path, data, {"a": A}) as shown:
         shown.fakes["a"].tools.append(tool("ask"))
         await ordered(shown.client, "a", "refresh")
         async with open_websocket(shown.client.base_url.port or 0, "/mcp/servers/a") as socket:
