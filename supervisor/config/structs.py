@@ -272,7 +272,7 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     websocket_max_message_bytes: Size = MIB
     """Largest message that a client may send."""
     websocket_ping_s: PositiveSeconds = 20.0
-    """Pause between two pings."""
+    """Pause between two pings. A client that says nothing from one to the next is disconnected (1008)."""
 
     # End of the daemon
     drain_s: Seconds = 5.0

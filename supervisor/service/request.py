@@ -25,6 +25,9 @@ NO_META: Final = msgspec.Raw(b"")
 MAX_NAME_CHARS: Final = 8192
 PARAMS_COST: Final = 64
 """So many bytes of params, or of contents, cost as much as one that a model wrote."""
+_MEANT: Final = frozenset(("name", "uri", "taskId", "arguments", "task", "_meta", RESPONSES, STATE))
+"""Members of params by which it is decided whether a request may be made, and what is shown of it."""
+_FOLDED: Final = {member.casefold(): member for member in _MEANT}
 METHOD: Final = re.compile(r"[A-Za-z0-9_$.-]+(?:/[A-Za-z0-9_$.-]+)*")
 MAX_METHOD_CHARS: Final = 128
 
@@ -94,7 +97,14 @@ def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Pa
 
 
 def parts_from(method: str, members: dict[str, msgspec.Raw], retry: Retry | None = None) -> Parts:
-    """Return the parts of these members, which are taken apart themselves; see `parts_of`."""
+    """Return the parts of these members, which are taken apart themselves; see `parts_of`.
+
+    Servers that read members in whichever capitals, as programs in Go may, would take `Name` for `name`, and run what
+    nobody looked at: so there is none beside those that mean something.
+    """
+    for key in members.keys() - _MEANT:
+        if (member := _FOLDED.get(key.casefold())) is not None:
+            raise InvalidArguments(f"params have {key[:40]!r}, which some servers take for {member!r}; leave it out")
     meta = members.pop("_meta", NO_META)
     if retry is not None:
         members.pop(RESPONSES, None)

@@ -94,6 +94,7 @@ async def test_what_a_server_means_is_said_by_who_asks(autojump_clock: MockClock
         assert await rig.load() == 0
 
 
+@pytest.mark.case("C23")
 async def test_nobody_can_take_all_calls_from_others(autojump_clock: MockClock) -> None:
     ana, ben = Principal("user:ana"), Principal("user:ben")
     async with running(max_in_flight=4) as rig:
@@ -297,6 +298,7 @@ def test_a_name_in_the_directory_belongs_to_the_newest_actor() -> None:
     assert directory.find("t") is None
 
 
+@pytest.mark.case("D26")
 async def test_crashes_are_bounded_by_intensity(autojump_clock: MockClock) -> None:
     runs: list[float] = []
 

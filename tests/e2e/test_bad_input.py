@@ -104,6 +104,7 @@ async def open_and_leave(daemon: Daemon, parts: list[bytes]) -> None:
             return
 
 
+@pytest.mark.case("C14")
 @pytest.mark.parametrize("kind", OPENINGS)
 async def test_a_malformed_opening_disturbs_nobody(daemon: Daemon, kind: str) -> None:
     async with trio.open_nursery() as nursery:
@@ -179,6 +180,7 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read(daemon: Daemon
     assert response.json()["error"]["code"] == -31413
 
 
+@pytest.mark.case("C01")
 async def test_a_body_over_the_limit_is_refused_in_chunks_too(daemon: Daemon) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(40):
@@ -192,6 +194,7 @@ async def test_a_body_over_the_limit_is_refused_in_chunks_too(daemon: Daemon) ->
     assert response.status_code == 413
 
 
+@pytest.mark.case("C05")
 @pytest.mark.parametrize(
     ("header", "value", "status"),
     [("host", "evil.example", 421), ("origin", "http://evil.example", 403), ("content-type", "text/plain", 415)],

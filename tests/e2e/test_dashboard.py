@@ -83,6 +83,7 @@ def test_every_page_is_whole_for_everybody_and_runs_nothing_of_a_server(
         assert (page, status, sideways, trouble, markup) == (page, 200, False, [], "TypeError")
 
 
+@pytest.mark.case("I20")
 def test_what_a_server_writes_is_text(daemon: Daemon) -> None:
     shown = walk(daemon.url, ["goto", "/ui/servers/hostile"], ["text", "main"], ["count", "main img, main script"])
     assert "<img src=x onerror=alert(1)>" in shown[1]

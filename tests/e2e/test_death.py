@@ -59,7 +59,7 @@ async def test_a_server_killed_in_a_call_fails_it_at_once_and_the_next_call_work
             assert row["pid"] not in {None, server.pid}
 
 
-@pytest.mark.case("P04")
+@pytest.mark.case("P04", "D03")
 async def test_nothing_outlives_a_killed_daemon(tmp_path: Path) -> None:
     """Not a server that ignores the end of its input and SIGTERM, nor its grandchild that became a daemon."""
     async with monitor() as lives:
@@ -93,7 +93,7 @@ async def test_nothing_of_a_sandbox_outlives_a_killed_daemon(tmp_path: Path) -> 
                     await pulse.stopped()
 
 
-@pytest.mark.case("P02", "P04")
+@pytest.mark.case("P02", "P04", "D01")
 async def test_nothing_outlives_a_daemon_that_is_asked_to_end(tmp_path: Path) -> None:
     hasty = {"stop_eof_s": 0.2, "stop_term_s": 0.2}
     async with monitor() as lives:
@@ -107,6 +107,7 @@ async def test_nothing_outlives_a_daemon_that_is_asked_to_end(tmp_path: Path) ->
                     await pulse.stopped()
 
 
+@pytest.mark.case("D03")
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
 async def test_a_restarted_daemon_goes_on_with_its_catalogue_and_its_sessions(tmp_path: Path, ending: int) -> None:
     servers = {

@@ -181,6 +181,7 @@ async def _call(client: Client) -> None:
         await client.call(f"{client.name}.early", 99)
 
 
+@pytest.mark.case("H16")
 @pytest.mark.parametrize("kind", [Legacy, Modern])
 @pytest.mark.parametrize("server", ["one-stdio", "one-http", "two-stdio", "two-http"])
 def test_every_question_reaches_its_own_client_and_every_answer_its_own_call(

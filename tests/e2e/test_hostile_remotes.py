@@ -32,6 +32,7 @@ async def call_again_and_again(daemon: Daemon, tool: str) -> None:
         await daemon.call(tool)
 
 
+@pytest.mark.case("H12", "D27")
 @pytest.mark.parametrize("sent", ["interim", "empty", "chunks", "bomb"])
 async def test_twenty_calls_of_a_remote_server_that_floods_make_nobody_else_wait(tmp_path: Path, sent: str) -> None:
     async with hostile() as entry:
@@ -51,6 +52,7 @@ async def test_twenty_calls_of_a_remote_server_that_floods_make_nobody_else_wait
             assert median(took) < OTHERS_WAIT_MS
 
 
+@pytest.mark.case("H14")
 async def test_a_remote_server_that_says_100_without_end_is_an_error_and_no_call_that_times_out(tmp_path: Path) -> None:
     async with hostile() as entry:
         entry["hostile"]["call_timeout_s"] = 5

@@ -122,6 +122,7 @@ async def test_a_login_lasts_until_the_logout(tmp_path: Path) -> None:
             assert WANTED in await echoed(daemon)
 
 
+@pytest.mark.case("H25")
 async def test_fifty_calls_after_a_revocation_are_one_renewal(tmp_path: Path) -> None:
     async with guarded(tmp_path) as server:
         with running(tmp_path, server.entry) as daemon:

@@ -17,6 +17,7 @@ CLIENTS = 8
 SETTINGS = {"starts_per_s": 1000, "cold_starts": 16, "reload_drain_s": 20}
 
 
+@pytest.mark.case("D05", "Q07")
 @pytest.mark.parametrize("seed", [1])
 async def test_what_runs_is_what_the_file_says_whatever_is_edited_and_no_call_is_lost(
     tmp_path: Path, seed: int

@@ -71,6 +71,7 @@ def ask_by_http(daemon: Daemon, connection: socket.socket, accept: str) -> None:
     connection.sendall("\r\n".join(lines).encode() + body)
 
 
+@pytest.mark.case("W03")
 @pytest.mark.parametrize("way", ["websocket", "application/json", "text/event-stream"])
 async def test_a_client_that_never_reads_does_not_hold_up_the_end(tmp_path: Path, way: str) -> None:
     settings: dict[str, Any] = {} if way == "websocket" else {"drain_s": 1}
@@ -127,6 +128,7 @@ async def test_a_call_in_flight_may_still_end(tmp_path: Path) -> None:
             assert await daemon.ended(EXIT_S) == 0
 
 
+@pytest.mark.case("D02")
 async def test_a_second_signal_ends_everything_at_once(tmp_path: Path) -> None:
     async with monitor() as lives:
         servers = {"growing": stand_in("growing", lives.address), "stubborn": stand_in("stubborn", lives.address)}
@@ -166,6 +168,7 @@ async def refused(directory: Path, listen: str, data_dir: Path) -> str:
     return log_of(directory).read_text()
 
 
+@pytest.mark.case("D28")
 async def test_a_second_daemon_on_the_same_data_is_refused(tmp_path: Path) -> None:
     with running(tmp_path, {}) as daemon:
         said = await refused(tmp_path, "127.0.0.1:0", tmp_path / "data")
@@ -173,6 +176,7 @@ async def test_a_second_daemon_on_the_same_data_is_refused(tmp_path: Path) -> No
         assert (await daemon.get("/healthz")).status_code == 200
 
 
+@pytest.mark.case("D16")
 async def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with running(tmp_path, {}) as daemon:
         said = await refused(tmp_path, f"127.0.0.1:{daemon.port}", tmp_path / "other")

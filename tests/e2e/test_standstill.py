@@ -40,6 +40,7 @@ async def metrics(daemon: Daemon) -> dict[str, float]:
     return {name: float(value) for name, _, value in (line.partition(" ") for line in lines if line[0] != "#")}
 
 
+@pytest.mark.case("D15")
 async def test_after_a_standstill_calls_have_their_answers_and_servers_go_on_as_if_it_had_not_been(
     tmp_path: Path,
 ) -> None:

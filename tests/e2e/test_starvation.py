@@ -132,6 +132,7 @@ async def test_descriptors_that_are_taken_away_while_it_runs_are_missed_and_then
         await until_degraded(daemon, [])
 
 
+@pytest.mark.case("D12")
 async def test_a_locked_database_delays_neither_listening_nor_the_end_and_is_used_when_it_is_free(
     tmp_path: Path,
 ) -> None:
@@ -161,6 +162,7 @@ async def test_a_locked_database_delays_neither_listening_nor_the_end_and_is_use
         assert store.execute("SELECT name FROM servers").fetchall() == [("growing",)]
 
 
+@pytest.mark.case("D11")
 async def test_a_full_disk_costs_memory_only_until_there_is_room_and_then_nothing_is_missing(tmp_path: Path) -> None:
     sink = {"name": "calls", "type": "file", "path": "calls.jsonl", "events": ["mcp.tool.executed"]}
     settings: dict[str, Any] = {"event_sinks": [sink], "audit_calls": True}
@@ -188,6 +190,7 @@ async def test_a_full_disk_costs_memory_only_until_there_is_room_and_then_nothin
     assert len(records) == len([call for call in calls if call["data"].get("server_slug")]) == 6
 
 
+@pytest.mark.case("D12")
 async def test_a_damaged_database_is_told_of_by_status_log_and_events(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
@@ -221,6 +224,7 @@ def unheard(directory: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.case("D20")
 async def test_whoever_reads_nothing_of_it_and_then_leaves_stops_no_daemon(tmp_path: Path) -> None:
     missing = {f"missing{number}": {"command": "no-such-program"} for number in range(50)}  # a line each, at least
     write_config(tmp_path, {"growing": stand_in("growing"), **missing})
@@ -242,6 +246,7 @@ async def test_whoever_reads_nothing_of_it_and_then_leaves_stops_no_daemon(tmp_p
             process.kill()
 
 
+@pytest.mark.case("D23")
 @pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
 async def test_without_stderr_the_lock_keeps_its_content(tmp_path: Path, closed: str) -> None:
     write_config(tmp_path, {"missing": {"command": "no-such-program"}})
@@ -287,9 +292,12 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "key": ({}, "session.key: the key may be known to others"),
     "schema": ({}, "the database was written by a newer version (schema 99"),
     "directory": ({}, "others can write the data directory"),
+    "unknown": ({"drain_seconds": 3}, "mcp.json:1: supervisor.drain_seconds: unknown key"),
+    "syntax": ({}, "mcp.json:1"),
 }
 
 
+@pytest.mark.case("D07")
 @pytest.mark.parametrize("case", REFUSALS)
 async def test_what_is_wrong_before_the_start_is_said_by_run_and_by_check_with_78(tmp_path: Path, case: str) -> None:
     settings, said = REFUSALS[case]
@@ -303,7 +311,10 @@ async def test_what_is_wrong_before_the_start_is_said_by_run_and_by_check_with_7
             newer.execute("PRAGMA user_version = 99")
     elif case == "directory":
         data.chmod(0o777)
-    write_config(tmp_path, {}, data_dir=str(data), **settings)
+    write_config(tmp_path, {"growing": stand_in("growing")}, data_dir=str(data), **settings)
+    if case == "syntax":
+        with (tmp_path / "mcp.json").open("a") as file:
+            file.write(",")
     process = spawn(tmp_path)
     try:
         assert await trio.to_thread.run_sync(process.wait, daemons.PATIENCE_S) == 78

@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1 that nobody trusts, made when it is needed."""
+"""A certificate for an address of this machine that nobody trusts, made when it is needed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ SINCE = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 UNTIL = datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC)
 
 
-def certificate(directory: Path, *, until: datetime.datetime = UNTIL) -> tuple[Path, ssl.SSLContext]:
+def certificate(
+    directory: Path, *, until: datetime.datetime = UNTIL, host: str = "127.0.0.1"
+) -> tuple[Path, ssl.SSLContext]:
     """Return the file of a certificate that signs itself, and what a server with it listens with."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "fake")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))])
     made = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), SINCE, until)
         .add_extension(address, critical=False)

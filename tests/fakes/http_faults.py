@@ -9,7 +9,10 @@ import gzip
 import json
 import socket
 import struct
+import zlib
 from collections.abc import Sequence
+
+import trio
 
 from tests.fakes.remote_server import Fault, Request, head
 
@@ -112,6 +115,30 @@ async def huge_at_once(request: Request) -> None:
 async def gzip_bomb(request: Request) -> None:
     bomb = gzip.compress(b'{"jsonrpc":"2.0","id":1,"result":{"a":"' + bytes(20_000_000), 1)
     await request.respond(200, bomb, content_encoding="gzip")
+
+
+def bomb(size: int) -> Fault:
+    """Answer with so many bytes that are next to none on their way."""
+
+    async def fault(request: Request) -> None:
+        packer = zlib.compressobj(1, wbits=31)
+        start = packer.compress(b'{"jsonrpc":"2.0","id":1,"result":{"a":"')
+        zeros = b"".join(packer.compress(bytes(1_000_000)) for _ in range(size // 1_000_000))
+        await request.respond(200, start + zeros + packer.flush(), content_encoding="gzip")
+
+    return fault
+
+
+class Held:
+    """Gives the right answer once it may `go_on`."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = trio.Event(), trio.Event()
+
+    async def fault(self, request: Request) -> None:
+        self.begun.set()
+        await self.go_on.wait()
+        await request.respond(200, right(request))
 
 
 async def gzip_asked(request: Request) -> None:

@@ -458,6 +458,7 @@ async def ask_for_what_is_hidden(rig: Rig, credential: Credential) -> None:
                 rig.note(wanted, credential, f"WebSocket, {version}", told[0])
 
 
+@pytest.mark.case("I05", "I11", "I13")
 @pytest.mark.usefixtures("provided")
 @pytest.mark.parametrize("auth", ["tokens", "oauth", "both"])
 async def test_everybody_is_answered_as_the_table_says(tmp_path: Path, data: DataDir, auth: str) -> None:
@@ -507,6 +508,7 @@ async def test_where_nobody_has_to_show_who_they_are_all_is_answered(tmp_path: P
                         assert called.status_code == 200, path
 
 
+@pytest.mark.case("I13")
 def test_every_address_has_its_row() -> None:
     pages = {route for each in ROWS for route in each.routes if " " in route}
     beside = {"GET /.well-known/{anything}", "POST /register", "GET /api/nothing"}

@@ -96,6 +96,7 @@ async def test_whoever_called_and_an_admin_see_them_without_secrets(tmp_path: Pa
         assert len((await at.ask("dan", "GET", "/ui/calls")).text.split("<details>")) == 1
 
 
+@pytest.mark.case("I15")
 async def test_no_secret_and_no_argument_gets_anywhere_else(
     tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:

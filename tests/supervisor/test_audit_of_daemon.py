@@ -233,6 +233,7 @@ async def test_records_survive_a_restart_and_are_gone_when_they_are_too_old(tmp_
         assert [each["action"] for each in await at.records()] == ["daemon.start", "daemon.stop", "daemon.start"]
 
 
+@pytest.mark.case("I24")
 async def test_calls_are_recorded_where_that_is_wanted_and_never_their_arguments(tmp_path: Path, data: DataDir) -> None:
     async with scene(tmp_path, data, audit_calls=True) as at:
         await at.admit("ben")

@@ -65,6 +65,7 @@ async def look(client: httpx2.AsyncClient) -> None:
             assert min(numbers_in(shown.json()), default=0) >= 0, page
 
 
+@pytest.mark.case("D14")
 @pytest.mark.parametrize("step_s", [DAY_S, -DAY_S])
 async def test_a_clock_that_is_set_by_a_day_ends_nothing_early_and_shows_nothing_negative(
     tmp_path: Path, data: DataDir, step_s: float

@@ -200,3 +200,30 @@ async def test_arguments_with_a_key_twice_are_refused_at_every_door(tmp_path: Pa
                     error = answer.get("error") or answer["result"]["structuredContent"]["error"]
                     assert (error["code"], error.get("data", error).get("key")) == (-32602, "path"), (call, answer)
     assert "tools/call" not in server.methods()
+
+
+TWO_NAMES = (
+    '"name": "%stool1", "Name": "tool2", "arguments": {}',
+    '"name": "%stool1", "n\\u0061me": "%stool2", "arguments": {}',
+    '"name": "%stool2", "name": "%stool1", "arguments": {}',
+    '"name": "%stool1", "arguments": {}, "Arguments": {"path": "/etc"}',
+)
+
+
+@pytest.mark.case("C04")
+async def test_of_two_names_of_a_tool_none_reaches_a_server_that_was_not_looked_at(tmp_path: Path) -> None:
+    server = WholeServer()
+    with open_data_dir(tmp_path / "data", {}) as data:
+        config = configuration(tmp_path, {"one": {"command": "x", "confirm": ["tool2"]}})
+        async with running(config, data, connect=lambda _: MemoryTransport(server.serve)) as client:
+            await until_ready(client)
+            for door, name in DOORS.items():
+                for params in TWO_NAMES:
+                    text = params.replace("%s", name.removesuffix("tool1"))
+                    await client.post(door, headers=JSON_HEADERS, content=message(f"{{{text}}}"))
+                await client.post(door, headers=JSON_HEADERS, content=message(f'{{"name": "{name}"}}'))
+    called = [params for method, params in server.asked if method == "tools/call"]
+    assert len(called) >= len(DOORS)
+    assert {params["name"] for params in called} == {"tool1"}
+    assert {key for params in called for key in params} <= {"name", "arguments"}
+    assert not any(params.get("arguments") for params in called)

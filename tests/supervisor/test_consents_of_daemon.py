@@ -95,6 +95,7 @@ async def test_a_yes_lasts_as_long_as_was_said(tmp_path: Path, data: DataDir) ->
         assert await call(at, "ana", client="other")
 
 
+@pytest.mark.case("X06")
 async def test_a_yes_for_good_is_kept_and_ends_with_the_definition_that_it_was_for(
     tmp_path: Path, data: DataDir
 ) -> None:

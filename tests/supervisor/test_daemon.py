@@ -28,13 +28,20 @@ from supervisor import process as module
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
 from supervisor.daemon import Daemon
+from supervisor.delivery.events import DaemonEvents
 from supervisor.front.edge.listening import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.loop.readiness import READY_PER_TURN
+from supervisor.host.systemd import Systemd
 from supervisor.process import EXIT_CRASH, run
+from supervisor.servers.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.journals.keeper import LogKeeper
+from supervisor.servers.reloading.reload import Reload
+from supervisor.store.people.trail import AuditTrail
+from supervisor.usage.totals import Usage
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -110,6 +117,35 @@ async def test_servers_it_cannot_run_are_shown_with_what_to_do_and_harm_nobody(t
         assert 'did you mean "command"?' in rows["wrong"]["last_error"]
         assert ended == []
     assert ended == [True]
+
+
+@pytest.mark.case("D25")
+async def test_of_fifty_servers_fifteen_of_which_are_broken_the_others_are_usable_at_once(
+    tmp_path: Path, data: DataDir
+) -> None:
+    names = [f"good{number}" for number in range(35)] + [f"broken{number}" for number in range(15)]
+
+    def connect(server: DeployedServer) -> MemoryTransport:
+        broken = server.name.startswith("broken")
+        return MemoryTransport(FakeServer(exits_at="initialize" if broken else None).serve)
+
+    settings = {"starts_per_s": 1000, "cold_starts": 8}
+    servers = {name: {"command": "x", "max_restarts": 0} for name in names}
+    async with running(configuration(tmp_path, servers, **settings), data, connect=connect) as client:
+        begun = (await client.get("/readyz")).json()
+        assert not begun["ready"], "it listens before its servers are there"
+        assert set(begun["discovering"]) <= set(names)
+        assert "result" in await called(client, "good34:echo")
+        ready = await until_ready(client)
+        assert sorted(ready["failed"]) == sorted(name for name in names if name.startswith("broken"))
+        for number in range(0, 35, 7):
+            assert "result" in await called(client, f"good{number}:echo")
+
+
+async def called(client: httpx2.AsyncClient, path: str) -> Any:
+    params = {"name": "execute_mcp_tool", "arguments": {"tool_path": path, "arguments": {}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return (await client.post("/mcp", json=body)).json()
 
 
 async def test_calls_find_their_server_by_each_of_its_names_from_the_first_moment_on(
@@ -332,14 +368,41 @@ def test_who_waits_does_not_wait_for_all_that_is_ready_at_the_same_moment(
     assert max(in_turn) <= READY_PER_TURN
 
 
-@pytest.mark.usefixtures("plain")
-def test_a_crash_of_the_registry_ends_it_with_70(
-    tmp_path: Path, data: DataDir, sockets: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def crash(self: Registry, message: object, reply: object) -> None:
-        raise RuntimeError("a bug")
+async def _crash_later(*_: object, **__: object) -> None:
+    await trio.lowlevel.checkpoint()
+    raise RuntimeError("a bug")
 
-    monkeypatch.setattr(Registry, "handle", crash)
+
+def _crash(*_: object) -> None:
+    raise RuntimeError("a bug")
+
+
+@pytest.mark.case("D26")
+@pytest.mark.usefixtures("plain")
+@pytest.mark.parametrize(
+    ("part", "name", "how"),
+    [
+        (Registry, "handle", _crash),
+        (Capacity, "run", _crash_later),
+        (LogKeeper, "run", _crash_later),
+        (AuditTrail, "run", _crash_later),
+        (Usage, "run", _crash_later),
+        (DaemonEvents, "follow", _crash_later),
+        (Systemd, "give_signs_of_life", _crash_later),
+        (Reload, "run", _crash_later),
+    ],
+)
+def test_a_crash_of_a_part_of_the_core_ends_it_with_70(
+    tmp_path: Path,
+    data: DataDir,
+    sockets: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    part: type,
+    name: str,
+    how: Any,
+) -> None:
+    monkeypatch.setattr(part, name, how)
     assert run(configuration(tmp_path, {"good": {"command": "x"}}), data, sockets, lambda urls: None) == EXIT_CRASH
     assert "the daemon crashed" in caplog.text
 
@@ -362,6 +425,7 @@ def test_a_second_daemon_has_to_have_its_own_data(data: DataDir) -> None:
         pass
 
 
+@pytest.mark.case("D05")
 @pytest.mark.usefixtures("plain")
 def test_a_hangup_has_the_configuration_read_again_and_ends_nothing(
     tmp_path: Path, data: DataDir, sockets: Any, caplog: pytest.LogCaptureFixture

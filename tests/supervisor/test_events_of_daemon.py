@@ -253,6 +253,7 @@ async def settle(at: Doorway, reader: EventReader, who: str) -> list[dict[str, A
     return seen
 
 
+@pytest.mark.case("I06")
 async def test_a_member_hears_of_what_is_theirs_alone(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at, reading_as(at, "ana") as ana, reading_as(at, "ben") as ben:
         for who, path in (("ana", "vault:echo"), ("ana", "forge:echo"), ("ben", "forge:echo"), ("ana", "clock:echo")):

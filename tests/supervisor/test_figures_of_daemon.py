@@ -159,6 +159,7 @@ def plots(section: str, rows: list[Row], window: str, now: float) -> Table:
     return wanted.plot_scale(f"/{section}", rows, window, now)
 
 
+@pytest.mark.case("I24")
 async def test_each_call_is_remembered_as_it_was_made(tmp_path: Path, data: DataDir) -> None:
     async with shown(tmp_path, data) as at:
         remembered = [

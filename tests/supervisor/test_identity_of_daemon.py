@@ -107,6 +107,7 @@ async def until_ready(at: Doorway) -> None:
         await trio.sleep(0.02)
 
 
+@pytest.mark.case("I11")
 @pytest.mark.parametrize(
     "path", ["/mcp", "/mcp/all", "/mcp/servers/clock", "/mcp/servers/none", "/api/status", "/none"]
 )
@@ -155,6 +156,7 @@ async def test_people_see_and_call_what_is_theirs(tmp_path: Path, data: DataDir)
         assert door["message"] == none["message"].replace("nowhere", "vault")
 
 
+@pytest.mark.case("I01")
 @pytest.mark.parametrize("probe", ["vault", "vault:open_canary", "vault-open_canary", "open_canary", "find canary"])
 async def test_one_beside_another_gets_what_one_alone_gets(tmp_path: Path, data: DataDir, probe: str) -> None:
     """The twin daemons: ben beside ana with a vault, and ben where there is neither."""
@@ -236,6 +238,7 @@ async def test_what_is_wrong_in_the_file_is_told_to_auditors_alone(tmp_path: Pat
         assert told["cem"] == told["operator"] == [False, True, True]
 
 
+@pytest.mark.case("D10")
 async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben")
@@ -251,6 +254,7 @@ async def test_tokens_are_known_after_a_restart_and_those_of_no_user_are_none(tm
         assert "there is no user 'ben'" in unknown.json()["error"]["message"]
 
 
+@pytest.mark.case("I10")
 async def test_guessing_is_slow_and_keeps_nobody_out_who_is_right(
     tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -286,6 +290,7 @@ async def edited(
     return await at.ask("operator", "POST", "/api/reload")
 
 
+@pytest.mark.case("W10", "D10", "I12", "I17")
 @pytest.mark.parametrize("why", ENDS)
 async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir, why: str) -> None:
     async with doorway(tmp_path, data, OF_BOTH) as at:
@@ -323,6 +328,7 @@ async def test_streams_end_with_the_right_to_them(tmp_path: Path, data: DataDir,
             nursery.cancel_scope.deadline = trio.current_time() + 2
 
 
+@pytest.mark.case("W10", "I12")
 async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}) as at:
         await at.admit("ben", expires_in_s=1.5)
@@ -357,6 +363,7 @@ async def test_what_has_no_end_of_its_own_ends_when_its_token_expires(tmp_path: 
         assert (await at.rpc("ben", "ping")).status_code == 401
 
 
+@pytest.mark.case("I23")
 async def test_nobody_takes_all_connections_from_others(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data, {}, max_connections=12) as at:
         for user in ("ana", "ben"):

@@ -97,6 +97,7 @@ async def until_seen(at: Doorway, user: str, name: str) -> list[str]:
     return await at.tools_of(user)
 
 
+@pytest.mark.case("I07")
 async def test_each_has_the_process_of_their_values_and_equals_share_one(tmp_path: Path, data: DataDir) -> None:
     processes = Processes()
     async with doorway(tmp_path, data, processes) as at:
@@ -123,6 +124,7 @@ async def test_each_has_the_process_of_their_values_and_equals_share_one(tmp_pat
         assert "canary" not in json.dumps([row for row in rows if "tools" not in row or row["server"] == "forge"])
 
 
+@pytest.mark.case("I08")
 async def test_a_call_goes_to_the_launch_of_whoever_makes_it(tmp_path: Path, data: DataDir) -> None:
     processes = Processes()
     async with doorway(tmp_path, data, processes) as at:
@@ -260,6 +262,7 @@ async def test_a_server_that_is_switched_off_is_off_for_everybody(tmp_path: Path
         assert answer["structuredContent"] == {"n": 2}
 
 
+@pytest.mark.case("I05")
 async def test_a_member_sees_the_log_of_what_is_started_for_them_alone_and_their_own_calls(
     tmp_path: Path, data: DataDir
 ) -> None:

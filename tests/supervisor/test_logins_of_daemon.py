@@ -87,6 +87,7 @@ async def doorway(
         yield at
 
 
+@pytest.mark.case("H18")
 async def test_each_user_has_a_login_and_no_other_one_uses_it(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")
@@ -104,6 +105,7 @@ async def test_each_user_has_a_login_and_no_other_one_uses_it(tmp_path: Path, da
         assert set(site.called) == {"ben-1", "cem-1"}
 
 
+@pytest.mark.case("H03")
 async def test_how_a_server_is_doing_that_waits_for_a_login(tmp_path: Path, data: DataDir) -> None:
     async with LoginSite().running() as site, doorway(tmp_path, data, site) as at:
         await at.log_in("ben")

@@ -199,6 +199,7 @@ async def test_only_auditors_may_scrape_and_the_host_is_checked(tmp_path: Path, 
         assert 'mcpvisor_requests_refused_total{reason="auth"} 1.0' in refused
 
 
+@pytest.mark.case("I05")
 @pytest.mark.parametrize("secret", ["canary of ana", "ana", "ben"])
 async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir, secret: str) -> None:
     async with doorway(tmp_path, data) as at:

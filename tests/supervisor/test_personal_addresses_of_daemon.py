@@ -183,6 +183,7 @@ async def test_guessing_is_slow_here_too(tmp_path: Path, data: DataDir) -> None:
         assert (await at.rpc("search", "ping", HERE)).status_code == 200
 
 
+@pytest.mark.case("W09")
 async def test_the_token_of_an_address_is_in_no_text_that_the_daemon_makes(
     tmp_path: Path, data: DataDir, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx2
@@ -237,6 +239,7 @@ class Rig:
         return {**NOWHERE, **forged, "state": state}
 
 
+@pytest.mark.case("C08", "I02", "I03", "I04")
 async def test_what_is_somebody_elses_answers_as_what_never_was(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         rig = Rig(at)
@@ -257,3 +260,27 @@ async def test_what_is_somebody_elses_answers_as_what_never_was(tmp_path: Path, 
         assert PROBES.keys() - differing["ana"] == pages | {"the end of a subscription"}, (
             "whoever has a thing is told another thing"
         )
+
+
+TIMES = 100
+ALIKE = (0.75, 1.33)
+"""How much longer one of two answers may take that shall not differ: the noise of 100 is a few per cent."""
+
+
+@pytest.mark.case("I02")
+@pytest.mark.parametrize("name", ["a call by path", "a resource of the server", "the page of the server"])
+async def test_what_is_somebody_elses_takes_as_long_as_what_never_was(tmp_path: Path, data: DataDir, name: str) -> None:
+    """In processor time of this thread, which does not depend on what else the machine does."""
+    async with doorway(tmp_path, data) as at:
+        rig = Rig(at)
+        took: tuple[list[float], list[float]] = ([], [])
+        await rig.admit("ben")
+        for turn in range(TIMES + 20):
+            for times, things in zip(took, (NOWHERE, FOREIGN), strict=True):
+                request = rig.request("ben", PROBES[name], things)
+                begun = time.thread_time()
+                await at.client.send(request)
+                if turn >= 20:
+                    times.append(time.thread_time() - begun)
+        nowhere, foreign = map(median, took)
+        assert ALIKE[0] < foreign / nowhere < ALIKE[1]

@@ -47,6 +47,7 @@ async def until_away(client: httpx2.AsyncClient, server: str) -> None:
         await trio.sleep(0.02)
 
 
+@pytest.mark.case("H18")
 async def test_two_entries_for_one_address_are_two_servers_with_a_session_each(tmp_path: Path, data: DataDir) -> None:
     fake = FakeServer()
     server = RemoteServer(fake.serve)
@@ -90,6 +91,7 @@ async def test_a_page_of_a_proxy_and_a_server_that_is_down_harm_nobody_and_are_t
             assert (await called(client, "down:echo", n=1))["result"]["structuredContent"] == {"n": 1}
 
 
+@pytest.mark.case("Q06")
 async def test_the_tools_of_a_server_that_went_away_are_found_and_marked(tmp_path: Path, data: DataDir) -> None:
     fake = FakeServer(tools=[tool("forecast", "Says what the weather will be.")])
     server = RemoteServer(fake.serve)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 import trio
 
 from supervisor.daemon import Daemon
@@ -131,6 +132,7 @@ async def test_a_name_that_an_operator_gave_a_tool_makes_it_neither_safer_nor_al
             assert "setting 'expose'" in await call(client, door, "read_all"), door
 
 
+@pytest.mark.case("X04")
 async def test_one_setting_makes_dangerous_tools_ask_for_a_yes(tmp_path: Path) -> None:
     async with leveled(tmp_path, confirm="dangerous") as (client, server):
         for door in NAMES:

@@ -316,6 +316,7 @@ async def scene(data: DataDir, canaries: Canaries, said: Said, config: dict[str,
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.case("I15", "I16")
 async def test_no_secret_is_in_anything_that_a_daemon_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provided: MemoryProvider
 ) -> None:

@@ -143,6 +143,7 @@ async def test_a_call_that_outlasts_the_drain_may_be_repeated_if_its_tool_says_s
         assert_told(await ask(ending, body, headers), 1, repeatable=True)
 
 
+@pytest.mark.case("D01")
 async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it_closes(tmp_path: Path) -> None:
     async with running(tmp_path) as ending, ending.websocket() as socket:
         for id_ in range(3):
@@ -159,6 +160,7 @@ async def test_calls_over_websocket_that_outlast_the_drain_are_told_so_before_it
         assert reason.code == 1001
 
 
+@pytest.mark.case("D01")
 async def test_calls_that_end_within_the_drain_are_answered_and_new_ones_refused(tmp_path: Path) -> None:
     async with running(tmp_path, drain_s=20) as ending:
         slow = {"tool_path": "good:sleep", "arguments": {"s": 0.5}}
@@ -180,3 +182,35 @@ def test_the_drain_leaves_half_of_the_time_to_stop_the_servers() -> None:
     assert Settings().drain_within_s == 5.0
     assert Settings(drain_s=60.0, shutdown_s=10.0).drain_within_s == 5.0
     assert Settings(drain_s=0.0).drain_within_s == 0.0
+
+
+@pytest.mark.case("D01")
+async def test_of_many_calls_the_short_ones_are_answered_the_long_ones_told_and_nobody_else_comes_in(
+    tmp_path: Path,
+) -> None:
+    short, long = range(30), range(30, 35)
+    answers: dict[int, dict[str, Any]] = {}
+    async with (
+        running(tmp_path, drain_s=2) as ending,
+        httpx2.AsyncClient(base_url=ending.url, timeout=30) as client,
+        trio.open_nursery() as nursery,
+    ):
+
+        async def ask(number: int, name: str, arguments: dict[str, Any]) -> None:
+            body = call(number)
+            body["params"] = {**PARAMS, "arguments": {"tool_path": f"good:{name}", "arguments": arguments}}
+            answers[number] = (await client.post("/mcp", json=body, headers=JSON_HEADERS)).json()
+
+        for number in short:
+            nursery.start_soon(ask, number, "sleep", {"s": 1})
+        for number in long:
+            nursery.start_soon(ask, number, "hang", {})
+        await ending.in_flight(len(short) + len(long))
+        ending.end()
+        await wait_all_tasks_blocked(0.01)
+        async with httpx2.AsyncClient(base_url=ending.url) as another:
+            with pytest.raises(httpx2.ConnectError):
+                await another.get("/readyz")
+    assert [answers[number]["result"]["structuredContent"] for number in short] == [{"s": 1}] * len(short)
+    for number in long:
+        assert_told(answers[number], number)

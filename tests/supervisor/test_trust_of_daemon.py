@@ -151,6 +151,7 @@ async def scene(directory: Path, data: DataDir, **settings: Any) -> AsyncIterato
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.case("X01")
 @pytest.mark.parametrize("how", ["exit", "list", "reload"])
 async def test_no_call_reaches_a_definition_that_nobody_approved(tmp_path: Path, data: DataDir, how: str) -> None:
     async with scene(tmp_path, data) as now:
@@ -202,6 +203,7 @@ async def test_what_is_under_way_as_a_server_changes_may_reach_it_and_nothing_la
         assert not now.has_seen(EVIL)
 
 
+@pytest.mark.case("X02")
 @pytest.mark.parametrize("trust", ["open", "notice"])
 async def test_where_nothing_is_held_a_change_is_told_at_most(tmp_path: Path, data: DataDir, trust: str) -> None:
     async with scene(tmp_path, data, trust=trust) as now:
@@ -291,6 +293,7 @@ def approval(row: dict[str, Any]) -> dict[str, Any]:
     return {"server": row["server"], "tools": {row["tool"]: row["digest"]}}
 
 
+@pytest.mark.case("X15")
 async def test_a_name_that_is_like_anothers_is_a_finding(tmp_path: Path, data: DataDir) -> None:
     fakes = {"github": FakeServer(tools=[tool("create_issue")]), "helper": FakeServer(tools=[tool("create_isue")])}
     async with doorway(tmp_path, data, fakes, trust="notice") as at:
@@ -381,6 +384,7 @@ async def test_clients_are_told_when_what_they_see_has_changed(tmp_path: Path, d
         assert (await at.ask("ana", "GET", "/api/status")).json()["catalog_revision"] == before + 1
 
 
+@pytest.mark.case("X02")
 async def test_what_waits_is_shown_whole_and_in_pages(tmp_path: Path, data: DataDir) -> None:
     long = "Writes notes. " * 500
     fake = FakeServer(tools=[])

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from actors.launch import server_of
@@ -71,6 +72,7 @@ def queries(number: int) -> list[str]:
     ]
 
 
+@pytest.mark.case("I01")
 async def test_the_search_is_as_if_there_were_nobody_else(tmp_path: Path) -> None:
     found: list[list[str]] = []
     own = {name: entry for name, entry in SERVERS.items() if "users" not in entry}
@@ -91,6 +93,7 @@ async def test_the_search_is_as_if_there_were_nobody_else(tmp_path: Path) -> Non
     assert sum("tool_path" in text for text in found[0]) > QUERIES / 2
 
 
+@pytest.mark.case("I01")
 async def test_those_with_processes_of_their_own_are_as_if_there_were_nobody_else(tmp_path: Path) -> None:
     found: list[list[str]] = []
     for number, others in enumerate(({"ana": {"values": OF_ANA}}, {})):

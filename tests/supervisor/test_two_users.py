@@ -149,6 +149,7 @@ async def kill_for_ever(at: Doorway, callers: list[Caller], killed: Counter[str]
                 killed[server_of(row["server"])] += 1
 
 
+@pytest.mark.case("H18", "C11", "I07")
 async def test_no_foreign_byte_reaches_anybody(tmp_path: Path, data: DataDir) -> None:
     async with RemoteServer(serve).running() as remote:
         servers: dict[str, Any] = {

@@ -69,6 +69,7 @@ def data(tmp_path: Path) -> Any:
         yield directory
 
 
+@pytest.mark.case("C11")
 async def test_of_calls_with_equal_ids_in_two_sessions_none_gets_a_foreign_answer(
     tmp_path: Path, data: DataDir
 ) -> None:
@@ -106,6 +107,7 @@ async def test_of_calls_with_equal_ids_in_two_sessions_none_gets_a_foreign_answe
     assert len({(each["who"], each["n"]) for each in carried_out}) == len(carried_out) == CALLS
 
 
+@pytest.mark.case("H09")
 async def test_while_the_sessions_of_a_server_end_all_the_time_each_call_is_made_once_and_has_its_own_answer(
     tmp_path: Path, data: DataDir
 ) -> None:

@@ -29,7 +29,8 @@ def stamp(file: Path) -> Stamp:
         status = file.stat()
     except (OSError, ValueError):  # the latter is Python's, for a path with a NUL character
         return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+    # Not the time of the content, which whoever copies a file may set: an edit with the time of the one before is one.
+    return status.st_dev, status.st_ino, status.st_ctime_ns, status.st_size
 
 
 def read_text(path: PurePath) -> str:

@@ -7,6 +7,7 @@ Rules of this file:
   closed with 1008.
 - A message has a bound in bytes (1009) and in time (1008), and while it arrives it counts in the daemon's budget (1013
   if there is no room).
+- A client that says nothing from one ping to the next is closed with 1008, unless it is us who do not read.
 - After a close frame of ours nothing is processed any more, and the client has a moment to read the reason.
 - There is no compression: what is not spoken cannot be abused.
 """
@@ -98,6 +99,7 @@ class WebSocket:
         self._allowed = Allowance(self._settings.websocket_control_frames_per_s, trio.current_time())
         self._incoming: _Incoming | None = None
         self._late_at = math.inf
+        self._reads_since = math.inf  # in seconds of the trio clock; never while nothing is read
         self._frame_bytes = 0
         self._is_continued = False
         self._closed = False
@@ -141,11 +143,15 @@ class WebSocket:
     async def _read(self) -> bytes | None:
         """Wait for bytes; None if the message under way has to end instead."""
         incoming = self._incoming
-        if incoming is None:
-            return await self._connection.read()
-        with trio.CancelScope(deadline=self._late_at) as scope:
-            incoming.share.give_up = scope.cancel
-            return await self._connection.read()
+        self._reads_since = trio.current_time()
+        try:
+            if incoming is None:
+                return await self._connection.read()
+            with trio.CancelScope(deadline=self._late_at) as scope:
+                incoming.share.give_up = scope.cancel
+                return await self._connection.read()
+        finally:
+            self._reads_since = math.inf
         if incoming.share.taken_away:
             await self.close(TRY_LATER, "the daemon is busy; retry shortly")
         else:
@@ -209,14 +215,23 @@ class WebSocket:
         await self._send(TextMessage(data=text[start:] if start else text))
 
     async def pings(self) -> None:
-        """Ping until the end, from a moment of its own on: clients that came together are not pinged together."""
+        """Ping until the end, from a moment of its own on: clients that came together are not pinged together.
+
+        Who does not answer by the next ping has left, whatever the kernel at the other end says.
+        """
         ping_s = self._settings.websocket_ping_s
-        bell, by = Bell(), trio.current_time() + ping_s * random.uniform(0.5, 1)
+        bell, by, pinged_at = Bell(), trio.current_time() + ping_s * random.uniform(0.5, 1), -math.inf
         while not self._closed:
             await bell.rings(by)
-            if trio.current_time() >= by:
-                await self._send(Ping())
-                by = trio.current_time() + ping_s
+            if trio.current_time() < by:
+                continue
+            if self._reads_since < pinged_at:  # nothing was read since then
+                await self.close(POLICY, f"no answer to a ping within {ping_s:g} s")
+                self.leaving.set()
+                return
+            pinged_at = trio.current_time()
+            await self._send(Ping())
+            by = trio.current_time() + ping_s
 
     async def close(self, code: int, reason: str = "") -> None:
         """Say that this is the end, and why: nothing is received or sent from now on."""

@@ -93,6 +93,8 @@ class Fetcher:
             return _page(url, response, content)
         except OAuthTrouble:
             raise
+        except httpx2.InvalidURL:  # an IPv4 address with octal digits, for instance
+            raise OAuthTrouble("it names something that is no plain https address") from None
         except SpawnFailed as failed:
             raise Unreached(failed.message) from failed
         except httpx2.HTTPError as error:

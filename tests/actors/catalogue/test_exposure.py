@@ -36,6 +36,7 @@ def paths(catalogue: Catalogue) -> set[tuple[str, str]]:
     return {(server, tool) for server, entry in catalogue.entries.items() for tool in entry.tools}
 
 
+@pytest.mark.case("Q06")
 @pytest.mark.parametrize(("highest", "left"), [("safe", 2), ("moderate", 4), ("dangerous", 5)])
 def test_what_is_above_the_level_is_found_in_no_way(highest: Safety, left: int) -> None:
     seen = shown(highest)

@@ -52,6 +52,7 @@ def test_what_the_server_declares_wins() -> None:
     assert found.inferred == ("category", "complexity")
 
 
+@pytest.mark.case("X05")
 @pytest.mark.parametrize(
     ("name", "annotations", "expected"),
     [

@@ -77,6 +77,7 @@ def walked(taken: list[Step], *, joins: bool) -> RealmView:
     return join(view)
 
 
+@pytest.mark.case("Q06")
 @given(steps(), st.booleans())
 def test_nothing_of_others_is_in_a_realm(taken: list[Step], joins: bool) -> None:
     alone = [step for step in taken if step[0] in OURS]
@@ -161,6 +162,7 @@ def with_own(whole: Catalogue, tools: tuple[tuple[str, str], ...]) -> Catalogue:
     return msgspec.structs.replace(whole, own={OWN: Entry.make("mail", "stdio", offer(tools))})
 
 
+@pytest.mark.case("I08")
 @given(steps(), steps(("mail",)), st.booleans())
 def test_who_has_a_launch_of_their_own_sees_what_there_is_where_all_have_it(
     taken: list[Step], own: list[Step], joins: bool

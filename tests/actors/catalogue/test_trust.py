@@ -33,6 +33,7 @@ def reasons(pins: Pins | None, *tools: Tool, level: Trust = "strict") -> dict[st
     return dict(judge(pins, tools, level).waiting)
 
 
+@pytest.mark.case("X02")
 def test_what_a_server_lists_first_is_approved_unless_it_is_suspicious() -> None:
     judged = judge(None, [made("a"), made("b", ORDERS)], "strict")
     assert judged.waiting == {"b": "suspicious"}
@@ -169,6 +170,7 @@ def test_a_server_has_so_many_pins_and_those_that_are_not_offered_go_first(monke
 # What is seen ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("Q06")
 def test_what_is_held_is_in_no_list_under_any_name() -> None:
     offer = Offer(tools=(made("a"), made("b"), made("c")), token_counts={"a": 1, "b": 2, "c": 3})
     standing = Standing("strict", {"a": "changed", "b": "added"})

@@ -43,6 +43,7 @@ def two_calls(first: Interest = NOTHING, second: Interest = NOTHING) -> Exchange
     return exchanges
 
 
+@pytest.mark.case("C26", "I18")
 @pytest.mark.parametrize("token", ["7", '"mine"'])
 def test_progress_comes_back_with_the_token_that_the_client_gave(token: str) -> None:
     exchanges = two_calls(Interest(token.encode()), Interest(b'"other"'))

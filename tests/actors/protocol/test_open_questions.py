@@ -81,6 +81,7 @@ def test_a_question_about_a_call_is_for_its_client_until_it_is_settled() -> None
     assert not open_.questions.close(b"1")
 
 
+@pytest.mark.case("X09")
 @pytest.mark.parametrize(
     ("method", "params", "code", "text"),
     [

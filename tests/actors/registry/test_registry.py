@@ -330,6 +330,7 @@ async def test_a_partial_offer_is_shown_and_kept_only_if_there_is_something_in_i
         assert rig.kept.offers.keys() == {"t"}
 
 
+@pytest.mark.case("Q04")
 async def test_a_reading_that_changed_nothing_is_neither_written_nor_indexed_again() -> None:
     async with running() as rig:
         await rig.tell(listed("s", offering("a", read_at=1.0)))

@@ -75,6 +75,7 @@ def test_many_spellings_of_one_name_take_one_place_among_the_exact_hits() -> Non
         assert sum(hit.exact for hit in hits) == 2
 
 
+@pytest.mark.case("X03")
 def test_a_server_cannot_take_over_the_path_of_another() -> None:
     index = Index.empty().rebuild([*honest(), analyse("track", [tool("track", "er_create_ticket", STUFFING)])])
     for query in ("tracker:create_ticket", "mcp__tracker__create_ticket"):
@@ -141,6 +142,7 @@ HOSTILE_TEXTS = [
 ]
 
 
+@pytest.mark.case("Q01")
 @pytest.mark.parametrize("text", HOSTILE_TEXTS, ids=lambda text: ascii(text[:6]))
 def test_a_hostile_text_is_analysed_and_searched_in_bounded_time(text: str) -> None:
     index = Index.empty().rebuild(honest())

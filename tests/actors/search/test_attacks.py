@@ -24,6 +24,7 @@ def suite() -> dict[str, Outcome]:
     return dict(outcomes(tools, targets_of(tools, 25)))
 
 
+@pytest.mark.case("Q05")
 @pytest.mark.parametrize("family", ["none", *FAMILIES, "all together"])
 def test_an_attack_leaves_the_honest_tool_among_the_first_three(family: str) -> None:
     outcome = suite()[family]
@@ -32,6 +33,7 @@ def test_an_attack_leaves_the_honest_tool_among_the_first_three(family: str) -> 
         assert outcome.per_cent(outcome.in_three, kind) >= 95, kind
 
 
+@pytest.mark.case("Q05")
 @pytest.mark.parametrize("family", ["stuffed description", "stuffed name", "stuffed title", "stuffed parameters"])
 def test_a_server_that_stuffs_gets_no_more_than_half_of_a_page(family: str) -> None:
     assert max(suite()[family].shares) <= 0.5
@@ -102,6 +104,7 @@ def test_of_a_query_of_ligatures_no_more_is_read_than_of_any_other(text: str) ->
     assert _clip("cr\u00e9er une facture") == "cr\u00e9er une facture"
 
 
+@pytest.mark.case("Q02")
 def test_hostile_queries_are_answered() -> None:
     index = billing()
     for text in HOSTILE.values():

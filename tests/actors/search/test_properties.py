@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ def everything(index: Index, query: str) -> Found:
     return find(index, query, limit=100, kinds=frozenset(KINDS))
 
 
+@pytest.mark.case("Q02")
 @given(st.lists(servers(), max_size=3), anything, st.integers(-1, 30))
 def test_any_text_may_be_searched_in_any_documents(catalogue: list[list[Document]], query: str, limit: int) -> None:
     index = build({documents[0].server: documents for documents in catalogue})
@@ -77,6 +79,7 @@ def test_an_index_changed_step_by_step_answers_like_one_built_at_once(
         assert everything(index, query) == everything(rebuilt, query)
 
 
+@pytest.mark.case("Q08")
 @given(st.lists(servers(), min_size=1, max_size=4), anything)
 def test_the_order_in_which_servers_come_changes_nothing(catalogue: list[list[Document]], query: str) -> None:
     latest = {documents[0].server: documents for documents in catalogue}

@@ -248,6 +248,7 @@ def test_the_distance_never_falls_and_tells_a_good_match_from_a_poor_one(index: 
     assert 0 < distances[0] < 0.3 < poor[0].distance < 1
 
 
+@pytest.mark.case("Q08")
 def test_equal_documents_come_in_path_order() -> None:
     index = Index.empty().rebuild(
         analyse(server, [document(server, f"tool_{n}", "Frobnicate the widget.") for n in (2, 1)])

@@ -80,6 +80,7 @@ async def hang_up(request: Request) -> None:
     del request
 
 
+@pytest.mark.case("H01")
 @pytest.mark.parametrize("fault", [hang_up, status(503), status(502, b"<html>Bad Gateway</html>"), status(429)])
 async def test_a_server_that_is_down_at_first_is_tried_until_it_is_there(fault: Fault) -> None:
     fake = FakeServer()
@@ -218,6 +219,7 @@ async def test_a_call_tries_a_server_that_is_away_but_not_each_call_does(monkeyp
         assert await rig.call(n=2) == {"n": 2}
 
 
+@pytest.mark.case("H21")
 @pytest.mark.parametrize("modern", [True, False])
 async def test_a_server_that_comes_back_in_the_other_era_is_found(modern: bool) -> None:
     fake = FakeServer(probe="error" if modern else "modern")
@@ -236,6 +238,21 @@ async def test_a_server_that_comes_back_in_the_other_era_is_found(modern: bool) 
         await until(rig, State.READY, 2)
         assert rig.eras[-1] == ("modern" if modern else "legacy")
         assert await rig.call(n=1) == {"n": 1}
+
+
+@pytest.mark.case("H21")
+async def test_a_server_that_becomes_modern_between_two_calls_is_probed_once() -> None:
+    fake = FakeServer(probe="error")
+    server = RemoteServer(fake.serve)
+    async with remote(server, era=None) as rig:
+        assert await rig.call(n=0) == {"n": 0}
+        probes = server.count("POST", "server/discover")
+        fake.probe = "modern"
+        server.become(modern=True)
+        assert [await rig.call(n=number) for number in range(1, 4)] == [{"n": 1}, {"n": 2}, {"n": 3}]
+        assert rig.eras == ["legacy", "modern"]
+        assert server.count("POST", "server/discover") == probes + 1
+        assert (await rig.status()).restarts == 0
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ async def test_a_call_whose_server_does_not_come_up_in_time_says_that_nothing_wa
         assert "tools/call" not in rig.fake.asked[0]
 
 
-@pytest.mark.case("S35")
+@pytest.mark.case("S35", "C12")
 async def test_an_abandoned_call_is_cancelled_at_the_server_and_frees_its_place(autojump_clock: MockClock) -> None:
     async with running_server(settings=ServerSettings(max_in_flight=1)) as rig, trio.open_nursery() as nursery:
         await rig.wake()

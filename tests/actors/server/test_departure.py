@@ -162,7 +162,7 @@ async def test_without_a_successor_everybody_is_told_that_it_is_gone_and_why(aut
             assert refused.value.outcome == "not_sent"
 
 
-@pytest.mark.case("P24")
+@pytest.mark.case("P24", "D09")
 @pytest.mark.parametrize("successor", [True, False])
 @pytest.mark.parametrize("state", FAKES)
 async def test_in_every_state_it_ends_and_whoever_waits_is_settled(

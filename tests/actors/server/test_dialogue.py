@@ -159,6 +159,7 @@ async def test_a_caller_that_does_not_answer_is_said_to_the_server(
         assert (await rig.call("ask", exchange=Caller(), method="roots/sort"))["got"]["error"]["code"] == -32601
 
 
+@pytest.mark.case("X07")
 async def test_a_question_that_nobody_answers_is_cancelled_in_time(autojump_clock: MockClock) -> None:
     caller = Caller()
     async with running_server(settings=ASKING) as rig:
@@ -210,6 +211,7 @@ async def test_what_a_caller_does_not_take_is_counted(autojump_clock: MockClock)
         assert (await rig.status()).unheard == 2
 
 
+@pytest.mark.case("X08")
 async def test_questions_end_with_their_process(autojump_clock: MockClock) -> None:
     caller = Caller()
     async with running_server(settings=ASKING) as rig, trio.open_nursery() as nursery:

@@ -503,6 +503,7 @@ async def test_urgent_starts_pass_those_that_wait_for_discovery(autojump_clock: 
         assert (slow.starts, patient.starts, urgent.starts) == (1, 0, 1)
 
 
+@pytest.mark.case("D26")
 async def test_a_crash_in_a_handler_fails_what_is_held_with_unknown_outcome(autojump_clock: MockClock) -> None:
     outcomes: list[str] = []
 

@@ -57,6 +57,7 @@ async def test_a_call_that_nobody_answered_fails_after_a_standstill_too(mock_clo
             await reply.wait()
 
 
+@pytest.mark.case("D15")
 async def test_a_server_that_was_ready_while_the_daemon_stood_still_is_not_given_up(mock_clock: MockClock) -> None:
     fake = FakeServer(start_s=5)
     async with running_server(fake, settings=ServerSettings(start_timeout_s=10)) as rig:

@@ -187,7 +187,7 @@ def test_a_closed_pipe_really_is_quiet(tmp_path: Path) -> None:
     assert done.stderr == b""
 
 
-@pytest.mark.case("S16")
+@pytest.mark.case("S16", "X11")
 def test_text_of_servers_is_neither_markup_nor_control() -> None:
     assert common.plain("[red]a\x1b[31mb\n\u202ec").plain == "[red]ab c"
 
@@ -385,6 +385,7 @@ async def test_every_curl_line_of_the_documents_gets_an_answer(tmp_path: Path) -
         assert (await http.get(f"{url}/api/status/debug")).json()["tools_by_transport"] == {"stdio": 6}
 
 
+@pytest.mark.case("I19")
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "mcp.example:0"])
 def test_an_address_that_others_can_reach_must_be_allowed(tmp_path: Path, listen: str) -> None:
     file = written(tmp_path, GOOD)

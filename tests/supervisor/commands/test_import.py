@@ -44,6 +44,7 @@ def test_all_that_clients_have_comes_over_and_a_second_time_nothing(home: Path) 
     assert f"{ours} has all of them." in again.stderr
 
 
+@pytest.mark.case("X13")
 def test_what_comes_is_shown_with_the_names_of_its_secrets(home: Path) -> None:
     for sample in (CLAUDE_CODE, CURSOR, CODEX, VSCODE, ZED):
         sample.write(home)
@@ -166,6 +167,7 @@ def test_a_daemon_with_another_file_is_told_of(home: Path, monkeypatch: pytest.M
     assert "reads /etc/other.json; --into takes it" in invoke("import", "--dry-run").stderr
 
 
+@pytest.mark.case("X13")
 def test_nothing_is_written_without_a_yes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     CURSOR.write(home)
     before = snapshot(home)

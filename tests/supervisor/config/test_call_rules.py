@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.metadata import SAFETY, Judgement
+from actors.catalogue.metadata import SAFETY, Judgement, judge
 from supervisor.config.call_rules import CallRules, needs_yes
 from supervisor.identity.people import ConfirmRules
+from tests.actors.catalogue.test_metadata import declared
 
 LEVELS = st.sampled_from(SAFETY)
 NAMES = st.lists(st.sampled_from(["write_*", "*", "erase"]), max_size=2).map(tuple)
@@ -66,3 +69,19 @@ def test_what_a_person_s_list_names_is_asked_although_the_server_spares_it(tools
     spared = CallRules(timeout_s=1, max_s=1, confirm_except=("*",), confirm_from="safe")
     assert needs_yes(spared, ConfirmRules(tools=tools), "files", "write_note", Judgement()) is asked
     assert not needs_yes(spared, ConfirmRules(level="safe"), "files", "write_note", Judgement())
+
+
+@pytest.mark.case("X05")
+@pytest.mark.parametrize("level", ["dangerous", "moderate", "safe"])
+@pytest.mark.parametrize("name", ["delete_everything", "drop_tables", "wipe_disk", "purge_all"])
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"readOnlyHint": True},
+        {"destructiveHint": False},
+        {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "requiresConfirmation": False},
+    ],
+)
+def test_nothing_that_a_server_declares_takes_a_yes_away(name: str, annotations: dict[str, bool], level: Any) -> None:
+    judged = judge(declared(name, annotations=annotations))
+    assert CallRules(timeout_s=1.0, max_s=1.0, confirm_from=level).confirms(name, judged)

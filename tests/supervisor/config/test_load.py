@@ -76,6 +76,7 @@ def test_any_text_gives_a_configuration_or_a_config_error_with_a_line(text: str)
             raise AssertionError(other)
 
 
+@pytest.mark.case("D06")
 @pytest.mark.parametrize(
     ("text", "line", "key", "message", "hint"),
     [
@@ -122,10 +123,12 @@ def test_a_problem_of_the_whole_file_is_raised_with_line_key_and_advice(
     assert str(caught.value).startswith(f"{FILE}:{line}: ")
 
 
+@pytest.mark.case("I19")
 def test_an_empty_object_gives_the_defaults_and_a_note() -> None:
     configuration = parse_text("{}")
     assert (configuration.settings, configuration.servers, configuration.path) == (Settings(), (), FILE)
     assert [note.message for note in configuration.notes] == ["there are no servers"]
+    assert configuration.settings.address[0] == "127.0.0.1"
 
 
 def test_settings_of_the_daemon_are_taken_over() -> None:
@@ -227,6 +230,7 @@ def test_a_file_is_loaded_with_its_env_file(tmp_path: Path) -> None:
     assert configuration.servers == (ServerConfig(name="a", command="c", env={"A": "1"}),)
 
 
+@pytest.mark.case("D06", "D07")
 @pytest.mark.parametrize(
     ("data", "line", "words"),
     [
@@ -257,6 +261,7 @@ def test_a_directory_and_a_path_with_nul_are_refused(tmp_path: Path) -> None:
             load(path, {})
 
 
+@pytest.mark.case("D06")
 def test_a_pipe_that_nobody_writes_to_and_a_device_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, said in ((tmp_path / "pipe", "this is a pipe"), (Path("/dev/zero"), "this is a device")):

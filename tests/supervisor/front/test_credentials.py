@@ -12,6 +12,7 @@ from supervisor.front.edge.fields import fields_of
 NAME = b"authorization"
 
 
+@pytest.mark.case("I11")
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
@@ -35,6 +36,7 @@ def test_one_bearer_token_is_shown_or_none(lines: list[tuple[bytes, bytes]], exp
     assert read_credential(fields_of(lines)) == expected
 
 
+@pytest.mark.case("W09")
 @pytest.mark.parametrize(
     ("query", "shown"),
     [
@@ -68,6 +70,7 @@ def test_no_query_is_worse_than_a_wrong_token(query: bytes, line: bytes | None) 
 OFFERED = b"sec-websocket-protocol"
 
 
+@pytest.mark.case("W09")
 @pytest.mark.parametrize(
     ("lines", "shown"),
     [

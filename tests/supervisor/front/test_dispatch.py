@@ -90,6 +90,7 @@ async def test_a_websocket_elsewhere_is_not_found() -> None:
         assert (await server.exchange(server.upgrade().replace(b"/ws", b"/nowhere", 1))).startswith(b"HTTP/1.1 404")
 
 
+@pytest.mark.case("C06", "I21")
 @pytest.mark.parametrize("path", ["/mcp", "/healthz", "/nowhere", "/mcp/../x"])
 async def test_no_path_is_served_to_a_foreign_host_or_page(path: str) -> None:
     async with shell() as server:
@@ -101,6 +102,7 @@ async def test_no_path_is_served_to_a_foreign_host_or_page(path: str) -> None:
         assert (await ask(server, f"GET {path}", host, "Origin: null"))[0] == 403
 
 
+@pytest.mark.case("C06", "I21")
 @pytest.mark.parametrize("path", [b"/mcp", b"/ws", b"/nowhere"])
 async def test_no_websocket_opens_for_a_foreign_host_or_page(path: bytes) -> None:
     async with shell() as server:
@@ -111,6 +113,7 @@ async def test_no_websocket_opens_for_a_foreign_host_or_page(path: bytes) -> Non
         assert (await server.exchange(page)).startswith(b"HTTP/1.1 403")
 
 
+@pytest.mark.case("C14")
 async def test_ambiguous_framing_is_refused_and_the_connection_closed() -> None:
     async with shell() as server:
         both = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -120,6 +123,7 @@ async def test_ambiguous_framing_is_refused_and_the_connection_closed() -> None:
         assert answer.count(b"HTTP/1.1") == 1
 
 
+@pytest.mark.case("C07")
 async def test_a_target_with_a_host_of_its_own_is_refused() -> None:
     async with shell() as server:
         assert (await ask(server, "GET http://evil.example/healthz"))[0] == 400
@@ -183,6 +187,7 @@ async def test_a_body_there_is_no_room_for_and_one_that_never_comes_are_refused_
         assert (await server.exchange(head)).startswith(b"HTTP/1.1 408")
 
 
+@pytest.mark.case("I20")
 async def test_answers_may_not_be_sniffed_or_framed() -> None:
     async with shell() as server:
         for line in ("GET /healthz", "GET /mcp", "GET /nowhere"):
@@ -207,6 +212,7 @@ class _NobodyHere(TrustedProxies):
         return self.trusts(address)
 
 
+@pytest.mark.case("C15")
 async def test_a_request_comes_from_where_a_proxy_says_that_is_believed() -> None:
     told = []
 

@@ -26,6 +26,7 @@ def test_loopback_names_are_ours_with_any_port(host: str) -> None:
     assert refused(LOCAL, ("host", host)) is None
 
 
+@pytest.mark.case("I21")
 @pytest.mark.parametrize(
     "host",
     ["evil.example", "127.0.0.1.evil.com", "localhost.evil.com", "localhost.", "192.168.1.4:3001", "[::2]", "0.0.0.0"],
@@ -34,6 +35,7 @@ def test_a_foreign_host_is_misdirected(host: str) -> None:
     assert refused(LOCAL, ("host", host)) == 421
 
 
+@pytest.mark.case("C07", "I14")
 @pytest.mark.parametrize(
     "host",
     ["x/?", "x#", "a b", "", ":80", "localhost:", "localhost:99999", "localhost:-1", "u@localhost", "loc\xe4l", "[::1"],
@@ -42,10 +44,12 @@ def test_a_malformed_host_is_a_bad_request(host: str) -> None:
     assert refused(LOCAL, ("host", host)) == 400
 
 
+@pytest.mark.case("C07")
 def test_a_missing_host_is_a_bad_request() -> None:
     assert refused(LOCAL) == 400
 
 
+@pytest.mark.case("C07")
 def test_two_hosts_are_a_bad_request_even_if_both_are_ours() -> None:
     assert refused(LOCAL, ("host", "localhost"), ("host", "localhost")) == 400
 
@@ -77,6 +81,7 @@ def test_a_page_seen_through_a_forwarded_port_may_call() -> None:
     assert refused(LOCAL, ("host", "localhost:9000"), ("origin", "http://localhost:9000")) is None
 
 
+@pytest.mark.case("C06")
 @pytest.mark.parametrize(
     "origin",
     [

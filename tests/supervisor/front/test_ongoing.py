@@ -90,6 +90,7 @@ async def ended(
     return {name: at - begun for name, at in house.ends.items()}
 
 
+@pytest.mark.case("I12")
 async def test_a_credential_that_expires_ends_what_has_no_end_of_its_own(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
@@ -97,11 +98,13 @@ async def test_a_credential_that_expires_ends_what_has_no_end_of_its_own(
     assert ends == pytest.approx({"stream": LIFE_S, "socket": LIFE_S, "call": 3 * LIFE_S, "other": 3 * LIFE_S})
 
 
+@pytest.mark.case("W10")
 async def test_a_token_that_is_revoked_ends_all_that_it_has_open(autojump_clock: trio.testing.MockClock) -> None:
     ends = await ended(autojump_clock, lambda house: house.ongoing.revoke(b"d"))
     assert ends == pytest.approx({"stream": 1, "socket": 1, "call": 1, "other": 3 * LIFE_S})
 
 
+@pytest.mark.case("I17")
 async def test_whoever_may_something_else_has_a_moment(autojump_clock: trio.testing.MockClock) -> None:
     def move(house: House) -> None:
         house.person = Person(user="ana", role="admin")

@@ -45,12 +45,14 @@ def test_the_default_is_the_xdg_state_directory() -> None:
     assert default_data_dir({"XDG_STATE_HOME": "relative", "HOME": "/home/me"}) == home
 
 
+@pytest.mark.case("D23")
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}, {"HOME": "relative"}])
 def test_without_a_home_the_operator_is_told_what_to_set(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="XDG_STATE_HOME nor HOME"):
         open_and_close(None, environ)
 
 
+@pytest.mark.case("D23")
 @pytest.mark.parametrize("mask", [0o000, 0o077])
 def test_a_new_directory_and_its_files_are_private_whatever_the_umask(tmp_path: Path, mask: int) -> None:
     with umask(mask), open_data_dir(None, {"XDG_STATE_HOME": str(tmp_path / "state")}) as data:
@@ -65,6 +67,7 @@ def test_the_paths_are_inside_the_directory(tmp_path: Path) -> None:
         assert (data.database.parent, data.tokenizer_cache.parent) == (tmp_path, tmp_path)
 
 
+@pytest.mark.case("D28")
 def test_a_second_daemon_is_refused_and_told_the_pid_of_the_first(tmp_path: Path) -> None:
     with open_data_dir(tmp_path, {}):
         with pytest.raises(ConfigError, match=rf"another daemon.*pid {os.getpid()}\)"):
@@ -97,6 +100,7 @@ def test_a_directory_that_cannot_be_made_is_the_operators_to_repair(tmp_path: Pa
     assert "make it writable" in str(caught.value)
 
 
+@pytest.mark.case("D23")
 def test_a_read_only_directory_is_the_operators_to_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_arguments: object) -> int:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -106,6 +110,7 @@ def test_a_read_only_directory_is_the_operators_to_repair(tmp_path: Path, monkey
         open_and_close(tmp_path, {})
 
 
+@pytest.mark.case("I19")
 def test_a_key_is_made_once_and_kept(tmp_path: Path) -> None:
     with open_data_dir(tmp_path, {}) as data:
         first = data.key("session")

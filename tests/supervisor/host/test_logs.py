@@ -51,6 +51,7 @@ def test_a_record_is_a_line_with_time_level_and_name() -> None:
     assert line[:4].isdigit()
 
 
+@pytest.mark.case("D21")
 @pytest.mark.parametrize(
     "evil", ["a\nb", "a\r\nb", "a\x1b[31mb", "a\x00b", "a\x85b", "a\u2028b", "a\u202eb", "a\udce4b"]
 )
@@ -73,6 +74,7 @@ def test_only_a_traceback_has_more_lines_and_they_are_indented() -> None:
     assert all(line.startswith("    ") and line.isprintable() for line in rest)
 
 
+@pytest.mark.case("D21")
 @given(message=st.text(max_size=300))
 def test_as_json_every_record_is_an_object_on_a_line_of_its_own(message: str) -> None:
     (line,) = logged(("%s", message), form="json")
@@ -148,6 +150,7 @@ def test_less_severe_records_are_not_written() -> None:
         assert os.read(reading, 65536).endswith(b": this\n")
 
 
+@pytest.mark.case("D20")
 def test_a_pipe_that_nobody_reads_stops_nobody() -> None:
     with pipe() as (reading, writing):
         started = time.monotonic()
@@ -168,6 +171,7 @@ def test_a_pipe_that_nobody_reads_stops_nobody() -> None:
             thread.join(0.01)
 
 
+@pytest.mark.case("D20")
 def test_the_reader_learns_how_many_records_were_lost() -> None:
     with pipe() as (reading, writing):
         writer = Writer(os.dup(writing))

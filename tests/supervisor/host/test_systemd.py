@@ -37,6 +37,7 @@ def told(listener: socket.socket) -> list[dict[str, str]]:
         messages.append(dict(line.split("=", 1) for line in lines))
 
 
+@pytest.mark.case("D24")
 def test_it_is_told_of_the_start_a_reload_and_the_end(notified: Socket) -> None:
     name, listener = notified
     systemd = Systemd({"NOTIFY_SOCKET": name})
@@ -52,6 +53,7 @@ def test_it_is_told_of_the_start_a_reload_and_the_end(notified: Socket) -> None:
     assert stopping["STOPPING"] == "1"
 
 
+@pytest.mark.case("D19")
 @pytest.mark.parametrize(
     ("more", "signs"),
     [

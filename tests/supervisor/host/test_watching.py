@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -107,6 +108,22 @@ def failing(*_: object) -> None:
     raise OSError("no room for more watches")
 
 
+@pytest.mark.case("D08")
+@pytest.mark.usefixtures("clean")
+@pytest.mark.parametrize("save", [Path.write_text, replaced])
+async def test_a_file_whose_time_and_size_stay_the_same_is_told_of(
+    tmp_path: Path, save: Callable[[Path, str], object]
+) -> None:
+    file = tmp_path / "mcp.json"
+    save(file, "11")
+    os.utime(file, (1e9, 1e9))
+    async with watched(file) as told:
+        for text in ("22", "33"):
+            save(file, text)
+            os.utime(file, (1e9, 1e9))
+            await told.more()
+
+
 @pytest.mark.usefixtures("clean")
 async def test_a_file_that_is_removed_and_comes_back_is_told_of_twice(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
@@ -136,6 +153,7 @@ async def test_a_link_that_is_given_another_target_and_a_target_that_is_saved_ar
         await told.more()
 
 
+@pytest.mark.case("D08")
 @pytest.mark.usefixtures("clean")
 async def test_a_directory_of_a_mounted_volume_that_is_swapped_by_a_link_is_told_of(tmp_path: Path) -> None:
     """As Kubernetes updates a ConfigMap: the file is a link through a link to a directory, which is replaced."""
@@ -190,6 +208,7 @@ async def test_who_only_reads_or_changes_what_stands_beside_it_is_not_told_of(tm
         assert told.times == 0
 
 
+@pytest.mark.case("D08")
 @pytest.mark.usefixtures("clean")
 async def test_a_file_that_is_written_slowly_is_told_of_when_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -266,6 +285,7 @@ async def test_a_log_that_is_written_beside_the_file_does_not_feed_itself(tmp_pa
     assert "inotify" not in log.read_text()
 
 
+@pytest.mark.case("D08")
 async def test_what_changed_between_its_reading_and_the_beginning_of_the_watch_is_told(tmp_path: Path) -> None:
     file = tmp_path / "mcp.json"
     file.write_text("old")

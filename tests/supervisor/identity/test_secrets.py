@@ -31,6 +31,7 @@ def test_tokens_are_as_different_as_their_secrets(one: int, other: int) -> None:
     assert (token_of(one) == token_of(other)) == (one == other)
 
 
+@pytest.mark.case("I10")
 @given(SECRETS)
 def test_a_token_has_one_form_and_is_kept_as_its_digest(secret: int) -> None:
     token = token_of(secret)

@@ -29,6 +29,7 @@ class Disk:
         return self.works
 
 
+@pytest.mark.case("I10")
 async def test_a_token_is_found_by_its_text_until_it_expires() -> None:
     disk = Disk()
     tokens = TokenTable(disk)

@@ -156,6 +156,7 @@ def test_a_deep_nest_is_refused_and_does_not_crash() -> None:
             execution.execute(msgspec.Raw(text))
 
 
+@pytest.mark.case("Q03")
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
@@ -167,6 +168,7 @@ def test_limits_are_clamped(limit: Any, expected: int) -> None:
     assert tools.discover(raw({"query": "q", "limit": limit}), 50).limit == expected
 
 
+@pytest.mark.case("Q03")
 @pytest.mark.parametrize("limit", ["NaN", "nan", "many", "", "²", True, False, [5], {"n": 1}])
 def test_a_limit_that_is_no_number_is_refused(limit: Any) -> None:
     with pytest.raises(InvalidArguments, match="number from 1 to 50"):

@@ -202,6 +202,7 @@ async def test_what_does_not_fit_together_is_no_login(tmp_path: Path, path: str,
         assert not server.asked("/token")
 
 
+@pytest.mark.case("H03")
 async def test_a_challenge_leads_nowhere_it_should_not(tmp_path: Path) -> None:
     async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
         for place in (
@@ -223,6 +224,23 @@ async def test_a_challenge_leads_nowhere_it_should_not(tmp_path: Path) -> None:
         assert (await at.begun())["resource"] == f"{server.base}/mcp"
         server.pages["/moved"] = Reply(status=404)
         assert "cannot be read" in await at.refused()
+
+
+@pytest.mark.case("X10")
+@pytest.mark.parametrize(
+    "page",
+    [
+        *("javascript:alert(1)", "file:///etc/passwd", "a:$(touch /tmp/x)", "http://evil.example/authorize"),
+        *("https://a.example/$(id) ;reboot", 'https://a.example/"|calc', "https://a.example/\n;reboot"),
+    ],
+)
+async def test_no_page_of_a_login_is_anything_but_a_plain_https_address(tmp_path: Path, page: str) -> None:
+    async with IssuerServer().running() as server, scene(tmp_path, server) as (at, _):
+        server.pages[ISSUER] = Reply(server.metadata(authorization_endpoint=page))
+        if '"' in page:
+            assert (await at.accounts.login("far", OPERATOR)).url.startswith("https://a.example/")
+        else:
+            assert "far: no login is possible" in await at.refused()
 
 
 async def test_too_much_is_not_read(tmp_path: Path) -> None:

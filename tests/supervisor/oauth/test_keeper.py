@@ -141,6 +141,7 @@ async def test_a_token_is_renewed_before_it_ends_and_nobody_waits_for_that(autoj
         assert far.saved[-1] == far.keeper.grant
 
 
+@pytest.mark.case("H25")
 async def test_fifty_calls_at_the_end_of_a_token_are_one_renewal(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()
@@ -149,6 +150,7 @@ async def test_fifty_calls_at_the_end_of_a_token_are_one_renewal(autojump_clock:
         assert far.issuer.asked == 1
 
 
+@pytest.mark.case("H25")
 async def test_fifty_refusals_are_one_renewal(autojump_clock: object) -> None:
     async with kept() as far:
         await far.logged_in()
@@ -330,6 +332,7 @@ async def test_a_renewal_that_failed_is_tried_again_in_time_wherever_the_clock_w
         assert (await far.keeper.on_refused("a1", 401, [])).token == "a2"
 
 
+@pytest.mark.case("D14")
 @pytest.mark.parametrize("set_s", [-7200.0, 7200.0])
 async def test_a_token_is_renewed_when_its_time_is_over_wherever_the_clock_was_set(
     autojump_clock: object, set_s: float

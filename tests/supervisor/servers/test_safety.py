@@ -28,6 +28,7 @@ def rules(cell: Latest[Deployment]) -> SafetyRules:
     return SafetyRules(cell, Latest(CATALOGUE))
 
 
+@pytest.mark.case("X05")
 @pytest.mark.parametrize(
     ("daemon", "entry", "confirmed"),
     [

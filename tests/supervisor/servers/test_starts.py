@@ -23,6 +23,7 @@ def mute() -> FakeServer:
     return FakeServer(start_s=1e9)
 
 
+@pytest.mark.case("D25")
 @pytest.mark.parametrize("number", [4, 20])
 async def test_a_healthy_server_behind_mute_ones_is_ready_within_seconds_at_the_first_start(
     autojump_clock: MockClock, number: int

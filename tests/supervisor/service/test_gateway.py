@@ -257,6 +257,7 @@ async def gateway(
 both = pytest.mark.parametrize("era", ["legacy", "modern"])
 
 
+@pytest.mark.case("X11")
 @both
 async def test_a_result_of_the_same_era_passes_byte_for_byte(era: Era) -> None:
     client = LEGACY if era == "legacy" else MODERN
@@ -326,6 +327,7 @@ async def test_wrong_arguments_are_answered_with_the_schema_before_the_server_is
         assert rig.refused == [("files", "read_file", "invalid")]
 
 
+@pytest.mark.case("C25")
 @pytest.mark.parametrize("path", ["execute_mcp_tool", "gateway:execute_mcp_tool", "mcp__x__discover_mcp_tools"])
 async def test_a_meta_tool_is_not_called_through_itself(path: str) -> None:
     async with gateway() as rig:
@@ -461,6 +463,7 @@ async def test_what_we_refuse_ourselves_is_no_use_of_a_tool(error: Exception, us
         assert [good for _, _, good in rig.used] == used
 
 
+@pytest.mark.case("C12")
 async def test_a_cancelled_call_is_neither_a_failure_nor_left_behind() -> None:
     async with gateway() as rig, trio.open_nursery() as nursery:
         nursery.start_soon(rig.execute, "files:hangs", {})
@@ -472,6 +475,7 @@ async def test_a_cancelled_call_is_neither_a_failure_nor_left_behind() -> None:
             assert b"notifications/cancelled" in rig.server.asked[-1]
 
 
+@pytest.mark.case("C26")
 async def test_only_what_may_travel_of_a_clients_meta_reaches_the_server() -> None:
     meta = {"progressToken": 1, "traceparent": "00-1", "io.modelcontextprotocol/clientInfo": {}, "own": 1}
     async with gateway() as rig:
@@ -690,6 +694,7 @@ async def test_a_large_call_reaches_the_server_as_the_bytes_it_was(arguments: by
             assert b'"arguments":' + arguments in rig.server.asked[-1]
 
 
+@pytest.mark.case("C03")
 @pytest.mark.parametrize(
     ("method", "params"),
     [

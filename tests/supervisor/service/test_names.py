@@ -56,6 +56,7 @@ async def run(found: Published, path: str) -> tuple[Any, list[str]]:
     ]
 
 
+@pytest.mark.case("X03")
 @pytest.mark.parametrize(
     ("servers", "path"),
     [
@@ -80,6 +81,7 @@ async def test_a_named_server_that_lacks_the_tool_is_not_replaced_by_another(
         assert all(near.startswith(f"{named}:") for near in error["data"]["nearest"])
 
 
+@pytest.mark.case("X03")
 async def test_a_name_with_two_meanings_is_answered_with_both() -> None:
     async with published(**{"p": tools("x-y"), "p-x": tools("y")}) as found:
         error, called = await run(found, "p-x-y")

@@ -84,6 +84,7 @@ async def test_people_with_the_same_rights_share_a_realm_whatever_teams_without_
         assert rights("cem") == Rights(user="cem")
 
 
+@pytest.mark.case("I06")
 async def test_a_realm_is_told_of_its_own_servers_alone_while_nobody_asks() -> None:
     async with rig() as made:
         realm = await made.realms.of(rights("ben"))
@@ -98,6 +99,7 @@ async def test_a_realm_is_told_of_its_own_servers_alone_while_nobody_asks() -> N
         assert [*realm.catalogue.value.entries["files"].tools] == ["read_file"]
 
 
+@pytest.mark.case("I17")
 async def test_a_realm_changes_with_the_configuration_while_nobody_asks() -> None:
     async with rig() as made:
         realm = await made.realms.of(rights("ben"))

@@ -54,6 +54,7 @@ async def schema_in(servers: Published, query: str, path: str, seen: Counter[str
     return row["inputSchema"]
 
 
+@pytest.mark.case("Q07")
 @pytest.mark.parametrize("budget", [2000, 1100])
 async def test_every_schema_that_is_shown_leads_to_a_call_that_its_server_accepts(budget: int) -> None:
     seen: Counter[str] = Counter()

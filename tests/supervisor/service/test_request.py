@@ -19,7 +19,7 @@ json_values = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(["_meta", "name", "uri", "a", "\u4e16"]) | st.text(max_size=3), json_values))
+@given(st.dictionaries(st.sampled_from(["_meta", "name", "uri", "a", "\u4e16"]) | st.text(max_size=2), json_values))
 def test_all_members_arrive_but_for_meta(params: dict[str, object]) -> None:
     text = msgspec.Raw(json.dumps(params).encode())
     for method in ("tools/call", "resources/read", "x-own/method"):
@@ -58,6 +58,19 @@ def test_a_meta_whose_name_is_spelled_with_an_escape_is_one() -> None:
 )
 def test_what_a_request_is_about_is_known(method: str, params: dict[str, object], name: str) -> None:
     assert parts_of(method, msgspec.Raw(json.dumps(params).encode())).name == name
+
+
+@pytest.mark.case("C04")
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read", "tasks/cancel"])
+@pytest.mark.parametrize(
+    "key", ["Name", "NAME", "URI", "taskid", "Arguments", "argument\u017f", "ta\u017f\u212a", "_META"]
+)
+def test_a_member_that_only_resembles_one_that_means_something_is_refused(method: str, key: str) -> None:
+    for beside in ({}, {"name": "safe", "uri": "file:///safe", "taskId": "safe", "arguments": {}}):
+        with pytest.raises(InvalidArguments, match="which some servers take for"):
+            parts_of(method, msgspec.Raw(json.dumps({**beside, key: "other"}).encode()))
+    with pytest.raises(InvalidArguments):
+        parts_of(method, msgspec.Raw(b'{"name":"safe","\\u004eame":"other"}'))
 
 
 def test_what_is_no_object_is_refused() -> None:

@@ -48,6 +48,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await trio.sleep(0.02)
 
 
+@pytest.mark.case("D11")
 async def test_a_full_disk_costs_nothing_but_time_and_what_waits_is_written_when_there_is_room(disk: Path) -> None:
     conditions = Conditions()
     async with open_store(disk / "store.sqlite3", linger_s=0.01, conditions=conditions) as store:
@@ -67,6 +68,7 @@ async def test_a_full_disk_costs_nothing_but_time_and_what_waits_is_written_when
         assert len(await store.load_servers()) == 4
 
 
+@pytest.mark.case("D12")
 async def test_a_disk_that_is_read_only_at_the_start_is_used_once_it_is_not(disk: Path) -> None:
     mount_again(disk, "ro")
     async with open_store(disk / "store.sqlite3", linger_s=0.01) as store:

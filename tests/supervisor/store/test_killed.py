@@ -108,6 +108,7 @@ print(saved)
 """
 
 
+@pytest.mark.case("D13")
 @pytest.mark.process
 def test_a_database_killed_a_hundred_times_in_the_middle_of_writes_is_whole(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path / "store.sqlite3"), "100"]

@@ -308,6 +308,7 @@ def test_damaged_copies_do_not_pile_up_and_the_newest_stay(path: Path) -> None:
     assert {each.name for each in path.parent.iterdir()} == {f"{name}{more}" for name in names for more in ("", "-wal")}
 
 
+@pytest.mark.case("D12")
 async def test_a_file_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as newer:
         newer.execute("PRAGMA user_version = 99")

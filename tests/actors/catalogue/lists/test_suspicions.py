@@ -164,6 +164,7 @@ def test_the_tools_that_tests_know_are_not_suspicious() -> None:
     assert {tool.name: tool.alarms for tool in known if tool.alarms} == {}
 
 
+@pytest.mark.case("X15")
 def test_a_name_of_mixed_alphabets_is_suspicious() -> None:
     assert alarms_of({"name": "d\u0435lete_note"}) == ("name-confusable",)
 

@@ -203,7 +203,7 @@ def every_reading(path: str, servers: Servers) -> set[str]:
     return allowed
 
 
-@pytest.mark.case("L13")
+@pytest.mark.case("L13", "C25", "X15")
 @given(some_servers, written)
 @example({"git.hub": frozenset({"x"}), "git": frozenset({"hub:delete"})}, "git.hub:delete")
 @example({"db": frozenset({"read"}), "dbprod": frozenset({"drop"})}, "db:prod_drop")
@@ -239,7 +239,7 @@ def says(path: str, server: str, servers: Servers) -> bool:
     return False
 
 
-@pytest.mark.case("L13")
+@pytest.mark.case("L13", "Q07")
 @given(some_servers)
 def test_every_name_that_is_given_out_means_its_own_server_and_tool(servers: Servers) -> None:
     entries = {
@@ -287,6 +287,7 @@ def test_nothing_that_is_written_raises(path: str, server: str) -> None:
     assert isinstance(meaning(path, server=server), Resolved | Undiscovered | Absent | Ambiguous | Unknown)
 
 
+@pytest.mark.case("C25")
 def test_a_path_that_is_too_long_is_not_cut_to_another() -> None:
     assert len(clip("x" * 5000)) == MAX_PATH_CHARS + 1
     assert meaning(clip("git:log" + " " * 2000 + "x")) == Unknown()

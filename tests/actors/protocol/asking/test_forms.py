@@ -166,6 +166,7 @@ def test_any_value_for_any_field_is_right_or_wrong(value: Any, data: st.DataObje
     assert wrong(asked, {"a": value}).keys() <= {"a"}
 
 
+@pytest.mark.case("X09")
 @pytest.mark.parametrize(
     ("params", "secret"),
     [

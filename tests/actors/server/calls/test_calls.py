@@ -67,6 +67,7 @@ def test_calls_are_sent_in_order_up_to_the_limit() -> None:
     assert list(calls.sendable(2, 0.0, anything)) == [made[2]]
 
 
+@pytest.mark.case("C23")
 def test_whoever_has_fewest_in_flight_is_next() -> None:
     calls = calls_of_server()
     of_ana = [admit(calls, principal=ANA) for _ in range(5)]
@@ -76,6 +77,7 @@ def test_whoever_has_fewest_in_flight_is_next() -> None:
     assert list(calls.sendable(10, 0.0, anything)) == of_ana[3:]
 
 
+@pytest.mark.case("C23")
 @pytest.mark.parametrize(
     ("server", "principal", "most"), [("s", ANA, 4), (launch_name("s", "d1"), ANA, 8), ("s", LOCAL, 8)]
 )

@@ -55,6 +55,7 @@ async def test_a_call_goes_to_what_is_approved(autojump_clock: MockClock) -> Non
         assert await rig.call(a=1) == {"a": 1}
 
 
+@pytest.mark.case("X01")
 async def test_a_change_that_was_told_of_is_read_before_anything_is_called(autojump_clock: MockClock) -> None:
     async with strict() as rig:
         rig.fake.tools = [EVIL]
@@ -71,6 +72,7 @@ async def test_a_change_that_was_told_of_is_read_before_anything_is_called(autoj
         assert rig.fake.count("tools/call") == 1
 
 
+@pytest.mark.case("X01")
 async def test_after_its_end_a_server_is_listed_before_anything_is_called(autojump_clock: MockClock) -> None:
     async with strict() as rig:
         rig.fake.tools = [EVIL]

@@ -81,6 +81,7 @@ async def test_a_refused_request_is_sent_once_more_with_another_token() -> None:
     assert purse.known == ["two"]
 
 
+@pytest.mark.case("H03")
 @pytest.mark.parametrize("following", ["", "one", "three"])
 async def test_it_is_never_sent_a_third_time(following: str) -> None:
     server, purse = Server("two"), Purse("one", following)

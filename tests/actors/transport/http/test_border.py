@@ -53,6 +53,7 @@ ODD = {
 }
 
 
+@pytest.mark.case("H15")
 @pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
 async def test_odd_events_before_an_answer_do_not_take_it_away(odd: bytes) -> None:
     fake = FakeServer()
@@ -112,6 +113,7 @@ async def test_a_redirect_to_what_is_no_address_harms_no_other_call(verb: str, p
         assert (await rig.status()).restarts == 0
 
 
+@pytest.mark.case("H07")
 async def test_a_redirect_with_a_user_in_it_does_not_replace_our_credential() -> None:
     async def redirect(request: Request) -> None:
         if request.path == "/mcp":

@@ -94,3 +94,20 @@ async def test_a_stream_whose_server_repeats_what_was_missed_costs_no_reading(mo
             "7",
         ]
         stream.ended.set()
+
+
+@pytest.mark.case("H24")
+async def test_a_storm_of_changes_of_a_remote_server_costs_few_readings_and_the_last_one_counts() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with remote(server) as rig:
+        await rig.wake()
+        await rig.until_listed(1)
+        await server.listened.wait()
+        for number in range(1000):
+            fake.tools[1:] = [tool(f"grown{number}")]
+            await fake.notify("notifications/tools/list_changed")
+        while rig.listed[-1] != ["echo", "grown999"]:
+            await rig.told.wait()
+        assert await rig.call("echo", n=1) == {"n": 1}
+    assert 2 <= server.count("POST", "tools/list") <= 5

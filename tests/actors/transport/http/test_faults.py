@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 import trio
 
@@ -31,7 +34,7 @@ from actors.transport.http.transport import HttpTransport
 from supervisor.service.calls.failures import advice
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes import http_faults as faults
-from tests.fakes.mcp_server import FakeServer
+from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.remote_server import Fault, RemoteServer, Request
 
 LIMITS = HttpLimits(max_line_bytes=100_000, max_event_bytes=50_000, connect_timeout_s=2)
@@ -152,6 +155,7 @@ def of_era(era: Era) -> FakeServer:
     return FakeServer(probe=PROBED[era])  # type: ignore[arg-type]
 
 
+@pytest.mark.case("H04", "H05", "H06", "H10", "H11", "H12", "H13", "H14")
 @pytest.mark.parametrize(
     ("case", "era"),
     [pytest.param(case, era, id=f"{case.name}-{era}") for case in ERRORS for era in case.eras],
@@ -182,6 +186,73 @@ async def test_a_fault_costs_its_call_says_why_and_costs_no_other(case: Case, er
     assert server.count("POST", "initialize") == (era == "legacy")
 
 
+@pytest.mark.case("H10")
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("name", ["rst", "closed", "short-body", "sse-cut", "sse-cut-before"])
+async def test_a_connection_that_breaks_costs_no_call_beside_it(name: str, era: Era) -> None:
+    (case,) = [case for case in ERRORS if case.name == name]
+    fake = FakeServer(tools=[tool("echo"), tool("wait")], probe=PROBED[era])  # type: ignore[arg-type]
+    async with reached(fake, era) as (rig, server):
+        await rig.wake()
+        server.faults["tools/call"] = (hold := faults.Held()).fault
+        beside = rig.submit("echo", n=1)
+        await hold.begun.wait()
+        server.faults["tools/call"] = case.fault
+        for _ in range(3):
+            with pytest.raises(case.error) as raised:
+                await rig.call("echo", deadline_s=PATIENCE_S)
+            assert raised.value.outcome == "unknown"
+        hold.go_on.set()
+        assert msgspec.json.decode((await beside.wait()).body)["structuredContent"] == {"n": 1}
+        assert rig.actor.life.incarnation == 1
+
+
+BOMBS = {"gzip-bomb": faults.bomb(100_000_000), "huge": faults.huge, "sse-bigline": faults.events_big_line}
+
+
+@pytest.mark.case("H12")
+@pytest.mark.parametrize("name", BOMBS)
+async def test_an_answer_without_measure_costs_little_memory_and_time(name: str) -> None:
+    async with reached(of_era("legacy"), "legacy") as (rig, server):
+        await rig.wake()
+        server.faults["tools/call"] = BOMBS[name]
+        tracemalloc.start()
+        begun = time.thread_time()
+        try:
+            with pytest.raises(CallTooLarge):
+                await rig.call("echo", deadline_s=PATIENCE_S)
+            taken, peak = time.thread_time() - begun, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 4_000_000
+    assert taken < 2.0
+
+
+@pytest.mark.case("H19")
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_call_that_its_client_leaves_is_taken_back_in_the_way_of_its_era(era: Era) -> None:
+    fake = FakeServer(tools=[tool("echo"), tool("hang")], probe=PROBED[era])  # type: ignore[arg-type]
+    async with reached(fake, era) as (rig, server), trio.open_nursery() as nursery:
+        await rig.wake()
+        if era == "modern":
+            server.faults["tools/call"] = faults.hang
+        nursery.start_soon(rig.call, "hang")
+        call = await server.until(lambda request: request.method == "tools/call")
+        if era == "legacy":
+            await fake.called.wait()
+        nursery.cancel_scope.cancel()
+        with trio.fail_after(PATIENCE_S, shield=True):
+            if era == "modern":
+                await call.gone.wait()
+            else:
+                told = await server.until(lambda request: request.method == "notifications/cancelled")
+                assert told.message["params"]["requestId"] == call.message["id"]
+            server.faults.clear()
+            assert await rig.call("echo", n=1) == {"n": 1}
+    assert server.count("POST", "notifications/cancelled") == (era == "legacy")
+
+
+@pytest.mark.case("H05")
 async def test_a_server_that_asks_too_much_of_us_is_left_alone_for_five_minutes_at_most() -> None:
     async with reached(of_era("legacy"), "legacy") as (rig, server):
         await rig.wake()
@@ -192,6 +263,7 @@ async def test_a_server_that_asks_too_much_of_us_is_left_alone_for_five_minutes_
         assert advice(raised.value) == "; try again in 300 s"
 
 
+@pytest.mark.case("H15", "H16", "H17")
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("name", RIGHT)
 async def test_what_is_odd_and_still_an_answer_is_one(name: str, era: Era) -> None:
@@ -217,6 +289,7 @@ async def test_what_is_odd_and_still_an_answer_is_one(name: str, era: Era) -> No
 IN_NO_TIME = RestartPolicy(max_restarts=1000, backoff_initial_s=0.02, backoff_max_s=0.02)
 
 
+@pytest.mark.case("H13")
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize(
     "case", [case for case in ERRORS if case.error is not CallTimedOut], ids=lambda case: case.name
@@ -239,6 +312,7 @@ async def test_a_fault_of_the_handshake_is_told_and_what_comes_after_it_works(ca
     assert server.count("POST", "tools/call") == 1
 
 
+@pytest.mark.case("H07")
 async def test_no_request_of_a_server_goes_where_it_points() -> None:
     """A second server stands for what must not be asked: neither it nor a credential for it is ever seen there."""
     fake, other = of_era("legacy"), RemoteServer(FakeServer().serve)

@@ -47,6 +47,7 @@ def test_a_legacy_request_says_its_session_and_since_when_there_is_a_word_for_it
     assert "mcp-method" not in head_of(message("2025-11-25"), "s")
 
 
+@pytest.mark.case("H22")
 @given(st.text(max_size=20))
 def test_a_name_arrives_as_it_is_or_encoded_and_never_as_two_fields(text: str) -> None:
     value = field_value(text)
@@ -57,6 +58,7 @@ def test_a_name_arrives_as_it_is_or_encoded_and_never_as_two_fields(text: str) -
         assert base64.b64decode(value.removeprefix("=?base64?").removesuffix("?=")).decode() == text
 
 
+@pytest.mark.case("H22")
 def test_mirrored_arguments_are_no_fields_of_their_own_and_fit_into_a_head() -> None:
     mirrors = (Mirror("mcp-param-a", ("a",)), Mirror("mcp-param-b", ("b",)))
     call = Outgoing(parts=(), method="tools/call", version="2026-07-28", mirrors=mirrors)
@@ -78,6 +80,7 @@ def test_what_would_not_arrive_as_it_is_is_encoded(text: str) -> None:
     assert field_value(text).startswith("=?base64?")
 
 
+@pytest.mark.case("H17")
 @pytest.mark.parametrize(
     ("given", "kept"),
     [("abc-1", "abc-1"), (None, ""), ("", ""), ("a b", ""), ("evil\tid", ""), ("x" * 1025, ""), ("é", "")],

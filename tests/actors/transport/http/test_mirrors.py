@@ -36,6 +36,7 @@ def mirrored(server: RemoteServer) -> list[dict[str, str]]:
     return [{k: v for k, v in call.headers.items() if k.startswith("mcp-param-")} for call in calls]
 
 
+@pytest.mark.case("H22")
 async def test_annotated_arguments_are_repeated_in_the_head_of_a_call() -> None:
     fake = modern(
         echo(region=REGION, deep={"type": "object", "properties": {"on": {"type": "boolean", "x-mcp-header": "On"}}})

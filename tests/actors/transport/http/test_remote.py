@@ -166,6 +166,7 @@ async def test_a_forgotten_session_is_begun_anew_and_no_call_is_carried_out_twic
     assert server.count("POST", "initialize") == -(-6 // calls)
 
 
+@pytest.mark.case("H09")
 @pytest.mark.parametrize("calls", [1, 7])
 async def test_many_calls_while_sessions_are_forgotten_again_and_again_have_each_its_own_answer(calls: int) -> None:
     fake = FakeServer()
@@ -200,6 +201,7 @@ class Forgetful(RemoteServer):
         return await super()._answer(request)
 
 
+@pytest.mark.case("H09")
 @pytest.mark.parametrize(
     "counts",
     [
@@ -252,6 +254,7 @@ async def test_an_answer_that_does_not_end_is_given_up() -> None:
                 await rig.stop()
 
 
+@pytest.mark.case("H01")
 async def test_a_server_that_is_away_is_told_to_be() -> None:
     transport = HttpTransport(Remote(url="http://127.0.0.1:9/mcp"), LIMITS)
     with trio.fail_after(20):

@@ -136,6 +136,7 @@ async def test_a_stream_that_ends_is_opened_again_and_what_was_asked_on_it_is_lo
     assert server.count("POST", "initialize") == 2
 
 
+@pytest.mark.case("H20")
 async def test_an_address_for_messages_at_another_origin_is_never_asked() -> None:
     canary = SseServer(FakeServer().serve)
     async with canary.running():

@@ -77,6 +77,7 @@ async def test_a_certificate_that_the_environment_names_is_trusted(
     assert server.url.startswith("https:")
 
 
+@pytest.mark.case("H02")
 async def test_no_certificate_is_trusted_that_is_not_named(tmp_path: Path) -> None:
     _, context = certificate(tmp_path)
     async with RemoteServer(FakeServer().serve, tls=context).running() as server:
@@ -84,6 +85,7 @@ async def test_no_certificate_is_trusted_that_is_not_named(tmp_path: Path) -> No
     assert server.requests == []
 
 
+@pytest.mark.case("H02")
 async def test_one_that_has_expired_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pem, context = certificate(tmp_path, until=SINCE + datetime.timedelta(days=1))
     monkeypatch.setenv("SSL_CERT_FILE", str(pem))
@@ -91,6 +93,16 @@ async def test_one_that_has_expired_is_not_trusted(monkeypatch: pytest.MonkeyPat
         assert "its certificate is not trusted: certificate has expired" in await refused(server.url)
 
 
+@pytest.mark.case("H02")
+async def test_one_for_another_host_is_not_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pem, context = certificate(tmp_path, host="127.0.0.2")
+    monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+    async with RemoteServer(FakeServer().serve, tls=context).running() as server:
+        assert "its certificate is not trusted: IP address mismatch" in await refused(server.url)
+    assert server.requests == []
+
+
+@pytest.mark.case("H02")
 async def test_tls_is_not_given_up_where_nobody_speaks_it() -> None:
     async def plain(stream: trio.SocketStream) -> None:
         await stream.receive_some(1000)
@@ -122,6 +134,7 @@ async def test_certificates_are_read_once_for_all_servers(monkeypatch: pytest.Mo
     assert len(set(map(id, found))) == 1
 
 
+@pytest.mark.case("H01")
 async def test_who_does_not_finish_connecting_is_given_up_after_connect_timeout_s() -> None:
     async def silent(stream: trio.SocketStream) -> None:
         while await stream.receive_some(1000):
@@ -145,6 +158,7 @@ async def test_a_proxy_that_the_environment_names_is_asked(monkeypatch: pytest.M
     assert {request.headers["host"] for request in proxy.requests} == {"mcp.invalid"}
 
 
+@pytest.mark.case("H07")
 async def test_a_proxy_on_the_way_to_https_gets_no_credential(monkeypatch: pytest.MonkeyPatch) -> None:
     async with RemoteServer(FakeServer().serve, faults={"CONNECT": faults.status(502)}).running() as proxy:
         monkeypatch.setenv("HTTPS_PROXY", proxy.url.removesuffix("/mcp"))

@@ -324,6 +324,7 @@ async def kill(process: trio.Process) -> None:
         await process.wait()
 
 
+@pytest.mark.case("D03")
 async def test_nothing_survives_a_kill_dash_nine_of_the_daemon() -> None:
     async with monitor() as lives, driver(lives.address, "plain") as daemon:
         found = await lives.pulses("daemon", "server")

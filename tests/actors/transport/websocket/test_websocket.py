@@ -87,10 +87,12 @@ async def test_it_tells_of_changes() -> None:
         assert rig.listed[-1] == ["echo", "grown"]
 
 
-@pytest.mark.parametrize("code", [1000, 1001, 1011, 4000])
+@pytest.mark.case("H23")
+@pytest.mark.parametrize("code", [None, 1000, 1001, 1009, 1011, 4000])
 async def test_what_was_asked_on_a_connection_that_is_closed_is_lost_and_the_next_call_has_a_new_one(
-    code: int, monkeypatch: pytest.MonkeyPatch
+    code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """None is a connection that ends without a word."""
     monkeypatch.setattr(session, "LASTING_S", 0.0)
     fake = FakeServer(tools=[tool("echo"), tool("hang")])
     server = SocketServer(fake.serve)
@@ -105,12 +107,16 @@ async def test_what_was_asked_on_a_connection_that_is_closed_is_lost_and_the_nex
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lose)
             await fake.called.wait()
-            await server.sockets[0].aclose(code)
+            if code is None:
+                await trio.aclose_forcefully(server.sockets[0]._stream)
+            else:
+                await server.sockets[0].aclose(code)
         assert await rig.call("echo", n=2) == {"n": 2}
         assert (await rig.status()).last_error is None
     assert len(server.sockets) == 2
 
 
+@pytest.mark.case("H23")
 async def test_a_connection_that_does_not_last_is_a_failure() -> None:
     fake = FakeServer()
     server = SocketServer(fake.serve)
@@ -123,6 +129,7 @@ async def test_a_connection_that_does_not_last_is_a_failure() -> None:
         assert "disconnected while ready: it is going away" in rig.story
 
 
+@pytest.mark.case("H23")
 async def test_a_message_over_the_limit_ends_the_connection_and_says_why() -> None:
     fake = FakeServer()
     async with before(SocketServer(fake.serve)) as rig:
@@ -135,6 +142,7 @@ async def _never(event: object) -> None:
     await trio.sleep_forever()
 
 
+@pytest.mark.case("H23")
 async def test_a_server_that_answers_no_ping_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "PING_S", 0.05)
     monkeypatch.setattr(connection, "PONG_S", 0.05)
@@ -220,6 +228,7 @@ async def test_what_is_no_websocket_is_said_to_be_none(answer: bytes, words: str
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.case("H01")
 @pytest.mark.parametrize(
     ("url", "words"), [("ws://127.0.0.1:9/", "Connection refused"), ("wss://nowhere.invalid/", "looked up")]
 )

@@ -311,6 +311,7 @@ def test_no_value_of_the_file_or_the_environment_is_in_any_message_or_repr() -> 
     assert not [text for text in shown if secret in text]
 
 
+@pytest.mark.case("X12")
 @pytest.mark.parametrize(
     ("entry", "key", "words"),
     [
@@ -327,6 +328,7 @@ def test_what_is_allowed_but_perhaps_not_meant_is_a_note(entry: Any, key: str, w
     assert len(configuration.servers) == 1
 
 
+@pytest.mark.case("X12")
 @pytest.mark.parametrize("package", ["pkg@1.2.3", "@scope/pkg@1.2.3", "pkg==1.2"])
 def test_a_pinned_package_is_not_noted(package: str) -> None:
     assert parse_entry({"command": "npx", "args": ["-y", package]}).notes == ()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -71,6 +72,7 @@ def request(size: int) -> bytes:
     return legacy("echo", {"x": "a" * size})
 
 
+@pytest.mark.case("C02")
 async def test_unfinished_bodies_have_a_common_limit_and_a_client_that_sends_its_body_is_served() -> None:
     async with front(Budget(16 * MIB)) as here:
         hogs = [await here.begun(2 * MIB) for _ in range(20)]

@@ -26,6 +26,7 @@ async def test_a_request_that_takes_longer_than_the_idle_timeout_is_answered() -
         assert (await read_all(stream)).endswith(b"late")
 
 
+@pytest.mark.case("C27")
 async def test_a_kept_connection_serves_requests_one_after_the_other_and_is_dropped_when_idle() -> None:
     async with running(head_timeout_s=0.2) as server, await server.connect() as stream:
         for _ in range(3):
@@ -108,6 +109,7 @@ async def test_a_connection_that_is_over_is_freed_without_a_search(websocket: bo
             assert alive(ClientConnection, HttpRequest, RequestParser, WebSocket) == 0
 
 
+@pytest.mark.case("C27")
 async def test_a_client_that_waits_for_a_100_gets_it_when_somebody_wants_its_body() -> None:
     async with running() as server:
         head = b"POST / HTTP/1.1\r\n" + server.host + b"Expect: 100-continue\r\nContent-Length: 5\r\n\r\n"

@@ -82,6 +82,7 @@ async def upgraded(server: Running, path: bytes) -> trio.SocketStream:
     return stream
 
 
+@pytest.mark.case("W05")
 @pytest.mark.parametrize("path", [b"/mcp", b"/ws"])
 @pytest.mark.parametrize("kind", sorted(FLOODS))
 async def test_a_flood_of_frames_that_say_nothing_is_closed_with_the_reason_and_holds_up_nobody(
@@ -95,6 +96,7 @@ async def test_a_flood_of_frames_that_say_nothing_is_closed_with_the_reason_and_
     assert ticker.longest_ms < HELD_MS
 
 
+@pytest.mark.case("W05")
 async def test_as_many_control_frames_as_are_allowed_are_answered() -> None:
     async with front() as server, await upgraded(server, b"/mcp") as stream:
         await stream.send_all(frame(b"p", opcode=PING) * 90 + frame(b"\x03\xe8", opcode=0x88))
@@ -127,6 +129,7 @@ def post(server: Running, body: bytes, *headers: bytes, method: bytes = b"POST")
     return b"\r\n".join([*lines, b"", b""]) + body
 
 
+@pytest.mark.case("C01")
 async def test_a_body_in_very_many_chunks_is_refused_and_holds_up_nobody() -> None:
     async with front() as server, await server.connect() as stream, watched() as ticker:
         chunks = b"1\r\na\r\n" * 100_000
@@ -137,6 +140,7 @@ async def test_a_body_in_very_many_chunks_is_refused_and_holds_up_nobody() -> No
     assert ticker.longest_ms < HELD_MS
 
 
+@pytest.mark.case("C15")
 @pytest.mark.parametrize("count", [128, 20_000])
 async def test_more_header_lines_than_a_request_needs_are_refused(count: int) -> None:
     async with front() as server, watched() as ticker:

@@ -143,6 +143,7 @@ REFUSED = {
     "a tunnel": (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 405),
     "too many lines": (post(*[b"a: b"] * MAX_HEADERS), 431),
     "a head that is too long": (post(b"X: " + b"a" * MAX_HEAD_BYTES), 431),
+    "a target of a megabyte": (b"GET /" + b"a" * 1_000_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 431),
     "a line without end": (HEAD + b"X: " + b"a" * 2 * MAX_HEAD_BYTES, 431),
     "too many trailers": (CHUNKED + b"0\r\n" + b"a: b\r\n" * 4000 + b"\r\n", 431),
     "a trailer without end": (CHUNKED + b"0\r\nX: " + b"a" * 2 * MAX_HEAD_BYTES, 431),
@@ -150,6 +151,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.case("C14", "C15")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_can_be_read_in_two_ways_is_refused_with_all_that_follows(name: str) -> None:
     data, status = REFUSED[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -53,6 +54,7 @@ MALFORMED: dict[str, Callable[[Running], list[bytes]]] = {
 }
 
 
+@pytest.mark.case("C14", "W07", "W09")
 @pytest.mark.parametrize("name", sorted(MALFORMED))
 async def test_a_malformed_opening_ends_only_its_own_connection_and_nothing_is_left_of_it(
     name: str, caplog: pytest.LogCaptureFixture
@@ -71,6 +73,7 @@ async def test_a_malformed_opening_ends_only_its_own_connection_and_nothing_is_l
     assert [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"] == []
 
 
+@pytest.mark.case("C21")
 async def test_http_2_is_not_spoken() -> None:
     async with running() as server:
         assert (await server.exchange(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")).startswith(b"HTTP/1.1 505")
@@ -84,6 +87,7 @@ async def test_no_header_names_the_server_software() -> None:
         assert b"server:" not in head.lower()
 
 
+@pytest.mark.case("W04")
 async def test_compression_of_websockets_is_not_negotiated() -> None:
     async with running() as server, await server.connect() as stream:
         offer = b"\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n"
@@ -100,6 +104,7 @@ async def test_a_client_that_never_completes_its_headers_is_dropped() -> None:
         assert await server.answers()
 
 
+@pytest.mark.case("C27", "W01")
 async def test_connections_over_the_limit_are_told_that_it_is_busy() -> None:
     async with running(max_connections=1) as server:
         async with await server.connect() as first:
@@ -144,6 +149,7 @@ async def endless(request: HttpRequest) -> None:
             await request.send(data.encode())
 
 
+@pytest.mark.case("W03")
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 async def test_shutting_down_does_not_wait_for_clients_that_never_read(kind: str) -> None:
     async with running(endless) as server, await server.connect() as stream:
@@ -163,6 +169,7 @@ async def test_shutting_down_does_not_wait_for_clients_that_say_nothing(settled:
         await stops_by_itself(server)
 
 
+@pytest.mark.case("W02")
 async def test_a_client_that_never_reads_is_dropped_at_the_send_deadline() -> None:
     async with running(endless, send_timeout_s=0.2, grace_s=60) as server, await server.connect() as stream:
         await stream.send_all(b"GET / HTTP/1.1\r\n" + server.host + b"\r\n")
@@ -178,6 +185,7 @@ async def stops_by_itself(server: Running) -> None:
     assert server.counters.open == 0
 
 
+@pytest.mark.case("W08")
 async def test_sending_to_a_client_that_is_gone_lets_others_run() -> None:
     async with running(endless) as server:
         async with await server.connect() as stream:
@@ -189,6 +197,7 @@ async def test_sending_to_a_client_that_is_gone_lets_others_run() -> None:
                 assert await other.receive_some(100)
 
 
+@pytest.mark.case("W04")
 async def test_a_message_over_the_limit_is_closed_as_too_big_and_not_collected() -> None:
     async with running(websocket_max_message_bytes=1000) as server, await server.connect() as stream:
         await stream.send_all(server.upgrade())
@@ -251,6 +260,18 @@ def test_a_port_in_use_is_an_error_that_says_what_to_do() -> None:
     (listener,) = open_sockets("127.0.0.1:0", 5.0)
     with listener, pytest.raises(ConfigError, match=r"the port is in use.*choose another port"):
         open_sockets(f"127.0.0.1:{listener.getsockname()[1]}", 5.0)
+
+
+@pytest.mark.case("D16")
+def test_a_port_that_only_others_may_use_is_an_error_that_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", denied)
+    with pytest.raises(ConfigError) as caught:
+        open_sockets("127.0.0.1:80", 5.0)
+    assert caught.value.key == "listen"
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ async def test_conversations_side_by_side_reach_each_its_own_client(autojump_clo
             nursery.start_soon(partial(one, id_))
 
 
+@pytest.mark.case("W02")
 async def test_a_client_that_reads_nothing_over_a_real_socket_holds_up_nobody_else() -> None:
     flooding = trio.Event()
 

@@ -141,6 +141,7 @@ async def test_an_invalid_initialize_opens_no_session(params: Any) -> None:
     assert len(front.app.sessions) == 0
 
 
+@pytest.mark.case("C10")
 async def test_a_second_initialize_opens_another_session_and_leaves_the_first_alone() -> None:
     front = front_of()
     first = await front.initialize()
@@ -152,6 +153,7 @@ async def test_a_second_initialize_opens_another_session_and_leaves_the_first_al
 # Losing one -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("C08", "C19")
 async def test_unknown_forged_and_foreign_sessions_are_not_found_alike() -> None:
     front = front_of()
     token = await front.initialize()
@@ -269,6 +271,7 @@ async def test_failures_are_errors_inside_http_200(error: Exception, code: int) 
     assert code_of(await front_of(x=raising(error)).post(legacy("x", id_=0))) == (200, 0, code)
 
 
+@pytest.mark.case("C17")
 async def test_methods_that_nobody_has_are_errors_inside_http_200() -> None:
     front = front_of()
     for method in ("nope", "subscriptions/listen", "server/discover"):
@@ -317,6 +320,7 @@ async def test_only_event_streams_accepted_means_the_answer_is_one() -> None:
 # Cancelling -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("I18")
 async def test_a_request_is_cancelled_by_its_own_session_and_by_the_type_of_its_id() -> None:
     front = front_of(slow=forever)
     mine, other = await front.initialize(), await front.initialize()
@@ -353,6 +357,7 @@ async def test_a_request_that_is_under_way_when_the_daemon_ends_is_told_so(with_
     assert (call.status, told["data"]) == (200, {"type": "shutdown", "outcome": "not_sent", "retryable": True})
 
 
+@pytest.mark.case("C09")
 async def test_the_same_id_twice_in_flight_is_answered_twice() -> None:
     gates = [trio.Event(), trio.Event()]
     waiting = iter(gates)
@@ -547,6 +552,7 @@ async def test_the_stream_tells_of_resources_that_changed_with_and_without_it(au
         assert stream.body.count(b"updated") == 1
 
 
+@pytest.mark.case("C19")
 async def test_what_a_stream_that_broke_off_may_not_have_delivered_is_told_again(autojump_clock: MockClock) -> None:
     front = subscribing()
     token = await front.initialize()
@@ -591,6 +597,7 @@ async def test_a_session_that_is_deleted_is_subscribed_to_nothing_any_more() -> 
     assert front.service.left == ["file:///a"]
 
 
+@pytest.mark.case("C19")
 async def test_the_newest_stream_of_a_session_wins(autojump_clock: MockClock) -> None:
     front = front_of()
     headers = {**STREAM, "mcp-session-id": await front.initialize()}
@@ -665,6 +672,7 @@ async def test_a_stream_ends_with_its_session_or_the_daemon(how: str) -> None:
         await stream.end()
 
 
+@pytest.mark.case("C18")
 @pytest.mark.parametrize(
     ("method", "headers", "status"),
     [
@@ -689,6 +697,7 @@ async def test_other_methods_than_post_need_a_session(method: str, headers: dict
 # Bodies ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("C05")
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -705,6 +714,7 @@ async def test_content_type_and_accept_are_checked_before_the_body(headers: dict
     assert answer.bodies_read == (status == 200)
 
 
+@pytest.mark.case("C01")
 async def test_a_body_that_announces_too_much_is_not_read() -> None:
     front = Front(FakeService(), max_body_bytes=100)
     answer = await front.post(legacy("ping"), content_length="101")
@@ -712,6 +722,7 @@ async def test_a_body_that_announces_too_much_is_not_read() -> None:
     assert answer.json["error"]["code"] == -31413
 
 
+@pytest.mark.case("C01")
 async def test_a_body_that_grows_too_long_is_refused_on_the_way() -> None:
     front = Front(FakeService(), max_body_bytes=100)
     answer = await fetch(front.app, "POST", JSON_HEADERS, [b" " * 60] * 10)
@@ -726,6 +737,7 @@ async def test_a_body_in_pieces_is_put_together() -> None:
     assert (await fetch(front_of().app, "POST", JSON_HEADERS, [*pieces, b""])).json["result"] == {}
 
 
+@pytest.mark.case("C02")
 async def test_a_body_that_never_ends_is_given_up(autojump_clock: MockClock) -> None:
     before = trio.current_time()
     answer = await fetch(front_of().app, "POST", JSON_HEADERS, b'{"jsonrpc', hold_body=True)
@@ -768,6 +780,7 @@ async def test_a_batch_that_expects_nothing_is_accepted() -> None:
     assert (answer.status, answer.body) == (202, b"")
 
 
+@pytest.mark.case("C16")
 async def test_no_other_session_and_no_sessionless_client_may_send_batches() -> None:
     front = front_of()
     batch = b"[" + legacy("ping") + b"]"

@@ -88,6 +88,7 @@ async def test_a_session_id_is_neither_looked_at_nor_sent_back() -> None:
     assert len(app.sessions) == 0
 
 
+@pytest.mark.case("C17")
 @pytest.mark.parametrize(
     "method",
     ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "no/such/method"],
@@ -421,6 +422,7 @@ async def test_a_request_and_a_subscription_over_a_real_server() -> None:
     assert methods == ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed", "result"]
 
 
+@pytest.mark.case("C12")
 async def test_a_client_that_leaves_a_real_server_has_cancelled_its_request() -> None:
     started, cancelled = trio.Event(), trio.Event()
 

@@ -141,6 +141,7 @@ async def test_a_question_waits_for_a_client_that_comes_back(autojump_clock: Moc
             assert (await rest.event())["result"] == {"action": "accept"}
 
 
+@pytest.mark.case("C18")
 async def test_an_event_is_known_in_its_session_and_for_a_while(autojump_clock: MockClock) -> None:
     front = front_that(counts)
     token, other = [await session_of(front, {}) for _ in range(2)]

@@ -86,6 +86,7 @@ async def test_what_is_too_old_ends_also_while_it_is_in_use() -> None:
     assert len(sessions) == 1
 
 
+@pytest.mark.case("D14")
 @pytest.mark.parametrize("step_s", [86_400.0, -86_400.0])
 def test_a_clock_of_the_wall_that_is_set_ends_no_live_session_and_makes_none_last_longer(step_s: float) -> None:
     times = Times()
@@ -112,6 +113,7 @@ async def test_the_stream_of_the_longest_unused_session_ends_when_there_are_too_
     assert len(sessions) == 1
 
 
+@pytest.mark.case("I23")
 async def test_whoever_has_most_sessions_makes_room_and_nobody_else() -> None:
     ana, ben = Principal("user:ana"), Principal("user:ben")
     sessions = sessions_of(Times(), max_sessions=4)

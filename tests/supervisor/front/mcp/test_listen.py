@@ -187,6 +187,7 @@ def test_the_limit_counts_what_is_open() -> None:
     assert limit.open == 0
 
 
+@pytest.mark.case("I23")
 def test_nobody_has_more_subscriptions_than_are_left_for_others() -> None:
     limit, ana = StreamLimit(4), Principal("user:ana")
     with ExitStack() as open_ones:
@@ -196,6 +197,7 @@ def test_nobody_has_more_subscriptions_than_are_left_for_others() -> None:
             pass
 
 
+@pytest.mark.case("W01")
 async def test_many_streams_are_told_of_a_change_a_few_at_a_time(mock_clock: MockClock) -> None:
     service, many = FakeService(), PER_TURN * 5
     told = 0

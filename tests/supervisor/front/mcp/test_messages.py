@@ -261,6 +261,7 @@ def is_text(message: bytes) -> bool:
     return True
 
 
+@pytest.mark.case("C03")
 @pytest.mark.parametrize("row", REFUSED)
 async def test_a_refused_message_is_refused_the_same_by_the_reader_and_through_both_doors(row: str) -> None:
     message, id_, code, words = REFUSED[row]
@@ -426,6 +427,7 @@ async def test_an_array_is_refused_the_same_at_both_doors_of_every_other_revisio
     assert await websocket_answer(ARRAY) == (answer, [])
 
 
+@pytest.mark.case("C16")
 def test_an_array_may_hold_50_messages() -> None:
     found = read(batch(*[PING] * MAX_BATCH))
     assert isinstance(found, Batch)

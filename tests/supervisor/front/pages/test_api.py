@@ -135,6 +135,7 @@ async def test_readiness_waits_for_the_index_and_the_first_discovery(shown: View
         assert reason in found["reason"]
 
 
+@pytest.mark.case("D25")
 async def test_readiness_names_the_failing_and_does_not_wait_for_them() -> None:
     statuses = (status("a", State.FAILED), status("b", State.RESPAWNING), status("c", State.SPAWNING))
     async with pages(view(*statuses, entries=(entry("c", "x"),))) as server:

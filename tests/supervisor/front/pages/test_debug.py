@@ -66,6 +66,7 @@ async def test_it_shows_how_lists_were_read_by_server_and_by_transport() -> None
     }
 
 
+@pytest.mark.case("I05")
 async def test_switched_off_it_is_not_there() -> None:
     hidden = Latest(Deployment(settings=Settings(show_debug=False)))
     async with pages(view(status("a"), deployment=hidden)) as server:

@@ -217,6 +217,7 @@ async def test_an_address_is_a_link_and_done_means_done() -> None:
     assert (code, waiting.answer) == (200, {"action": "accept"})
 
 
+@pytest.mark.case("X09")
 @pytest.mark.parametrize(
     ("url", "host"), [("https://\u0430pple.com/", b"<b>xn--pple-43d.com</b>"), ("http://[::1]:1/", b"<b>::1</b>")]
 )
@@ -408,6 +409,7 @@ async def test_a_page_of_another_origin_cannot_answer(origin: bytes, path: str) 
     assert waiting.answer is None
 
 
+@pytest.mark.case("I04")
 async def test_nobody_sees_what_another_principal_is_asked() -> None:
     waiting = Waiting(principal=Principal("another"))
     async with pages(waiting) as server:

@@ -181,6 +181,7 @@ class Front:
 async def front(
     second: FakeService | None = None,
     max_message_bytes: int = 1024 * 1024,
+    ping_s: float = 20.0,
     **settings: Any,
 ) -> AsyncIterator[Front]:
     service, closing = FakeService(), trio.Event()
@@ -195,6 +196,7 @@ async def front(
         closing,
         grace_s=5.0,
         websocket_max_message_bytes=max_message_bytes,
+        websocket_ping_s=ping_s,
     ) as server:
         yield Front(server, service, drain)
 
@@ -290,6 +292,7 @@ async def test_a_cancellation_directly_behind_its_request_finds_it() -> None:
         assert (await peer.ask("echo", "end", _meta=META))["id"] == "end"
 
 
+@pytest.mark.case("I18")
 async def test_a_cancellation_of_another_type_or_connection_changes_nothing() -> None:
     async with front() as here, here.connect() as peer, here.connect() as other:
         await peer.request("hold", 1, _meta=META)
@@ -303,6 +306,7 @@ async def test_a_cancellation_of_another_type_or_connection_changes_nothing() ->
         assert (await peer.receive())["id"] == 1
 
 
+@pytest.mark.case("C12")
 async def test_closing_the_connection_cancels_what_is_in_flight() -> None:
     async with front() as here:
         async with here.connect() as peer:
@@ -572,6 +576,7 @@ async def test_a_binary_message_closes_with_1003() -> None:
         assert (await peer.closed())[0] == 1003
 
 
+@pytest.mark.case("W04")
 async def test_a_message_over_the_limit_closes_with_1009() -> None:
     async with front(max_message_bytes=1000) as here, here.connect() as peer:
         await peer.send(json.dumps({"x": "\u00e9" * 600}, ensure_ascii=False))
@@ -587,6 +592,7 @@ async def test_more_answers_at_once_than_may_queue_reach_a_client_that_reads() -
         assert {(await peer.receive())["id"] for _ in range(8)} == set(range(8))
 
 
+@pytest.mark.case("W02")
 async def test_a_client_that_does_not_read_its_answers_is_closed_with_1008() -> None:
     async with front(stall_s=0.2, max_queued_messages=2) as here, await here.server.connect() as stream:
         await stream.send_all(here.server.upgrade())
@@ -598,6 +604,19 @@ async def test_a_client_that_does_not_read_its_answers_is_closed_with_1008() -> 
         with trio.fail_after(30):
             await here.service.cancelled.wait()  # the connection was given up
         assert b"\x03\xf0answers are waiting and nobody reads them" in await read_all(stream)
+
+
+@pytest.mark.case("W06")
+async def test_a_client_that_answers_no_ping_is_closed_and_subscribed_to_nothing_any_more() -> None:
+    async with front(ping_s=0.1) as here, await here.server.connect() as stream:
+        await stream.send_all(here.server.upgrade())
+        assert b" 101 " in await stream.receive_some(4096)
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c"}}
+        for method, params in (("initialize", hello), ("resources/subscribe", {"uri": "watched"})):
+            request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            await stream.send_all(frame(json.dumps(request).encode()))
+        assert await here.service.left_one() == "watched"
+        assert b"\x03\xf0no answer to a ping within 0.1 s" in await read_all(stream)
 
 
 async def test_one_answer_of_any_size_is_sent() -> None:

@@ -65,6 +65,7 @@ def test_turns_over_a_tenth_of_a_second_are_counted_and_no_waits() -> None:
     }
 
 
+@pytest.mark.case("D19")
 def test_a_turn_that_takes_very_long_is_logged_while_it_does_and_when_it_ends(caplog: pytest.LogCaptureFixture) -> None:
     watched, secret = Watched(), "hunter22"
     watched.turns.begin()
@@ -150,6 +151,7 @@ def test_a_turn_in_which_the_process_ran_is_a_stall_and_no_standstill(worked: bo
     assert watched.turns.status() == {"stalls": 1, "longest_stall_s": 5, "standstills": 0, "stood_still_s": 0}
 
 
+@pytest.mark.case("D19")
 async def test_a_loop_that_is_held_is_seen_by_the_thread(caplog: pytest.LogCaptureFixture) -> None:
     watched, said = LoopTurns(), threading.Event()
 

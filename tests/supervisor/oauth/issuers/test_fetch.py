@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+from typing import Any
+
 import pytest
 import trio
 
@@ -39,6 +42,54 @@ async def test_what_a_proxy_reaches_is_asked_by_its_name(monkeypatch: pytest.Mon
         assert challenges == ("Bearer scope=x",)
         assert proxy.asked("http://far.internal/mcp")[0].headers["host"] == "far.internal"
         assert not proxy.asked(MCP)
+
+
+@pytest.mark.case("H08")
+@pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]"])
+async def test_no_spelling_of_an_address_of_this_machine_is_asked(host: str, caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(OAuthTrouble, match=r"private network|no plain https address"):
+        await Fetcher("https://10.0.0.1/mcp").get(f"https://{host}/x")
+    assert caplog.messages == []
+
+
+class Fickle(trio.abc.HostnameResolver):
+    """Leads each name to one address at first, and to another one ever after."""
+
+    def __init__(self, *addresses: str) -> None:
+        self.addresses = addresses
+        self.asked: list[str] = []
+
+    async def getaddrinfo(self, host: Any, port: Any, *how: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        self.asked.append(host := host if isinstance(host, str) else host.decode())
+        address = self.addresses[self.asked.count(host) > 1]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, int(port or 0)))]
+
+    async def getnameinfo(self, sockaddr: Any, flags: int) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.case("H08")
+async def test_a_name_that_leads_elsewhere_when_it_is_looked_up_again_is_asked_where_it_was_checked() -> None:
+    led: list[str] = []
+
+    async def elsewhere(stream: trio.SocketStream) -> None:
+        led.append(str(stream.socket.getpeername()))
+        await stream.aclose()
+
+    names = Fickle("127.0.0.1", "127.0.0.2")
+    async with IssuerServer().running() as issuer, trio.open_nursery() as nursery:
+        port = int(issuer.base.rpartition(":")[2])
+        await nursery.start(trio.serve_listeners, elsewhere, await trio.open_tcp_listeners(port, host="127.0.0.2"))
+        issuer.pages["/x"] = Reply({"here": True})
+        trio.socket.set_custom_hostname_resolver(names)
+        try:
+            page = await Fetcher(f"http://a.localhost:{port}/mcp").get(f"http://b.localhost:{port}/x")
+        finally:
+            trio.socket.set_custom_hostname_resolver(None)
+        assert page.body == b'{"here": true}'
+        nursery.cancel_scope.cancel()
+    assert (sorted(names.asked), led) == (["a.localhost", "b.localhost"], [])
 
 
 async def test_an_answer_that_never_comes_is_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:

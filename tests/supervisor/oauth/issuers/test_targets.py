@@ -8,6 +8,7 @@ from supervisor.oauth.issuers.targets import check_addresses, check_scheme, is_l
 from supervisor.oauth.issuers.trouble import OAuthTrouble
 
 
+@pytest.mark.case("H08")
 @pytest.mark.parametrize(
     ("address", "place"),
     [
@@ -91,6 +92,7 @@ def test_without_tls_only_this_machine_and_what_the_operator_wrote() -> None:
     assert not is_local_name(None)
 
 
+@pytest.mark.case("H08")
 def test_every_address_of_a_name_must_be_allowed() -> None:
     own, here = "a.example", ["93.184.216.34"]
     check_addresses("b.example", ["8.8.8.8", "2606:4700::1111"], own, here)

@@ -67,6 +67,7 @@ def test_a_foreign_name_is_none_of_ours(name: str) -> None:
 # Writing --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("D21")
 @given(st.lists(st.lists(st.integers(0, 900), max_size=8), max_size=30), st.integers(0, 4))
 def test_the_newest_lines_are_kept_in_order_within_the_bounds(batches: list[list[int]], old: int) -> None:
     limits, number, written = Limits(max_bytes=5000, old_files=old), 0, list[FileLine]()

@@ -266,6 +266,7 @@ def failing(number: int) -> Callable[..., int]:
     return fail
 
 
+@pytest.mark.case("D11")
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE])
 async def test_a_disk_that_fails_is_a_condition_and_is_tried_again(
     rig: Rig, number: int, monkeypatch: pytest.MonkeyPatch

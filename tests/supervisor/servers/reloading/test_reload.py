@@ -25,6 +25,7 @@ from supervisor.servers.deployment import DeployedServer
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
+from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.servers.test_operation import called, found, ordered, until_found
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
@@ -108,6 +109,7 @@ async def begun(shown: World, nursery: trio.Nursery, results: list[Any], server:
     await shown.fakes[server].called.wait()
 
 
+@pytest.mark.case("D05")
 async def test_what_has_not_changed_keeps_its_process_and_its_calls(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A, "b": B}) as shown:
         await shown.call("a-echo")
@@ -121,6 +123,7 @@ async def test_what_has_not_changed_keeps_its_process_and_its_calls(tmp_path: Pa
         assert (await shown.reload())["outcome"] == "unchanged"
 
 
+@pytest.mark.case("D09")
 async def test_of_a_changed_one_the_call_in_flight_ends_and_the_next_one_waits_for_the_new_process(
     tmp_path: Path, data: DataDir
 ) -> None:
@@ -136,6 +139,7 @@ async def test_of_a_changed_one_the_call_in_flight_ends_and_the_next_one_waits_f
         assert (await shown.row("a"))["state"] == "ready"
 
 
+@pytest.mark.case("D05")
 async def test_the_tools_of_a_removed_one_are_gone_and_those_of_an_added_one_are_found(
     tmp_path: Path, data: DataDir
 ) -> None:
@@ -200,6 +204,7 @@ async def test_one_that_its_operator_has_switched_off_stays_off(tmp_path: Path, 
         assert not (await shown.row("a"))["disabled"]
 
 
+@pytest.mark.case("D06")
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -287,6 +292,7 @@ async def test_settings_take_effect_at_once_or_are_said_to_wait_for_a_restart(
         assert (await shown.source())["restart"] == []
 
 
+@pytest.mark.case("D09")
 async def test_who_ask_at_once_share_a_reading_that_began_after_they_asked(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.gate = trio.Event()
@@ -308,6 +314,35 @@ async def test_who_ask_at_once_share_a_reading_that_began_after_they_asked(tmp_p
         assert shown.reads == 2
         assert {row["server"] for row in (await shown.status())["servers"]} == {"a", "c"}
         assert [answer["outcome"] for answer in answers[1:]] == [answers[1]["outcome"]] * 3
+
+
+@pytest.mark.case("D09")
+async def test_a_reload_during_a_question_and_others_beside_it_cost_neither_question_nor_call(
+    tmp_path: Path, data: DataDir
+) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c"}}
+    async with world(tmp_path, data, {"a": A}) as shown:
+        shown.fakes["a"].tools.append(tool("ask"))
+        await ordered(shown.client, "a", "refresh")
+        async with open_websocket(shown.client.base_url.port or 0, "/mcp/servers/a") as socket:
+            for id_, method, params in ((0, "initialize", hello), (1, "tools/call", {"name": "ask", "arguments": {}})):
+                request = {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}
+                await socket.send_message(json.dumps(request))
+                asked = json.loads(await socket.get_message())
+            assert asked["method"] == "elicitation/create"
+            async with trio.open_nursery() as nursery:
+                for _ in range(3):
+                    nursery.start_soon(shown.reload)
+                shown.write({"a": B})
+            assert shown.fakes["a"].starts == 1
+            reply = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "decline"}}
+            await socket.send_message(json.dumps(reply))
+            told = json.loads(await socket.get_message())
+            assert (told["id"], "result" in told) == (1, True), told
+            assert "decline" in json.dumps(told)
+        assert (await shown.reload())["outcome"] == "unchanged"
+        assert (await shown.call("a-echo", n=1))["result"]["structuredContent"] == {"n": 1}
+        assert shown.fakes["a"].starts == 2
 
 
 async def test_a_reload_during_the_end_is_refused_at_once_and_changes_nothing(tmp_path: Path, data: DataDir) -> None:

@@ -60,6 +60,7 @@ def begin(here: Rig, exchange: Exchange, *, by_result: bool = False) -> Outcome:
     return here.begin(exchange, b'"name":"drop_all","arguments":{"table":"users"}', by_result=by_result, name=DANGEROUS)
 
 
+@pytest.mark.case("X04")
 async def test_a_legacy_client_is_asked_before_anything_is_sent(autojump_clock: MockClock) -> None:
     ear, table = Ear(), QuestionTable()
     async with rig() as here:
@@ -95,6 +96,7 @@ async def test_nothing_but_a_yes_is_one(autojump_clock: MockClock, answer: Any) 
         assert here.router.calls == []
 
 
+@pytest.mark.case("X07")
 async def test_no_answer_in_time_is_a_no(autojump_clock: MockClock) -> None:
     async with rig() as here:
         call = begin(here, request(LEGACY, ear=Ear(), questions=QuestionTable()))
@@ -119,6 +121,7 @@ async def test_a_tool_may_have_a_time_of_its_own_for_the_answer(autojump_clock: 
         assert (slow.kind, late.kind) == ("error", "result")
 
 
+@pytest.mark.case("X04")
 @pytest.mark.parametrize("client", [MUTE, Client(era="modern", version="2026-07-28")])
 async def test_a_client_that_cannot_be_asked_runs_nothing(autojump_clock: MockClock, client: Client) -> None:
     async with rig() as here:
@@ -198,6 +201,7 @@ async def test_one_yes_runs_a_tool_once_however_often_the_last_round_is_sent(aut
         assert asked.keys == ["confirm"]
 
 
+@pytest.mark.case("X06")
 async def test_a_yes_that_comes_too_late_is_none_whatever_else_waits(autojump_clock: MockClock) -> None:
     async with rig() as here:
         rounds = Rounds(request(MODERN))
@@ -320,6 +324,7 @@ async def test_what_was_told_by_a_result_is_not_gone_on_with_at_a_door_that_tell
         assert here.router.calls == []
 
 
+@pytest.mark.case("X06")
 @given(st.permutations([(who, state) for who in SENDERS for state in range(4)]), st.booleans(), st.booleans())
 def test_one_yes_is_one_run_whoever_sends_back_which_state(
     steps: list[tuple[Sender, int]], answered: bool, everyone: bool

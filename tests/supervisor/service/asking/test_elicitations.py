@@ -163,6 +163,7 @@ async def test_what_cannot_be_shown_on_a_page_is_refused(asked: Question) -> Non
         Desk().call().offer(asked, Reply())
 
 
+@pytest.mark.case("I23")
 async def test_a_client_that_asks_much_in_whatever_sessions_leaves_room_for_others_and_other_principals() -> None:
     desk = Desk()
     sessions = [Client(name="busy", session=session) for session in ("one", "two")]

@@ -14,6 +14,7 @@ from supervisor.service.asking.labels import label, label_result
 ELICIT = "elicitation/create"
 
 
+@pytest.mark.case("X09")
 @pytest.mark.parametrize(
     ("server", "method", "params", "shown"),
     [

@@ -281,6 +281,7 @@ async def test_one_call_may_ask_only_so_much_at_a_time(autojump_clock: MockClock
         assert [reply.settled for reply in replies] == [False] * MAX_OPEN + [True]
 
 
+@pytest.mark.case("X07")
 async def test_where_too_many_calls_of_a_client_wait_its_server_is_told_and_others_may_still_be_asked(
     autojump_clock: MockClock,
 ) -> None:
@@ -699,6 +700,7 @@ async def test_a_client_that_can_be_asked_by_its_revision_is(autojump_clock: Moc
         assert ear.heard[0]["method"] == ELICIT
 
 
+@pytest.mark.case("C26")
 async def test_a_continuation_that_is_not_ours_goes_to_no_server(autojump_clock: MockClock) -> None:
     retry = Retry(msgspec.Raw(b"{}"), msgspec.Raw(b'"mcpvisor-AAAA"'), ours=True)
     async with rig() as here:
@@ -788,6 +790,7 @@ class Machine:
         assert self.lost or all(question.settled for question in self.questions)
 
 
+@pytest.mark.case("I04", "X06", "X08")
 @given(st.lists(STEPS, max_size=12))
 def test_a_parked_call_has_one_outcome_whatever_happens(steps: list[str]) -> None:
     async def play() -> None:

@@ -297,7 +297,7 @@ async def test_a_list_of_a_running_server_is_the_servers_own_answer(era: Era) ->
         assert second == {**more, "tools": TOOLS[2:4], "nextCursor": "4", "_meta": {"x-own/page": 2}}
 
 
-@pytest.mark.case("L19")
+@pytest.mark.case("L19", "I22")
 async def test_what_a_server_calls_public_is_for_one_user_where_there_are_users() -> None:
     async with door("modern") as rig:
         for client, scope in ((MODERN, "public"), (replace(MODERN, principal=principal_of("ana")), "private")):

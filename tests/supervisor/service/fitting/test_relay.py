@@ -90,7 +90,7 @@ def test_a_complete_result_says_for_how_long_it_holds(body: bytes, written: Era,
     assert with_lifetime(body, written) == told
 
 
-@pytest.mark.case("L19")
+@pytest.mark.case("L19", "I22")
 def test_what_a_server_calls_public_is_private_where_not_everybody_is_served_alike() -> None:
     told = json.loads(with_lifetime(LASTING, "modern", shared=False))
     assert told == {**json.loads(LASTING), "cacheScope": "private"}
@@ -141,6 +141,7 @@ def test_a_member_is_put_in_front_of_any_object() -> None:
     assert with_member(b'\n{ "b":2}', b'"a":1') == b'{"a":1, "b":2}'
 
 
+@pytest.mark.case("C26")
 @pytest.mark.parametrize(
     ("meta", "kept"),
     [

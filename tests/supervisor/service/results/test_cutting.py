@@ -113,6 +113,7 @@ def test_what_is_too_much_to_be_compared_is_kept_one_after_the_other_and_cut_off
     assert "Of its 5,000,000 bytes the first 4,194,304 are kept." in note
 
 
+@pytest.mark.case("X11")
 @given(
     st.lists(st.text(st.sampled_from("ab \n\u20ac{"), min_size=1, max_size=300), min_size=20, max_size=60),
     st.integers(BUDGET, 3 * BUDGET),

@@ -57,6 +57,7 @@ def used_bytes(kept: KeptResults) -> int:
     return sum(each.long_text.memory for _, each in kept._kept.values())
 
 
+@pytest.mark.case("I22")
 async def test_the_rest_is_read_by_whoever_made_the_call_and_by_nobody_else() -> None:
     kept = results()
     uri = await shortened(kept)

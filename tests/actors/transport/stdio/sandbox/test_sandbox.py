@@ -74,6 +74,7 @@ def port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
+@pytest.mark.case("X14")
 @needs_bwrap
 @pytest.mark.parametrize("inside", [False, True])
 async def test_what_is_denied_in_a_sandbox_is_allowed_without_one(home: Path, port: int, inside: bool) -> None:
@@ -207,6 +208,7 @@ async def test_where_bwrap_may_not_work_nothing_is_started(
     assert ("user namespaces" in error.hint) is permanent
 
 
+@pytest.mark.case("X14")
 async def test_without_bwrap_nothing_is_started(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "SEARCHED", "/nowhere")
     error = await refusal(home)

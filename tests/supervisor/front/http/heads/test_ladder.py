@@ -50,6 +50,7 @@ def error(verdict: object) -> tuple[int, Any, int]:
     return verdict.status, answer["id"], answer["error"]["code"]
 
 
+@pytest.mark.case("C03")
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -145,6 +146,7 @@ def test_client_info_of_another_shape_is_no_reason_to_refuse() -> None:
     assert found.name == ""
 
 
+@pytest.mark.case("C17")
 @pytest.mark.parametrize(
     ("found", "body", "code"),
     [
@@ -195,6 +197,7 @@ def test_the_ladder_refuses_with_the_requests_id(found: Head, body: bytes, code:
     assert error(classify(found, body)) == (400, 7, code)
 
 
+@pytest.mark.case("C17")
 def test_the_version_that_is_not_served_is_echoed_beside_those_that_are() -> None:
     refused = classify(head("v999"), enveloped(protocolVersion="v999"))
     assert isinstance(refused, HttpRefusal)
