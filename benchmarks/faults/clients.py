@@ -63,7 +63,10 @@ def _malformed(scene: Scene, name: str) -> tuple[str, str]:
     session = scene.ready()
     data = requests(session)[name]
     with ThreadPoolExecutor(TIMES) as threads:
-        refusals = [threads.submit(exchange, session.port, data, None, REFUSAL_S) for _ in range(TIMES)]
+        each_own = (
+            data.replace(b'"id":100', b'"id":%d' % (100 + number)) for number in range(TIMES)
+        )  # as long as before
+        refusals = [threads.submit(exchange, session.port, one, None, REFUSAL_S) for one in each_own]
         faults = [fault_of_refusal(each.result()[0]) for each in refusals]
     return max(faults), scene.aftermath(session)
 
@@ -80,15 +83,15 @@ def requests(session: Session) -> dict[str, bytes]:
         "UTF-16": json.dumps(initialize()).encode("utf-16"),
         "invalid UTF-8": good.replace(b"benchmark", b"\xff\xfe"),
         "lone surrogate": good.replace(b"benchmark", b"\\ud800"),
-        "a batch": b"[" + b",".join([b'{"jsonrpc":"2.0","id":1,"method":"ping"}'] * 1000) + b"]",
+        "a batch": b"[" + b",".join([b'{"jsonrpc":"2.0","id":100,"method":"ping"}'] * 1000) + b"]",
         "an empty list": b"[]",
         "a number": b"7",
-        "a number as method": b'{"jsonrpc":"2.0","id":1,"method":7}',
+        "a number as method": b'{"jsonrpc":"2.0","id":100,"method":7}',
         "an object as id": b'{"jsonrpc":"2.0","id":{},"method":"ping"}',
-        "a list as params": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[1]}',
-        "an object as name": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":{}}}',
-        "a text as arguments": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":"x"}}',
-        "no such method": b'{"jsonrpc":"2.0","id":1,"method":"no/such"}',
+        "a list as params": b'{"jsonrpc":"2.0","id":100,"method":"tools/call","params":[1]}',
+        "an object as name": b'{"jsonrpc":"2.0","id":100,"method":"tools/call","params":{"name":{}}}',
+        "a number for arguments": b'{"jsonrpc":"2.0","id":100,"method":"tools/call","params":{"arguments":7}}',
+        "no such method": b'{"jsonrpc":"2.0","id":100,"method":"no/such"}',
         "an answer to nothing": b'{"jsonrpc":"2.0","id":99,"result":{}}',
     }
     with_body = {name: _post(session, body) for name, body in bodies.items()}

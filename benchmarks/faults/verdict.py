@@ -49,8 +49,14 @@ def outcome(status: int, message: Any, took_s: float, body: str = "") -> Outcome
         # Who calls several tools at once says of each whether it failed.
         said = result.get("structuredContent")
         failed = result.get("isError") or (isinstance(said, dict) and said.get("success") is False)
-        return Outcome("error" if failed else "answer", str(result), took_s, status)
+        return Outcome("error" if failed else "answer", _words(result) or str(result), took_s, status)
     return Outcome("status", body[:200], took_s, status)
+
+
+def _words(result: dict[str, Any]) -> str:
+    content = result.get("content")
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return " ".join(str(part["text"]) for part in parts if "text" in part)
 
 
 def fault_of_call(said: Outcome, key: str, runs: int) -> str:

@@ -33,17 +33,17 @@ def try_wires(subject: Subject, directory: Path, names: Iterable[str] = fault_se
             yield _one(scene, LINES, name)
 
 
-def try_remote(subject: Subject, directory: Path) -> Iterator[Trial]:
-    """Yield a trial for each fault of a server over HTTP."""
+def try_remote(subject: Subject, directory: Path, names: Iterable[str] = FAULTS) -> Iterator[Trial]:
+    """Yield a trial for each of these faults of a server over HTTP; all without them."""
     if not subject.remote:
-        yield from (Trial(HTTP, name, "not offered") for name in FAULTS)
+        yield from (Trial(HTTP, name, "not offered") for name in names)
         return
     directory.mkdir()
     port, ledger = free_port(), directory / "ledger"
     remote = [sys.executable, "-m", "benchmarks.faults.remote_server", str(port), str(ledger)]
     address = f"http://127.0.0.1:{port}/mcp"
     with program(remote, port, directory / "log"), Scene(subject, directory, lambda _: (address,)) as scene:
-        for name in FAULTS:
+        for name in names:
             yield _one(scene, HTTP, name)
 
 

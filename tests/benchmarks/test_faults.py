@@ -87,6 +87,7 @@ def test_any_message_has_a_meaning(message: Any) -> None:
 def test_one_failed_call_of_several_at_once_is_an_error() -> None:
     assert outcome(200, {"result": {"structuredContent": {"success": False}}}, 0.0).kind == "error"
     assert outcome(200, {"result": {"structuredContent": {"success": True}}}, 0.0).kind == "answer"
+    assert outcome(200, {"result": {"structuredContent": [False]}}, 0.0).kind == "answer"
 
 
 def _head(kind: str) -> bytes:
