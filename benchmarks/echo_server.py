@@ -42,8 +42,11 @@ def main() -> None:
 def _answer(message: dict[str, Any], tools: list[Any]) -> dict[str, Any]:
     match message["method"]:
         case "tools/call":
-            text = message["params"]["arguments"].get("text", "")
-            return {"result": {"content": [{"type": "text", "text": text}]}}
+            params = message.get("params")
+            given = params.get("arguments") if isinstance(params, dict) else None
+            if not isinstance(given, dict):
+                return {"error": {"code": -32602, "message": "Invalid params"}}
+            return {"result": {"content": [{"type": "text", "text": given.get("text", "")}]}}
         case "tools/list":
             return {"result": {"tools": tools}}
         case "initialize":

@@ -3,7 +3,8 @@
 `python fastmcp_proxy.py SESSIONS PORT COMMAND ARGS...`, or the address of a server in place of its command. Answers are
 plain JSON and nothing is logged. SESSIONS is "isolated", what `create_proxy` does with a server by default (each
 request has a session with it), or "shared": one session is opened beforehand for all requests, which is faster and
-which FastMCP warns of, as contexts mix.
+which FastMCP warns of, as contexts mix. With a number in place of it they are isolated, and the proxy waits at most so
+many seconds for an answer.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ async def main() -> None:
     transport = transports.StreamableHttpTransport(command) if address else transports.StdioTransport(command, args)
     if sessions == "isolated":
         await _serve(transport, int(port))
+    elif sessions != "shared":
+        await _serve(client.Client(transport, timeout=float(sessions)), int(port))
     else:
         async with client.Client(transport, mode="legacy") as shared:
             await _serve(shared, int(port))

@@ -26,6 +26,7 @@ from docs.admission import admission_list
 from docs.cases import case_counts, case_lists
 from docs.commands import full_help, overview
 from docs.events import envelope_fields, event_list, server_fields, tool_fields
+from docs.faults import fault_table
 from docs.goals import goal_list
 from docs.metrics import metric_list
 from docs.routes import dashboard_list, route_list
@@ -78,6 +79,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/reference/metrics.md": {"metrics": metric_list()},
         **{f"docs/reference/{page}.md": {name: settings[name] for name in names} for page, names in SETTINGS.items()},
         "docs/start/clients.md": {"clients": client_list()},
+        "docs/background/comparison.md": {"faults": fault_table()},
         "docs/background/reliability.md": {"case-counts": case_counts(), "goals": goal_list()},
         **{
             f"docs/background/{page}.md": {f"cases-{each}": lists[f"cases-{each}"] for each in letters}
