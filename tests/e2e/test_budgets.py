@@ -27,6 +27,7 @@ async def call_neighbour(daemon: Daemon, *, task_status: trio.TaskStatus[None] =
             task_status.started()
 
 
+@pytest.mark.case("P14")
 @pytest.mark.parametrize(
     ("limit", "tool", "arguments", "why"),
     [
@@ -60,6 +61,7 @@ async def test_a_server_over_its_limit_is_replaced_and_calls_of_its_neighbour_go
         assert (await daemon.get("/api/servers/growing")).json().get("limits") is None
 
 
+@pytest.mark.case("D22")
 async def test_with_less_free_than_has_to_stay_no_server_starts_and_its_caller_is_told_overloaded(
     tmp_path: Path,
 ) -> None:

@@ -36,7 +36,7 @@ from supervisor.host.hard_end import HardEnd
 from supervisor.host.loop.readiness import READY_PER_TURN
 from supervisor.host.systemd import Systemd
 from supervisor.process import EXIT_CRASH, run
-from supervisor.servers.capacity import Capacity
+from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.reloading.reload import Reload
