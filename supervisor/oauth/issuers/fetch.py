@@ -93,7 +93,7 @@ class Fetcher:
             return _page(url, response, content)
         except OAuthTrouble:
             raise
-        except httpx2.InvalidURL:  # an IPv4 address with octal digits, for instance
+        except httpx2.InvalidURL:  # such as an IPv4 address with octal digits
             raise OAuthTrouble("it names something that is no plain https address") from None
         except SpawnFailed as failed:
             raise Unreached(failed.message) from failed
