@@ -21,7 +21,7 @@ BUSY = 20.0
 """So many times slower may a machine be that does other things meanwhile."""
 
 
-@pytest.mark.process
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", GOALS)
 def test_a_goal_is_met_but_for_what_a_busy_machine_costs(name: str) -> None:
     figures = measure(name, full=False).figures
@@ -65,7 +65,7 @@ def test_what_went_wrong_with_calls_is_counted(tmp_path: Path) -> None:
     assert (ran.twice(), ran.starts["healthy"]) == (1, 1)
 
 
-@pytest.mark.process
+@pytest.mark.e2e
 def test_wake_ups_of_a_process_are_those_of_all_its_threads() -> None:
     code = "import threading, time\nfor _ in range(2): threading.Thread(target=lambda: [time.sleep(0.05)"
     code += " for _ in range(10_000)]).start()"
