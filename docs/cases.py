@@ -30,7 +30,7 @@ def outcome(names: list[str], known: Results) -> str:
 
 
 def _list(group: Group, tests: dict[str, list[str]], known: Results) -> str:
-    return "\n".join((f"### {group.letter}: {group.title}", "", *(_item(case, tests, known) for case in group.cases)))
+    return "\n".join((f"## {group.letter}: {group.title}", "", *(_item(case, tests, known) for case in group.cases)))
 
 
 def _item(case: Case, tests: dict[str, list[str]], known: Results) -> str:

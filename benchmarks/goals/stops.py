@@ -19,7 +19,7 @@ from typing import Final
 from benchmarks.client import ACCEPT, Client, call, frame, initialize, posted, upgrade
 from benchmarks.goals.figure import Figure, count
 from benchmarks.goals.orphans import SERVER
-from benchmarks.goals.processes import marked
+from benchmarks.goals.processes import left_after, marked
 from benchmarks.machine import ROOT, listens, until
 from benchmarks.running import Place, daemon, entry
 from benchmarks.table import Aim
@@ -30,6 +30,8 @@ DEAF: Final = 10
 BIG: Final = ("big-big", {"size": 8_000_000})
 WINDOW_BYTES: Final = 4096
 PATIENCE_S: Final = 60.0
+GONE_S: Final = 2.0
+"""After a `kill -9` nothing lives for longer than that."""
 
 
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
@@ -62,7 +64,8 @@ def _end(directory: Path, signals: int) -> tuple[float, int, int]:
             running.process.send_signal(signal.SIGTERM)
         begun = time.monotonic()
         code = running.process.wait(PATIENCE_S)
-        return time.monotonic() - begun, len(marked(mark)), code
+        took_s = time.monotonic() - begun
+        return took_s, len(left_after(marked(mark), mark, GONE_S)), code
 
 
 def _narrow(port: int) -> socket.socket:

@@ -33,6 +33,7 @@ DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp.server.unregistered": (),
     "mcp.server.updated": (),
     "mcp.server.status_changed": ("{status_message}",),
+    "mcp.server.instance_changed": ("instance {instance}", "{status}", "{status_message}"),
     "mcp.server.started": ("in {spawn_duration_ms:.0f} ms", "{tool_count} tools"),
     "mcp.server.restarted": ("in {spawn_duration_ms:.0f} ms", "{restart_reason}"),
     "mcp.server.respawned": ("in {respawn_duration_ms:.0f} ms", "slept {dormant_duration_seconds:.0f} s"),

@@ -99,7 +99,7 @@ class Stage:
             else:
                 command, *arguments = role.command("stdio")
                 entry = {"command": command, "args": arguments, "env": self._paths}
-            daemon = stack.enter_context(running(directory, {NAME: entry}))
+            daemon = stack.enter_context(running(directory, {NAME: entry}, leaves_calls=True))
             trio.run(daemon.ready)
             row = trio.run(daemon.servers)[NAME]
             assert row.get("protocol_version") == REVISIONS[role.era], row

@@ -230,13 +230,16 @@ def start(
     return Daemon(process, url, directory)
 
 
-def end(daemon: Daemon) -> None:
-    """End it in order, if it still runs. Raises AssertionError if it does not do so, or something does not hold."""
+def end(daemon: Daemon, *, leaves_calls: bool = False) -> None:
+    """End it in order, if it still runs. Raises AssertionError if it does not do so, or something does not hold.
+
+    `leaves_calls`: its clients went away from calls that go on to their deadline.
+    """
     secrets = configured_secrets(daemon.directory / "mcp.json")
     watched = Watched(daemon.process.pid, daemon.url, daemon.directory / "data", secrets)
     try:
         if daemon.process.poll() is None:
-            watched.look()
+            watched.look(calm=not leaves_calls)
             daemon.process.send_signal(signal.SIGTERM)
             assert daemon.process.wait(PATIENCE_S) == 0, daemon.log[-4000:]
     finally:
@@ -248,10 +251,12 @@ def end(daemon: Daemon) -> None:
 
 
 @contextmanager
-def running(directory: Path, servers: Json, listen: str = "127.0.0.1:0", **settings: Any) -> Iterator[Daemon]:
+def running(
+    directory: Path, servers: Json, listen: str = "127.0.0.1:0", *, leaves_calls: bool = False, **settings: Any
+) -> Iterator[Daemon]:
     """Run a daemon for the block; it listens when the block begins, and `ready` waits for its servers."""
     write_config(directory, servers, **settings)
-    with _ended(start(directory, listen)) as daemon:
+    with _ended(start(directory, listen), leaves_calls=leaves_calls) as daemon:
         yield daemon
 
 
@@ -263,8 +268,8 @@ def restarted(daemon: Daemon) -> Iterator[Daemon]:
 
 
 @contextmanager
-def _ended(daemon: Daemon) -> Iterator[Daemon]:
+def _ended(daemon: Daemon, *, leaves_calls: bool = False) -> Iterator[Daemon]:
     try:
         yield daemon
     finally:
-        end(daemon)
+        end(daemon, leaves_calls=leaves_calls)

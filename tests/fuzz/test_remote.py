@@ -10,6 +10,7 @@ import trio
 
 from actors.errors import SupervisorError
 from actors.protocol.wire.jsonrpc import RemoteError
+from actors.server import ServerSettings
 from actors.transport.http import streamable
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.transport import HttpTransport
@@ -56,7 +57,11 @@ async def test_what_is_written_over_sockets_ends_no_actor(caplog: pytest.LogCapt
     with trio.fail_after(120):
         async with (
             server.running(),
-            running_server(transport=HttpTransport(Remote(url=server.url), limits), era="legacy") as rig,
+            running_server(
+                transport=HttpTransport(Remote(url=server.url), limits),
+                era="legacy",
+                settings=ServerSettings(breaker=False),
+            ) as rig,
         ):
             await rig.wake()
             for _ in range(60):

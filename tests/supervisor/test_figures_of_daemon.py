@@ -255,6 +255,8 @@ async def test_every_number_on_the_page_of_a_server(tmp_path: Path, data: DataDi
                 "/tiles/Process": str(row["pid"]) if name == "stand" else "-",
                 **dict.fromkeys(("/life/time @title", "/life/time @datetime", "/log/time @datetime"), wanted.lately),
                 **dict.fromkeys(("/life/time", "/log/time"), wanted.just_now),
+                **dict.fromkeys(("/tiles/Last heard @title", "/tiles/Last heard @datetime"), wanted.lately),
+                "/tiles/Last heard": matches(wanted.SPAN.pattern),
                 **wanted.windows("/times", f"/ui/servers/{name}"),
                 **plots("times", rows, "1h", now),
                 "/times/plot life-plot/span": begin_of_hour(now),

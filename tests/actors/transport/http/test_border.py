@@ -12,6 +12,7 @@ import trio
 from actors.errors import SupervisorError
 from actors.life.policy import RestartPolicy
 from actors.protocol.agreement.versions import Era
+from actors.server import ServerSettings
 from actors.transport.http import head, site, sse, streamable
 from actors.transport.http.client import pieces
 from actors.transport.http.remote import HttpLimits, Remote
@@ -31,7 +32,12 @@ async def before(server: RemoteServer, era: Era = "legacy") -> AsyncIterator[Rig
     with trio.fail_after(60):
         async with (
             server.running(),
-            running_server(transport=HttpTransport(Remote(url=server.url), LIMITS), era=era, policy=ONCE) as rig,
+            running_server(
+                transport=HttpTransport(Remote(url=server.url), LIMITS),
+                era=era,
+                policy=ONCE,
+                settings=ServerSettings(breaker=False),
+            ) as rig,
         ):
             await rig.wake()
             yield rig

@@ -27,6 +27,7 @@ from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
+from actors.server import ServerSettings
 from actors.transport.http.client.client import MAX_HEAD_BYTES, MAX_INTERIM, READ_BYTES
 from actors.transport.http.remote import HttpLimits, Remote
 from actors.transport.http.site import MAX_REDIRECTS
@@ -145,7 +146,10 @@ async def reached(
     with trio.fail_after(30):
         async with server.running():
             transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS)
-            async with running_server(transport=transport, era=era, policy=policy, starts=Starts(per_s=1000.0)) as rig:
+            settings = ServerSettings(breaker=False)
+            async with running_server(
+                transport=transport, era=era, policy=policy, starts=Starts(per_s=1000.0), settings=settings
+            ) as rig:
                 yield rig, server
                 await rig.stop()
     assert fake.starts == fake.exits
