@@ -15,10 +15,10 @@ COLUMNS = {"lines": LINES, "HTTP": HTTP, "ends": PROCESSES, "clients": CLIENTS, 
 
 
 def fault_table() -> str:
-    """Return the table of what was passed, and an item for each subject with what was seen of what was not."""
-    rows = ["| program | " + " | ".join(COLUMNS) + " |", "| --- " * (len(COLUMNS) + 1) + "|"]
+    """Return what each passed, a line a group, and an item for each subject with what was seen of what was not."""
     runs = kept().values()
-    rows += (f"| {run.subject} | {' | '.join(_cells(run))} |" for run in runs)
+    cells = {run.subject: dict(zip(COLUMNS, _cells(run), strict=True)) for run in runs}
+    rows = [bullet(f"**{name}**: {', '.join(f'{who} {of[name]}' for who, of in cells.items())}.") for name in COLUMNS]
     return "\n".join((*rows, "", *map(_item, runs)))
 
 

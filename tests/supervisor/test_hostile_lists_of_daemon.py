@@ -111,7 +111,7 @@ async def canary() -> AsyncIterator[tuple[str, list[trio.SocketStream]]]:
 
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, hear, listeners)
+        await nursery.start(trio.serve_listeners, hear, listeners)
         yield f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/schema.json", heard
         nursery.cancel_scope.cancel()
 
