@@ -1,6 +1,7 @@
 """Which instance gave which `requestState`: a client that goes on with one must reach the process that knows it. Pure.
 
-(MCP 2026-07-28, basic/patterns/mrtr.) A state is known by its digest, so that it costs the same whatever its size.
+(MCP 2026-07-28, basic/patterns/mrtr.) A state is known by its digest, so that it costs the same whatever its size. It
+counts for one user and one request only: servers may say the same to several, such as the number of a step.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class GivenStates:
         except (ProtocolViolation, MalformedRequest):  # whoever passes it on says so
             return False
         if state:
-            self._givers[_digest(state)] = giver
+            self._givers[_digest(message, state)] = giver
             if len(self._givers) > MAX_STATES:
                 self._givers.popitem(last=False)
         return bool(state)
@@ -59,8 +60,11 @@ class GivenStates:
             return "", None
         retry = json.read_or(_retry, b"{" + message.retry + b"}", input_required.Retry())
         state = input_required.state_of(retry)
-        return state, self._givers.get(_digest(state)) if state else None
+        return state, self._givers.get(_digest(message, state)) if state else None
 
 
-def _digest(state: str) -> bytes:
-    return hashlib.blake2b(state.encode(errors="surrogatepass"), digest_size=16).digest()
+def _digest(message: CallServer, state: str) -> bytes:
+    """Return by what the state of this request is known."""
+    parts = (message.principal, message.method, message.name, state)
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()

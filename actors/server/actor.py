@@ -32,7 +32,6 @@ from actors.messages import (
     WakeServer,
 )
 from actors.server.calls.errors import lost_task_error
-from actors.server.calls.gate import CALL
 from actors.server.context import Profile, Shared
 from actors.server.inbox import (
     CallAbandoned,
@@ -250,8 +249,8 @@ class ServerActor(Actor[ServerMessage]):
             return
         refusal: SupervisorError | None = None
         if self.breakers.troubled:
-            tool = message.name if message.method == CALL else ""
-            refusal = self._recovery.refusal_by_breaker(life, tool, reads=bool(tool) and self._calls.gate.shut)
+            reads = bool(message.tool) and self._calls.gate.shut
+            refusal = self._recovery.refusal_by_breaker(life, message.tool, reads=reads)
         if refusal is None and not serving:
             refusal = self._recovery.refusal_of_call(life, now + message.deadline_s)
         if refusal is not None:

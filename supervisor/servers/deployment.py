@@ -21,7 +21,7 @@ from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Trust
 from actors.errors import ConfigError
 from actors.instances.settings import PER_CLIENT, InstanceSettings
-from actors.launch import launch_name
+from actors.launch import launch_name, server_of
 from actors.life.policy import RestartPolicy
 from actors.principal import LOCAL, Principal
 from actors.server import ServerSettings
@@ -219,6 +219,10 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     def is_per_client(self, server: str) -> bool:
         config = self.entries.get(server)
         return config is not None and config.instances == PER_CLIENT
+
+    def never_sleeps(self, launch: str) -> bool:
+        config = self.entries.get(server_of(launch))
+        return config is not None and not config.idle_timeout_s
 
     def mask(self, server: str) -> Callable[[str], str]:
         deployed = self.servers.get(server)

@@ -33,6 +33,8 @@ from supervisor.usage.records import MAX_CLIENT_CHARS, CallRecord
 
 NEXT_CALL_S: Final = 60.0
 """A call that comes later has nothing to do with the search."""
+MAX_OPEN: Final = 1000
+"""Of so many at a time it is counted whether they were right."""
 START_S: Final = 60.0
 """How long a start is waited for; it goes on after that."""
 SLEEP_S: Final = 10.0
@@ -98,7 +100,8 @@ class WarmUp:
     def consider(self, client: Searcher, server: str, status: ServerStatus) -> None:
         """Start a server if that may be. `status` is how it was last for the client. Implements `Ahead`. At once."""
         most = self._deployment.value.settings.warm_up
-        if self._nursery is None or len(self._unused) >= most or not _may_start(status) or not self._room():
+        full = len(self._unused) >= most or len(self._open) >= MAX_OPEN
+        if self._nursery is None or full or not _may_start(status) or not self._room():
             return
         with suppress(SupervisorError):  # there is none for whoever asks
             launch = self._launch_of(server, client.principal)
@@ -156,8 +159,7 @@ class WarmUp:
 
     async def _put_to_sleep(self, warmed: Warmed) -> None:
         """Put a server to sleep that nobody at all has called, unless it is to be kept running."""
-        status, config = self._live(warmed.launch), self._deployment.value.entries.get(server_of(warmed.launch))
-        kept = config is not None and not config.idle_timeout_s
+        status, kept = self._live(warmed.launch), self._deployment.value.never_sleeps(warmed.launch)
         if status is None or kept or status.state not in _ENDED_BY_SLEEP or status.calls != warmed.calls:
             return
         if not (status.in_flight or status.waiting or status.tasks):

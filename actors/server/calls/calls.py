@@ -31,7 +31,7 @@ from actors.server.calls.errors import (
     malformed_error,
     wrong_run_error,
 )
-from actors.server.calls.gate import CALL, READ_AGAIN, ApprovalGate
+from actors.server.calls.gate import READ_AGAIN, ApprovalGate
 from actors.server.calls.queue import CallQueue, Deadlines
 from actors.server.calls.room import CallRoom
 from actors.server.calls.turns import CallTurns
@@ -93,7 +93,7 @@ class Calls:
         size = self._room.check(message)
         self.last_activity = now
         self._number += 1
-        tool = message.name if message.method == CALL else ""
+        tool = message.tool
         call = Call(self._number, message, reply, size, now, now + message.deadline_s, tool)
         self._deadlines.note(call.deadline, call.number, len(self.waiting) + len(self._in_flight))
         self._queue.add(call)

@@ -21,7 +21,6 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Latest
 from actors.kit.directory import Directory
-from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerStatus, SleepServer
 from actors.principal import LOCAL
@@ -148,11 +147,10 @@ class Capacity:
     def _idle(self) -> dict[str, ServerStatus]:
         """Return the servers that run, do nothing, and may sleep."""
         live = filter(None, (self._statuses.of(name, {}) for name in self._statuses.names({})))
-        return {status.server: status for status in live if _is_idle(status) and not self._kept(status.server)}
+        return {status.server: status for status in live if self._may_sleep(status)}
 
-    def _kept(self, name: str) -> bool:
-        config = self._deployment.value.entries.get(server_of(name))
-        return config is not None and not config.idle_timeout_s
+    def _may_sleep(self, status: ServerStatus) -> bool:
+        return _is_idle(status) and not self._deployment.value.never_sleeps(status.server)
 
     async def _put_to_sleep(self, before: Mapping[str, ServerStatus], missing: Amounts, patience_s: float) -> None:
         """Put as many idle servers to sleep as give that back, if they had no call since `before`."""

@@ -15,6 +15,7 @@ from actors.instances.rounds import MAX_STATES, GivenStates, Giver
 from actors.instances.waiting import PATIENCE_S, WaitingCall, WaitingCalls
 from actors.kit import Reply
 from actors.messages import CallServer, Result
+from actors.principal import Principal
 
 GIVER = Giver(2, "run")
 
@@ -24,9 +25,9 @@ def asked(state: Any = "s", **more: Any) -> Result:
     return Result(msgspec.Raw(json.dumps({**body, **more}).encode()), "modern")
 
 
-def again(state: str, method: str = "tools/call") -> CallServer:
+def again(state: str, method: str = "tools/call", **more: Any) -> CallServer:
     retry = b'"inputResponses":{},"requestState":' + state.encode()
-    return CallServer(server="a", method=method, members=b"", retry=retry)
+    return CallServer(server="a", method=method, members=b"", retry=retry, **more)
 
 
 @given(st.text(max_size=20))
@@ -53,6 +54,16 @@ def test_what_asks_nothing_gives_no_state(result: Result, method: str) -> None:
     states = GivenStates()
     assert not states.note(again('"s"', method), result, GIVER)
     assert states.find(again('"s"')) == ("s", None)
+
+
+def test_the_same_state_said_to_two_users_or_of_two_tools_is_that_of_each() -> None:
+    states, others = GivenStates(), Giver(3, "other run")
+    mine, theirs = again('"step 1"', name="book", principal=Principal("ana")), Principal("dan")
+    assert states.note(mine, asked("step 1"), GIVER)
+    assert states.find(again('"step 1"', name="book", principal=theirs)) == ("step 1", None)
+    assert states.note(again('"step 1"', name="book", principal=theirs), asked("step 1"), others)
+    assert states.note(again('"step 1"', name="pay", principal=Principal("ana")), asked("step 1"), others)
+    assert states.find(mine) == ("step 1", GIVER)
 
 
 def test_the_oldest_state_is_forgotten_and_what_is_no_string_is_refused() -> None:

@@ -48,7 +48,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(places, "SEARCHED", SEARCHED)
     with tempfile.TemporaryDirectory(prefix="home of ", dir="/var/tmp") as directory:
         root = Path(directory).resolve()
-        for name in (".ssh", "data", "work", "notes", "other"):
+        for name in (".ssh", "data", "project", "notes", "other"):
             (root / name).mkdir()
         (root / ".ssh" / "id").write_text("secret")
         (root / "mcp.json").write_text("{}")

@@ -29,10 +29,10 @@ def program(place: Path, text: str = "#!/bin/sh\n") -> Path:
 
 
 def test_what_is_listed_is_seen_and_nothing_else(home: Path) -> None:
-    seen = bound(home, Sandbox(read=(f"{home}/notes",), write=(f"{home}/other",)), cwd=home / "work")
-    place = {name: str(home / name) for name in ("work", "notes", "other")}
+    seen = bound(home, Sandbox(read=(f"{home}/notes",), write=(f"{home}/other",)), cwd=home / "project")
+    place = {name: str(home / name) for name in ("project", "notes", "other")}
     assert seen == {
-        Bound(place["work"], place["work"], True),
+        Bound(place["project"], place["project"], True),
         Bound(place["other"], place["other"], True),
         Bound(place["notes"], place["notes"]),
     }
@@ -58,18 +58,18 @@ def test_a_script_in_no_directory_of_programs_comes_alone(home: Path) -> None:
 
 def test_a_link_in_a_directory_that_the_server_writes_is_not_followed(home: Path) -> None:
     """Else a server could show itself whatever it likes at its next start."""
-    (home / "work" / "bin").mkdir()
-    (home / "work" / "bin" / "server").symlink_to(home / ".ssh" / "id")
-    (home / "work" / "sbin").symlink_to(home / ".ssh")
+    (home / "project" / "bin").mkdir()
+    (home / "project" / "bin" / "server").symlink_to(home / ".ssh" / "id")
+    (home / "project" / "sbin").symlink_to(home / ".ssh")
     for name in ("bin/server", "sbin/id"):
-        seen = bound(home, Sandbox(), home / "work" / name, home / "work")
-        assert {each.place for each in seen} == {str(home / "work")}
+        seen = bound(home, Sandbox(), home / "project" / name, home / "project")
+        assert {each.place for each in seen} == {str(home / "project")}
 
 
 @pytest.mark.parametrize("written", [False, True])
 def test_a_listed_place_is_not_reached_through_a_link(home: Path, written: bool) -> None:
-    (home / "work" / "docs").symlink_to(home / ".ssh")
-    listed = (f"{home}/work/docs",)
+    (home / "project" / "docs").symlink_to(home / ".ssh")
+    listed = (f"{home}/project/docs",)
     with pytest.raises(SpawnFailed, match="symbolic link") as caught:
         bound(home, Sandbox(write=listed) if written else Sandbox(read=listed))
     assert caught.value.permanent

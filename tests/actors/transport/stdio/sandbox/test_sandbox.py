@@ -79,7 +79,7 @@ def port() -> Iterator[int]:
 @pytest.mark.parametrize("inside", [False, True])
 async def test_what_is_denied_in_a_sandbox_is_allowed_without_one(home: Path, port: int, inside: bool) -> None:
     sandbox = Sandbox(read=(KEPT, f"{home}/notes"), write=(f"{home}/other",)) if inside else None
-    async with confined(home, sandbox, home / "work") as server:
+    async with confined(home, sandbox, home / "project") as server:
         denied = [
             await server.attempt("write", home / "x"),
             await server.attempt("write", home / "notes" / "x"),
@@ -90,7 +90,7 @@ async def test_what_is_denied_in_a_sandbox_is_allowed_without_one(home: Path, po
         ]
         allowed = [
             await server.attempt("list", home / "notes"),
-            await server.attempt("write", home / "work" / "y"),
+            await server.attempt("write", home / "project" / "y"),
             await server.attempt("write", home / "other" / "y"),
             await server.attempt("cwd"),
         ]
@@ -98,8 +98,8 @@ async def test_what_is_denied_in_a_sandbox_is_allowed_without_one(home: Path, po
         assert denied == ["EROFS", "EROFS", "ENOENT", "ENOENT", "ENOENT", "ECONNREFUSED"]
     else:
         assert denied == ["ok", "ok", "ok", "ok", [], "ok"]
-    assert allowed[1:] == ["ok", "ok", str(home / "work")]
-    assert (home / "work" / "y").read_text() == (home / "other" / "y").read_text() == "x"
+    assert allowed[1:] == ["ok", "ok", str(home / "project")]
+    assert (home / "project" / "y").read_text() == (home / "other" / "y").read_text() == "x"
     assert (home / "x").is_file() is not inside
 
 
