@@ -11,6 +11,7 @@ the only child that it left its input to. A debugger may have stopped any other 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +30,8 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _ACTIVE = frozenset({b"R", b"D"})
 _STOPPED = frozenset({b"T"})
 _STOPPED_OR_TRACED = _STOPPED | {b"t"}
+MAX_FILES = 256
+"""Of these of a process that may be the server of a launcher; its input is among the first."""
 MAX_LAUNCHERS = 8
 """Launchers that start launchers: npx starts a shell, which starts what was installed."""
 
@@ -70,7 +73,7 @@ def _is_frozen(server: int) -> bool:
         children: list[int] = []
         with suppress(OSError):
             children = _children(reader)
-        if len(children) != 1 or not given.startswith("pipe:") or _input(children[0]) != given:
+        if len(children) != 1 or not given.startswith("pipe:") or given not in _open_files(children[0]):
             return False
         reader, stopped = children[0], _STOPPED
     return False
@@ -82,6 +85,14 @@ def _input(pid: int) -> str:
         return str((_PROC / str(pid) / "fd" / "0").readlink())
     except OSError:
         return ""
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """Yield what a process has open. Some move their standard input, and put nothing in its place (SDK for Python)."""
+    with suppress(OSError):
+        for descriptor in itertools.islice((_PROC / str(pid) / "fd").iterdir(), MAX_FILES):
+            with suppress(OSError):  # it is closed meanwhile
+                yield str(descriptor.readlink())
 
 
 def _cgroup_events(pid: int) -> bytes:

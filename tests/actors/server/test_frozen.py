@@ -31,8 +31,11 @@ PAUSE_S = 0.1
 SOON = RestartPolicy(backoff_initial_s=0.01, backoff_max_s=0.01)
 SERVER = """
 import json, os, sys, time
-ledger, answers = sys.argv[1], True
-for line in sys.stdin:
+ledger, lines = sys.argv[1], sys.stdin
+if "moves" in sys.argv:  # as the official SDK does
+    lines = os.fdopen(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+for line in lines:
     message = json.loads(line)
     method, params, result = message["method"], message.get("params", {}), {}
     if method == "initialize":
@@ -107,7 +110,7 @@ def child_of(pid: int) -> int:
 
 
 @pytest.mark.usefixtures("soon_quiet")
-@pytest.mark.parametrize("more", [(), ("mute",)])
+@pytest.mark.parametrize("more", [(), ("mute",), ("moves",)])
 @pytest.mark.parametrize("shell", [False, True])
 async def test_the_first_call_to_a_stopped_server_is_answered_by_a_fresh_process_and_runs_once(
     tmp_path: Path, more: tuple[str, ...], shell: bool
