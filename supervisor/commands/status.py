@@ -203,7 +203,7 @@ def _details(row: Row, now: float) -> Iterator[Text]:
         yield plain(f"in a sandbox: {denial}")
     if row.get("activity"):
         yield plain(row["activity"])
-    if instances := row.get("instances"):
+    if len(instances := row.get("instances") or ()) > 1:
         yield plain(instances_text(instances))
     if (asked := row.get("asked_since")) is not None:
         yield plain(f"calls wait for their turn: somebody has been asked a question for {duration(now - asked)}")
@@ -243,10 +243,11 @@ def breaker_text(breaker: Row, now: float) -> str:
 
 
 def instances_text(instances: Sequence[Row]) -> str:
-    """Return how many instances are up, and which are down."""
+    """Return how many instances are up, how many are not needed now, and which are down."""
     up = sum(each["state"] == "ready" for each in instances)
     down = ", ".join(f"{each['number']} is {each['state']}" for each in instances if each["state"] in TROUBLED)
-    return f"{up} of {len(instances)} instances up" + (f": {down}" if down else "")
+    asleep = sum(each["state"] == "dormant" for each in instances)
+    return f"{up} of {len(instances)} instances up" + f", {asleep} asleep" * bool(asleep) + f": {down}" * bool(down)
 
 
 def attention(servers: list[Row]) -> Iterator[Text]:

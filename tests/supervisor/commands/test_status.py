@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.commands.status import breaker_text
+from supervisor.commands.status import breaker_text, instances_text
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,10 @@ def test_what_is_left_alone_is_said_with_its_time_and_reason(
 ) -> None:
     told = breaker_text({"tool": "", **breaker, "until": until, "reason": "it is silent"}, 100.0)
     assert told == f"{expected}; failed the last time: it is silent"
+
+
+def test_instances_are_told_by_what_each_does() -> None:
+    states = ["ready", "dormant", "dormant", "failed"]
+    rows = [{"number": number, "state": state} for number, state in enumerate(states, 1)]
+    assert instances_text(rows) == "1 of 4 instances up, 2 asleep: 4 is failed"
+    assert instances_text(rows[:1]) == "1 of 1 instances up"
