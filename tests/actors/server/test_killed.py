@@ -14,6 +14,7 @@ import trio
 
 from actors.errors import ServerError
 from actors.life.policy import RestartPolicy
+from actors.server import ServerSettings
 from actors.transport.stdio.process import ProcessTransport
 from tests.actors.server.rig import running_server
 from tests.actors.transport.stdio.children import PATIENCE_S, launch, no_child_and_no_descriptor_is_left
@@ -37,7 +38,9 @@ async def test_a_call_that_a_kill_meets_has_one_end_and_is_carried_out_once_at_m
     ends: dict[int, Any] = {}
     pids: set[int] = set()
 
-    async with running_server(transport=ProcessTransport(launch("ledger", str(ledger))), policy=policy) as rig:
+    settings = ServerSettings(breaker=False)  # so many kills in a row would open it
+    transport = ProcessTransport(launch("ledger", str(ledger)))
+    async with running_server(transport=transport, settings=settings, policy=policy) as rig:
 
         async def call(number: int, after_s: float) -> None:
             await trio.sleep(after_s)
