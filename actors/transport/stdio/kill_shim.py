@@ -123,7 +123,7 @@ def start_sandboxed(argv: list[str], limits: tuple[int, int, str], control: int)
     if pid:
         readable, _, _ = select.select((control, ready), (), ())
         if ready in readable and os.read(ready, 1):
-            init = children().get(pid, [0])[0]
+            init = children().get(pid, [pid])[0]  # a server may have ended by now, and bwrap ends as it did
     os.close(ready)
     return pid, number, init
 

@@ -133,6 +133,17 @@ async def test_its_end_of_input_and_sigterm_reach_it_and_its_exit_is_its_own(hom
 
 
 @needs_bwrap
+async def test_one_that_ends_at_once_was_in_a_sandbox_all_the_same(home: Path) -> None:
+    """It may have ended before anybody has looked for its process."""
+    launch = Launch(command="/bin/sh", args=("-c", "exit 4"), sandbox=Sandbox())
+    for _ in range(5):
+        async with ProcessTransport(launch, HASTY, containment=ShimContainment()).connect() as connection:
+            with trio.fail_after(PATIENCE_S):
+                exit_ = await connection.wait()
+        assert (exit_.code, exit_.signal) == (4, None)
+
+
+@needs_bwrap
 async def test_one_that_stays_is_killed(home: Path) -> None:
     async with confined(home, Sandbox(read=(KEPT,))) as server:
         await server.attempt("stay")
