@@ -117,6 +117,12 @@ class _Behind:
             del self._open[id_]
 
 
+NO_SESSION = (
+    b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: Missing session ID"}}'
+)
+"""Much as the official SDK for Python says it."""
+
+
 @dataclass
 class RemoteServer:
     """`faults` answer requests of a method in its place. `plain`: it answers with JSON, not with events.
@@ -209,7 +215,10 @@ class RemoteServer:
         else:
             found = self._behind.get(request.headers.get(SESSION, ""))
             if found is None:
-                await request.respond(404 if SESSION in request.headers else 400, b"no session", "text/plain")
+                if SESSION in request.headers:
+                    await request.respond(404, b"no session", "text/plain")
+                else:
+                    await request.respond(400, NO_SESSION)
                 return True
             behind = found
         if request.verb == "DELETE":

@@ -23,7 +23,7 @@ from actors.protocol.wire.framing import may_be_message
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.client.pieces import events, whole
-from actors.transport.http.client.verdict import expiry, is_expired
+from actors.transport.http.client.verdict import expiry, is_expired, is_of_legacy
 from actors.transport.http.head import (
     EVENTS,
     JSON,
@@ -164,6 +164,9 @@ class StreamableHttp:
         if minted and not self._session:  # a server that opens one for whatever comes first
             self._nursery.start_soon(self._site.share.run, self._site.forget, head_of_session("", minted))
         body = await whole(response, MAX_ERROR_BYTES, self._site.share) if kind == JSON and status != 401 else b""
+        agreed = message.version in MODERN_VERSIONS and message.method != "server/discover"
+        if agreed and is_of_legacy(status, body or b""):
+            return expiry(message.id)  # what was there before is of the modern era
         if self._session and is_expired(status, body or b""):
             return expiry(message.id)
         told = body and b'"error"' in body and may_be_message(body)

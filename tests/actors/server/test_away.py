@@ -255,6 +255,19 @@ async def test_a_server_that_becomes_modern_between_two_calls_is_probed_once() -
         assert (await rig.status()).restarts == 0
 
 
+@pytest.mark.case("H21")
+async def test_a_server_that_becomes_legacy_between_two_calls_is_greeted_anew() -> None:
+    fake = FakeServer(probe="modern")
+    server = RemoteServer(fake.serve, modern=True)
+    async with remote(server, era=None) as rig:
+        assert await rig.call(n=0) == {"n": 0}
+        fake.probe = "error"
+        server.become(modern=False)
+        assert [await rig.call(n=number) for number in range(1, 4)] == [{"n": 1}, {"n": 2}, {"n": 3}]
+        assert rig.eras == ["modern", "legacy"]
+        assert (await rig.status()).restarts == 0
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

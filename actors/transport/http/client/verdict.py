@@ -7,9 +7,12 @@ import socket
 import ssl
 
 import httpx2
+import msgspec
 from msgspec.structs import replace
 
+from actors import codes
 from actors.protocol.wire.failure import Cause, Failure
+from actors.protocol.wire.json import read_or
 from actors.transport.http.authorization import Denial, NoToken
 from actors.transport.http.client.client import TOO_MANY_INTERIM
 
@@ -30,6 +33,19 @@ _SAID: dict[Cause, str] = {
 _OF_PROXIES = (407, 502, 503, 504)
 """What a proxy says for itself (RFC 9110 15.5.8, 15.6)."""
 _ELSEWHERE = "it sends us on to where nothing is sent (HTTP {status}); its address may have changed"
+
+
+class _Error(msgspec.Struct, frozen=True):
+    code: int
+    message: str = ""
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    error: _Error
+
+
+_REFUSAL = msgspec.json.Decoder(_Refusal)
+_OF_LEGACY = (-32000, codes.INVALID_REQUEST)
 
 
 class UnforeseenAnswer(httpx2.RemoteProtocolError):
@@ -63,6 +79,20 @@ def of_status(
 def is_expired(status: int, body: bytes) -> bool:
     """Say whether a server does not know the session that it was asked in: 404, and from some servers 400."""
     return status == 404 or (status == 400 and b"session" in body[:4096].lower())
+
+
+def is_of_legacy(status: int, body: bytes) -> bool:
+    """Say whether a server that is asked in the modern era answers as one of the legacy era does that knows no other.
+
+    It misses a session or `initialize`, or does not take the revision (the official SDKs, "Bad Request: ..."). What the
+    modern era itself refuses by 400 has other codes.
+    """
+    error = read_or(_REFUSAL, body, None) if status == 400 else None
+    return (
+        error is not None
+        and error.error.code in _OF_LEGACY
+        and any(word in error.error.message.lower() for word in ("session", "initializ", "protocol version"))
+    )
 
 
 def expiry(id_: bytes) -> Failure:
