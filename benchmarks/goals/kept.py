@@ -32,5 +32,5 @@ def kept() -> dict[str, Kept]:
 def keep(runs: Sequence[Kept]) -> None:
     """Write these runs in place of earlier ones of the same goals."""
     now = kept() | {run.goal: run for run in runs}
-    ordered = sorted(now.values(), key=lambda run: int(run.goal[1:]))
+    ordered = sorted(now.values(), key=lambda run: (len(run.goal.rstrip("ab")), run.goal))
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(ordered), indent=1) + b"\n")

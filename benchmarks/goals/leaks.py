@@ -1,4 +1,4 @@
-"""G12: what is left behind by a million calls, of which one in a thousand goes wrong; and what an idle daemon costs.
+"""G12a: what is left behind by a million calls, of which one in a thousand goes wrong.
 
 Calls over HTTP in both eras and over a WebSocket, and searches, as fast as they are answered. Beside them, for each
 thousand: a server is killed, a connection torn, a call times out, or a tool says that it failed.
@@ -25,7 +25,6 @@ from benchmarks.client import ACCEPT, Client, Tool, call, posted
 from benchmarks.execute import Job, http_job, websocket_job
 from benchmarks.goals.faulty import HEALTHY, LIVELY, faulty_daemon
 from benchmarks.goals.figure import Figure
-from benchmarks.goals.idle import left_alone
 from benchmarks.machine import pause
 from benchmarks.running import Running, status
 from benchmarks.table import Aim
@@ -77,7 +76,6 @@ def measure(directory: Path, full: bool) -> Iterator[Figure]:
     yield Figure("descriptors more or less", DESCRIPTORS, abs(after.descriptors - before.descriptors), exact=True)
     yield Figure("threads more or less", TASKS, abs(after.threads - before.threads), exact=True)
     yield Figure("tasks more or less", TASKS, abs(after.tasks - before.tasks), exact=True)
-    yield from left_alone(directory, full)
 
 
 @contextmanager
