@@ -1,8 +1,8 @@
 """The daemon: wires the actors, the store and the front together, and ends them in order.
 
 The web server is one child of the tree, the servers are others. A crash of the core (registry, router, front) is our
-bug, and leaves `run`. Want of resources is no crash: whoever meets it waits it out, and the status says so. See
-`process` for what surrounds it.
+bug, and leaves `run`; other parts begin again (`parts`). Want of resources is no crash: whoever meets it waits it out,
+and the status says so. See `process` for what surrounds it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from supervisor.host.version import VERSION
 from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import LateAccounts
 from supervisor.oauth.port import callback_uri
+from supervisor.parts import DaemonParts
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.children import Servers
@@ -150,13 +151,14 @@ class Daemon:
             trail.tell, self.conditions.tell = events.note, events.lack
             async with trio.open_nursery() as core:
                 core.start_soon(self._watch_end, settings.shutdown_s, events.delivery.hurry)
-                core.start_soon(events.follow, registry.feed)
-                core.start_soon(events.delivery.run, lambda: deployment.value.settings, deployment)
+                parts = DaemonParts(core, self.conditions)
+                parts.start("events", partial(events.run, registry.feed, deployment))
                 await core.start(registry.run)
-                core.start_soon(keep_catalogue, registry.catalogue)
-                for run in (usage.run, trail.run, self.systemd.give_signs_of_life):
-                    core.start_soon(run)
-                core.start_soon(approvals.read_later, registry.address)
+                parts.start("garbage", partial(keep_catalogue, registry.catalogue))
+                parts.start("usage", usage.run)
+                parts.start("audit", trail.run)
+                parts.start("signs of life", self.systemd.give_signs_of_life)
+                parts.start("approvals", partial(approvals.read_later, registry.address))
                 servers = Servers(
                     registry.address,
                     self._connect or self._reach,
@@ -173,13 +175,13 @@ class Daemon:
                 await (prepare := partial(self._accounts.open, core))(deployed)
                 files = LogFiles(self._data.logs)
                 keeper = LogKeeper(files, servers.journals, deployment, self.conditions, self._clock)
-                core.start_soon(keeper.run)
+                parts.start("logs of servers", keeper.run)
                 self._launches = launches = Launches(deployment, servers, registry, memory)
                 memory.own_digest = launches.digest_of
                 servers.journals.people_of = launches.people_of
                 figures = Figures(since_boot).get
                 capacity = Capacity(servers.directory, servers.statuses, self._room, deployment, figures)
-                core.start_soon(capacity.run)
+                parts.start("capacity", capacity.run)
                 router = Router(
                     servers.directory, settings.max_in_flight, launches.names.of, launches, capacity.overload
                 )
@@ -207,6 +209,7 @@ class Daemon:
                         data=self._data,
                         deployment=deployment,
                         conditions=self.conditions,
+                        parts=parts,
                         store=store,
                         registry=registry,
                         router=router,
@@ -244,7 +247,7 @@ class Daemon:
                     supervised.start_soon(
                         discover, servers.directory, [name for name in kinds if name not in offers and name not in off]
                     )
-                    supervised.start_soon(reload.run, self.closing)
+                    parts.start("reload", partial(reload.run, self.closing))
                     await self.closing.wait()
                     trail.note("daemon.stop")
                     await self._end(deployment, router, servers, front)

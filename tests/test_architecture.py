@@ -66,6 +66,7 @@ LAYERS = (
     "supervisor.oauth",
     "supervisor.delivery",
     "supervisor.service",
+    "supervisor.parts",
     "supervisor.front",
     "supervisor.daemon",
     "supervisor.process",

@@ -51,10 +51,14 @@ class Delivery:
         return [courier.status() for courier in self._couriers.values()]
 
     async def run(self, settings: Callable[[], Settings], changed: Latest[Any]) -> None:
-        """Send for ever, to the sinks of the newest settings."""
+        """Send for ever, to the sinks of the newest settings. It may be run again after it has crashed."""
+        again = self._nursery is not None
         async with trio.open_nursery() as self._nursery:
-            for courier in self._couriers.values():
-                self._nursery.start_soon(courier.run)
+            for name, courier in self._couriers.items():
+                if again:
+                    self._couriers[name] = self._begin(courier.config, courier)
+                else:
+                    self._nursery.start_soon(courier.run)
             while True:
                 version = changed.version
                 self.configure(settings())

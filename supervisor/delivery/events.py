@@ -23,6 +23,7 @@ from supervisor.events.other_kinds import AuthFailed, LimitExceeded
 from supervisor.events.places import Places
 from supervisor.events.translation import EventFacts, Translator
 from supervisor.identity.audit import AuditRecord
+from supervisor.servers.deployment import Deployment
 from supervisor.usage.records import CallRecord
 
 log = logging.getLogger(__name__)
@@ -61,15 +62,21 @@ class DaemonEvents:
 
     # Who tells -------------------------------------------------------------------------------------------------------
 
+    async def run(self, feed: Feed[Happening], deployment: Latest[Deployment]) -> None:
+        """Hear what happens, and send it to the sinks of the newest settings, for ever. It may be run again."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.follow, feed)
+            await self.delivery.run(lambda: deployment.value.settings, deployment)
+
     async def follow(self, feed: Feed[Happening]) -> None:
         """Tell of all that a feed has, for ever."""
         while True:
             number, missed, happenings = await feed.after(self._heard.value)
             self.settle()
             self.lost += missed
+            self._heard.set(number)  # first, so that what cannot be told is not tried for ever
             for happening in happenings:
                 self._tell(happening)
-            self._heard.set(number)
 
     async def catch_up(self, feed: Feed[Happening]) -> None:
         """Wait a moment until `follow` has told all there is. A checkpoint."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from socket import socket
 
 import msgspec
@@ -29,6 +30,7 @@ from supervisor.metrics.following import follow
 from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.port import Accounts
+from supervisor.parts import DaemonParts
 from supervisor.plugins.hooks import PluginTable
 from supervisor.servers.capacity.capacity import Measure
 from supervisor.servers.children import Servers
@@ -65,6 +67,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     data: DataDir
     deployment: Latest[Deployment]
     conditions: Conditions
+    parts: DaemonParts
     store: Store
     registry: Registry
     router: Router
@@ -162,6 +165,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         definitions=store.load_definitions,
         approvals=house.approvals,
         degraded=house.conditions.now,
+        part_restarts=house.parts.restarts,
         usage=house.usage.table,
         counters=lambda: counters,
         log_records_lost=count_lost_records,
@@ -186,9 +190,9 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         figures=house.figures,
     )
     core.start_soon(doors.run)
-    core.start_soon(view.lag.run)
-    core.start_soon(follow, registry.feed, house.meters)
-    core.start_soon(end_when_idle, counters, settings.idle_exit_s, house.closing)
+    house.parts.start("lag of the loop", view.lag.run)
+    house.parts.start("metrics", partial(follow, registry.feed, house.meters))
+    house.parts.start("end when idle", partial(end_when_idle, counters, settings.idle_exit_s, house.closing))
     state = EdgeState(counters, Budget(buffered_bytes(settings)), house.conditions)
     return await Front.open(settings, sockets, doors, view, house.data, store, state)
 

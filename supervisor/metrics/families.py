@@ -55,6 +55,9 @@ STANDSTILLS: Final = _own(
     "standstills_total", "counter", (), "How often nothing went on for over a second: the process was stopped."
 )
 TASKS: Final = _own("tasks", "gauge", (), "Tasks of the loop: of servers, of connections, of requests, and its own.")
+PART_RESTARTS: Final = _own(
+    "part_restarts_total", "counter", ("part",), "Starts of parts of the daemon after they crashed, which is a bug."
+)
 LOG_RECORDS_DROPPED: Final = _own("log_records_dropped_total", "counter", (), "Records that the log had no room for.")
 SPANS_DROPPED: Final = _own("spans_dropped_total", "counter", (), "Spans that did not reach their collector.")
 SCRAPE_DURATION: Final = _own(
@@ -171,7 +174,7 @@ HTTP: Final = Family(
 
 FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     "The daemon": (
-        *(BUILD_INFO, LOOP_LAG, LOOP_STALLS, LONGEST_STALL, STANDSTILLS, TASKS),
+        *(BUILD_INFO, LOOP_LAG, LOOP_STALLS, LONGEST_STALL, STANDSTILLS, TASKS, PART_RESTARTS),
         *(LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
         *PROCESS,
     ),

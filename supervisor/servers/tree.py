@@ -1,4 +1,4 @@
-"""One nursery per server: a crash is contained, logged and answered by policy. The one place where that happens.
+"""One nursery per child: a crash is contained, logged and answered by policy. The one place where that happens.
 
 `except*`, not `except`: a crash during shutdown arrives in a group together with the cancellation. Want of resources is
 no crash: the child is run again until there is enough, which nobody counts.
@@ -18,9 +18,16 @@ log = logging.getLogger(__name__)
 
 
 async def supervise(
-    name: str, run: Callable[[], Awaitable[None]], restarts: RestartLog, conditions: Conditions | None = None
+    name: str,
+    run: Callable[[], Awaitable[None]],
+    restarts: RestartLog,
+    conditions: Conditions | None = None,
+    tell_restart: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Run a child until it returns; restart it when it crashes. False: it crashed too often and was given up."""
+    """Run a child until it returns; restart it when it crashes. False: it crashed too often and was given up.
+
+    `tell_restart` is called before each start that follows a crash.
+    """
     conditions = conditions or Conditions()
     pauses = Pauses()
     while True:
@@ -44,6 +51,7 @@ async def supervise(
             return True
         delay = restarts.admit(trio.current_time())
         if delay is None:
-            log.error("%s crashed too often and is given up; its siblings go on", name)
+            log.error("%s crashed too often and is given up", name)
             return False
         await trio.sleep(delay)
+        tell_restart()

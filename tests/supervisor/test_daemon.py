@@ -28,20 +28,14 @@ from supervisor import process as module
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
 from supervisor.daemon import Daemon
-from supervisor.delivery.events import DaemonEvents
 from supervisor.front.edge.listening import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.loop.readiness import READY_PER_TURN
-from supervisor.host.systemd import Systemd
 from supervisor.process import EXIT_CRASH, run
 from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer, Deployment
-from supervisor.servers.journals.keeper import LogKeeper
-from supervisor.servers.reloading.reload import Reload
-from supervisor.store.people.trail import AuditTrail
-from supervisor.usage.totals import Usage
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -379,20 +373,8 @@ def _crash(*_: object) -> None:
 
 @pytest.mark.case("D26")
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize(
-    ("part", "name", "how"),
-    [
-        (Registry, "handle", _crash),
-        (Capacity, "run", _crash_later),
-        (LogKeeper, "run", _crash_later),
-        (AuditTrail, "run", _crash_later),
-        (Usage, "run", _crash_later),
-        (DaemonEvents, "follow", _crash_later),
-        (Systemd, "give_signs_of_life", _crash_later),
-        (Reload, "run", _crash_later),
-    ],
-)
-def test_a_crash_of_a_part_of_the_core_ends_it_with_70(
+@pytest.mark.parametrize(("part", "name", "how"), [(Registry, "handle", _crash), (Capacity, "run", _crash_later)])
+def test_a_crash_of_the_core_and_of_a_part_that_keeps_crashing_end_it_with_70(
     tmp_path: Path,
     data: DataDir,
     sockets: Any,

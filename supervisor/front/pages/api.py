@@ -101,6 +101,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     deployment: Latest[Deployment] = msgspec.field(default_factory=lambda: Latest(Deployment()))
     store: Callable[[], Any] = dict
     degraded: Callable[[], list[Degraded]] = list
+    part_restarts: Mapping[str, int] = msgspec.field(default_factory=dict)
     usage: Callable[[Principal], Any] = lambda principal: {}
     counters: Callable[[], ConnectionCounters] = ConnectionCounters
     log_records_lost: Callable[[], int] = int

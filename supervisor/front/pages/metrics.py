@@ -139,6 +139,7 @@ def _own(view: View) -> list[FamilyValues]:
         _alone(families.LONGEST_STALL, view.turns.longest_s),
         _alone(families.STANDSTILLS, view.turns.standstills),
         _alone(families.TASKS, trio.lowlevel.current_statistics().tasks_living),
+        _by(families.PART_RESTARTS, view.part_restarts),
         _alone(families.LOG_RECORDS_DROPPED, view.log_records_lost()),
         _alone(families.SPANS_DROPPED, 0 if tracer is None else tracer.count_dropped()),
         _by(families.SESSIONS, sessions),

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 import trio
 from msgspec.structs import replace
 
-from actors.errors import ConfigError, ShuttingDown
+from actors.errors import ActorStopped, ConfigError, ShuttingDown
 from actors.kit import Feed, Latest, Reply
 from actors.kit.paths import absolute
 from actors.life.states import ALIVE
@@ -46,6 +47,8 @@ from supervisor.store import Store
 log = logging.getLogger(__name__)
 
 REMOVED = "it is not in the configuration any more"
+ENDING = "the daemon is shutting down"
+BUG = "a bug of the daemon ended the reading of its configuration; its log has the place"
 OFF = "it was switched off in the configuration"
 Read = Callable[[str, Change], Configuration]
 """Reads the file, or that at another path if one is named. Raises `ConfigError`."""
@@ -115,7 +118,7 @@ class Reload:
         Raises `ShuttingDown` if the daemon ends before that.
         """
         if self._over:
-            raise _ending()
+            raise ShuttingDown(ENDING)
         reply: Reply[Reloaded] = Reply()
         self._waiting.append(reply)
         self.begin("an order")
@@ -144,9 +147,9 @@ class Reload:
                 await closing.wait()
                 nursery.cancel_scope.cancel()
         finally:
-            self._over = True
-            for reply in self._waiting:
-                reply.fail(_ending())
+            self._over = closing.is_set()
+            for reply in self._waiting if self._over else ():
+                _end(reply)
 
     async def _read_for_ever(self, nursery: trio.Nursery) -> None:
         while True:
@@ -154,18 +157,17 @@ class Reload:
             self._wanted, waiting, self._waiting = trio.Event(), self._waiting, []
             wanted_by, self._wanted_by = self._wanted_by, {}
             self._systemd.begin_reload()
+            settle: Callable[[Reply[Reloaded]], None] = _end
             try:
-                reloaded = await self._reload(nursery, wanted_by)
-            except ConfigError as error:
+                settle = partial(Reply.answer, value=await self._reload(nursery, wanted_by))
+            except Exception as error:
+                settle = partial(Reply.fail, error=error if isinstance(error, ConfigError) else ActorStopped(BUG))
+                if not isinstance(error, ConfigError):
+                    raise
                 self._refuse(error, wanted_by)
+            finally:
                 for reply in waiting:
-                    reply.fail(error)
-            else:
-                for reply in waiting:
-                    reply.answer(reloaded)
-            finally:  # too late for those who know already
-                for reply in waiting:
-                    reply.fail(_ending())
+                    settle(reply)
             self._systemd.ready(self.source.value.state)
 
     async def _reload(self, nursery: trio.Nursery, by: Mapping[str, RequestOrigin | None]) -> Reloaded:
@@ -293,5 +295,5 @@ class Reload:
         return await self._store.load_disabled()
 
 
-def _ending() -> ShuttingDown:
-    return ShuttingDown("the daemon is shutting down")
+def _end(reply: Reply[Reloaded]) -> None:
+    reply.fail(ShuttingDown(ENDING))

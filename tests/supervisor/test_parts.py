@@ -1,0 +1,132 @@
+"""The parts of the daemon that begin again: a bug costs a moment of one, and the daemon only where it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from actors.kit import Conditions
+from supervisor.config import Configuration
+from supervisor.config.entries.edits import Change
+from supervisor.delivery.delivery import Delivery
+from supervisor.delivery.events import DaemonEvents
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.loop.lag import LoopLag
+from supervisor.host.systemd import Systemd
+from supervisor.parts import POLICY, DaemonParts, PartLost
+from supervisor.servers.capacity.capacity import Capacity
+from supervisor.servers.journals.keeper import LogKeeper
+from supervisor.servers.reloading.reload import Reload
+from supervisor.store.people.trail import AuditTrail
+from supervisor.usage.totals import Usage
+from tests.supervisor.test_daemon import configuration, remembered, running, until_ready
+
+pytestmark = pytest.mark.case("D26")
+Run = Callable[..., Awaitable[None]]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+async def test_a_part_that_crashes_begins_again_and_goes_on(autojump_clock: MockClock) -> None:
+    told: list[tuple[str, str]] = []
+    conditions = Conditions()
+    conditions.tell = lambda what, why: told.append((what, why))
+    begun = 0
+
+    async def run() -> None:
+        nonlocal begun
+        begun += 1
+        await trio.sleep(1)
+        if begun <= 2:
+            raise LookupError(begun)
+
+    async with trio.open_nursery() as nursery:
+        parts = DaemonParts(nursery, conditions)
+        parts.start("usage", run)
+    assert begun == 3
+    assert parts.restarts == {"usage": 2}
+    assert [what for what, _ in told] == ["usage", "usage"]
+
+
+async def test_one_that_crashes_too_often_is_lost(autojump_clock: MockClock) -> None:
+    restarts: dict[str, int] = {}
+
+    async def run() -> None:
+        await trio.lowlevel.checkpoint()
+        raise LookupError
+
+    with pytest.RaisesGroup(PartLost):
+        async with trio.open_nursery() as nursery:
+            parts = DaemonParts(nursery, Conditions())
+            parts.start("usage", run)
+            parts.start("other", trio.sleep_forever)
+            restarts = parts.restarts
+    assert restarts == {"usage": POLICY.max_restarts}
+
+
+def crashing_once(run: Run) -> Run:
+    crashed = False
+
+    async def crash_or_run(*given: Any, **more: Any) -> None:
+        nonlocal crashed
+        if not crashed:
+            crashed = True
+            await trio.lowlevel.checkpoint()
+            raise LookupError("a bug")
+        await run(*given, **more)
+
+    return crash_or_run
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "shown"),
+    [
+        (Capacity, "run", "capacity"),
+        (LogKeeper, "run", "logs of servers"),
+        (AuditTrail, "run", "audit"),
+        (Usage, "run", "usage"),
+        (DaemonEvents, "follow", "events"),
+        (Delivery, "run", "events"),
+        (Systemd, "give_signs_of_life", "signs of life"),
+        (Reload, "run", "reload"),
+        (LoopLag, "run", "lag of the loop"),
+    ],
+)
+async def test_a_crash_of_one_part_is_counted_and_ends_nothing(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch, part: type, name: str, shown: str
+) -> None:
+    monkeypatch.setattr(part, name, crashing_once(getattr(part, name)))
+    async with running(configuration(tmp_path, {"good": {"command": "x"}}), data, connect=remembered) as client:
+        await until_ready(client)
+        counted = f'mcpvisor_part_restarts_total{{part="{shown}"}} 1.0'
+        while counted not in (await client.get("/metrics")).text:  # noqa: ASYNC110 - nobody tells of it
+            await trio.sleep(0.02)
+        assert (await client.post("/api/reload")).status_code == 200
+
+
+async def test_a_bug_in_reading_the_configuration_is_told_to_who_ordered_it_and_the_next_order_is_followed(
+    tmp_path: Path, data: DataDir
+) -> None:
+    config, answers = configuration(tmp_path, {"good": {"command": "x"}}), [LookupError("a bug"), None]
+
+    def read(path: str, change: Change) -> Configuration:
+        if (error := answers.pop(0)) is not None:
+            raise error
+        return config
+
+    async with running(config, data, connect=remembered, read=read) as client:
+        await until_ready(client)
+        first, second = await client.post("/api/reload"), await client.post("/api/reload")
+    assert first.status_code == 500
+    assert "a bug of the daemon" in first.text
+    assert second.status_code == 200
+    assert answers == []
