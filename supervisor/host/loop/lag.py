@@ -6,7 +6,8 @@ from typing import Final
 
 import trio
 
-LOOK_EVERY_S: Final = 1.0
+LOOK_EVERY_S: Final = 5.0
+"""Metrics are read every 15 s or so, and a daemon that nobody uses should sleep."""
 
 
 class LoopLag:
