@@ -67,6 +67,7 @@ LAYERS = (
     "supervisor.delivery",
     "supervisor.service",
     "supervisor.parts",
+    "supervisor.house",
     "supervisor.front",
     "supervisor.daemon",
     "supervisor.process",

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from socket import socket
 
 import msgspec
 import trio
 
-from actors.kit import Conditions, Latest
-from actors.registry.actor import Registry
-from actors.router import Router
-from actors.transport.stdio.resources.room import Room
 from supervisor.config import Settings
 from supervisor.config.syntax.address import base_url
-from supervisor.delivery.events import DaemonEvents
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.idleness import end_when_idle
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
-from supervisor.host.datadir import DataDir
 from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.turns import loop_turns
+from supervisor.host.version import VERSION
+from supervisor.house import House
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
-from supervisor.metrics.meters import Meters
 from supervisor.oauth.late import open_verifier
-from supervisor.oauth.port import Accounts
-from supervisor.parts import DaemonParts
-from supervisor.plugins.hooks import PluginTable
-from supervisor.servers.capacity.capacity import Measure
-from supervisor.servers.children import Servers
 from supervisor.servers.control import Operation
-from supervisor.servers.deployment import Deployment
-from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.journals.reader import LogReader
-from supervisor.servers.launches.running import Launches
 from supervisor.servers.launches.secrets import ConfiguredSecrets
 from supervisor.servers.reloading.edits import ServerEdits
-from supervisor.servers.reloading.reload import Reload
 from supervisor.servers.safety import expose
 from supervisor.servers.warm_up import WarmUp
 from supervisor.service.asking.consents import Consent, Consents
@@ -49,43 +34,6 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Service
-from supervisor.store import Store
-from supervisor.store.people.approvals import Approvals
-from supervisor.store.people.trail import AuditTrail
-from supervisor.tracing.port import Tracer
-from supervisor.usage.totals import Usage
-from supervisor.values.table import ValueTable
-
-
-class House(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands behind the front of one daemon. `started` is a moment of the trio clock, `clock` gives unix time."""
-
-    version: str
-    clock: Callable[[], float]
-    started: float
-    closing: trio.Event
-    data: DataDir
-    deployment: Latest[Deployment]
-    conditions: Conditions
-    parts: DaemonParts
-    store: Store
-    registry: Registry
-    router: Router
-    servers: Servers
-    launches: Launches
-    reload: Reload
-    accounts: Callable[[], Accounts | None]
-    approvals: Approvals
-    values: ValueTable
-    trail: AuditTrail
-    usage: Usage
-    keeper: LogKeeper
-    plugins: PluginTable
-    events: DaemonEvents
-    meters: Meters
-    tracer: Tracer | None
-    room: Room
-    figures: Measure
 
 
 async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
@@ -130,14 +78,14 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     core.start_soon(warm_up.run)
     house.usage.arguments.wanted = lambda: deployment.value.settings.calls_keep_arguments
     house.usage.arguments.hide_for = ConfiguredSecrets(deployment, house.launches.names).hide_for
-    gateway = Gateway(parts, house.version)
+    gateway = Gateway(parts, VERSION)
     core.start_soon(gateway.run)
     core.start_soon(gateway.parts.parking.run, house.closing)
     counters = ConnectionCounters()
     tokens = TokenTable(store, house.trail.note_token)
     if store.ready.is_set():
         tokens.take(await store.load_tokens())
-    doors = DoorTable(gateway, house.version, house.launches.prepare)
+    doors = DoorTable(gateway, VERSION, house.launches.prepare)
 
     async def service_for(person: Person) -> Service:
         return (await doors.find_for(person, "")).service
@@ -149,7 +97,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         values=house.values,
         trail=house.trail,
         bearer=await open_verifier(deployment, house.clock, core),
-        version=house.version,
+        version=VERSION,
         started=house.started,
         clock=house.clock,
         catalogue=registry.catalogue,
@@ -163,7 +111,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         deployment=deployment,
         store=store.status,
         definitions=store.load_definitions,
-        approvals=house.approvals,
+        approvals=house.known.approvals,
         degraded=house.conditions.now,
         part_restarts=house.parts.restarts,
         usage=house.usage.table,
@@ -178,7 +126,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         token_file=str(house.data.root / "page.key"),
         control=Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all),
         logs=LogReader(servers.journals, house.keeper),
-        accounts=house.accounts,
+        accounts=house.accounts.now,
         launches=house.launches,
         elicitations=elicitations,
         consents=consents,

@@ -19,11 +19,11 @@ import trio
 import trio.testing
 
 from actors.errors import ConfigError, MailboxFull
-from actors.kit import Latest, Reply
+from actors.kit import Reply
 from actors.messages import WakeServer
 from actors.registry.actor import Registry
 from actors.router import BeginShutdown, Message, Router
-from supervisor import daemon as wiring
+from supervisor import house as building
 from supervisor import process as module
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
@@ -33,9 +33,10 @@ from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
 from supervisor.host.loop.readiness import READY_PER_TURN
+from supervisor.house import House
 from supervisor.process import EXIT_CRASH, run
 from supervisor.servers.capacity.capacity import Capacity
-from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.deployment import DeployedServer
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -229,11 +230,11 @@ async def test_a_router_whose_mailbox_is_full_at_the_end_is_told_of_it_all_the_s
     end = Daemon._end
     told: list[BeginShutdown] = []
 
-    async def full_at_that_moment(self: Daemon, deployment: Latest[Deployment], router: Router, *more: Any) -> None:
+    async def full_at_that_moment(self: Daemon, house: House, front: Front) -> None:
         with suppress(MailboxFull):
             while True:
-                router.address.request(WakeServer(server="nobody"))
-        await end(self, deployment, router, *more)
+                house.router.address.request(WakeServer(server="nobody"))
+        await end(self, house, front)
 
     handle = Router.handle
 
@@ -304,7 +305,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests are no subreaper, and need no processes."""
     monkeypatch.setattr(module, "become_subreaper", lambda: None)
     monkeypatch.setattr(module, "raise_limit", lambda: 0)
-    monkeypatch.setattr(wiring, "transport_of", lambda containment, authorizer, server: remembered(server))
+    monkeypatch.setattr(building, "transport_of", lambda containment, authorizer, server: remembered(server))
 
 
 @pytest.mark.usefixtures("plain")

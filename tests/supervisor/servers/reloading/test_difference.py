@@ -132,7 +132,7 @@ READ_IN: dict[str, set[str]] = {
     "calls_keep_arguments": {"front/opening", "front/ui/pages"},
     "server_log_bytes": {"servers/journals/keeper"},
     "server_log_files": {"servers/journals/keeper"},
-    "metrics_tools": {"daemon", "front/pages/metrics"},
+    "metrics_tools": {"house", "front/pages/metrics"},
     "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
     "reload_drain_s": {"servers/launches/running", "servers/reloading/reload"},
@@ -165,11 +165,11 @@ READ_IN: dict[str, set[str]] = {
 """Where each live setting is read, from the newest deployment each time, or when a deployment is made. `run` sets the
 level of the log at the start, `reload` afterwards; a search gets the settings of its moment as an argument."""
 ONCE = {
-    ("daemon", "max_in_flight"),
-    ("daemon", "rerank"),
-    ("daemon", "tokenizer_timeout_s"),
+    ("house", "max_in_flight"),
+    ("house", "rerank"),
+    ("house", "tokenizer_timeout_s"),
     ("daemon", "drain_within_s"),
-    ("daemon", "address"),
+    ("house", "address"),
     ("front/ui/people", "auth"),
     ("oauth/accounts", "auth"),
     ("oauth/late", "auth"),
