@@ -27,23 +27,24 @@ class Confidential:
 
 
 _PREFIXED: dict[str, str] = {
-    "sk-": r"\bsk-[A-Za-z0-9_-]{16}",  # OpenAI, Anthropic and others
+    "sk-": r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16}",  # OpenAI, Anthropic and others
     "k_live_": r"(?<=[rs])k_live_[A-Za-z0-9]{10}",  # Stripe
     "k_test_": r"(?<=[rs])k_test_[A-Za-z0-9]{10}",
-    **{f"gh{kind}_": rf"\bgh{kind}_[A-Za-z0-9]{{20}}" for kind in "pousr"},  # GitHub
-    "github_pat_": r"\bgithub_pat_[A-Za-z0-9_]{20}",
-    "glpat-": r"\bglpat-[A-Za-z0-9_-]{16}",  # GitLab
-    "xox": r"\bxox[a-z]-[A-Za-z0-9-]{10}",  # Slack
-    "xapp-": r"\bxapp-[A-Za-z0-9-]{10}",
-    "AKIA": r"\bAKIA[A-Z0-9]{16}\b",  # AWS
-    "ASIA": r"\bASIA[A-Z0-9]{16}\b",
-    "AIza": r"\bAIza[A-Za-z0-9_-]{35}",  # Google
-    "ya29.": r"\bya29\.[A-Za-z0-9_-]{20}",
-    "hf_": r"\bhf_[A-Za-z0-9]{20}",  # Hugging Face
-    "npm_": r"\bnpm_[A-Za-z0-9]{30}",
-    "pypi-": r"\bpypi-[A-Za-z0-9_-]{30}",
-    "eyJ": r"\beyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8}",  # JWT
+    **{f"gh{kind}_": rf"gh{kind}_[A-Za-z0-9]{{20}}" for kind in "pousr"},  # GitHub
+    "github_pat_": r"github_pat_[A-Za-z0-9_]{20}",
+    "glpat-": r"glpat-[A-Za-z0-9_-]{16}",  # GitLab
+    "xox": r"(?<![A-Za-z0-9])xox[a-z]-[A-Za-z0-9-]{10}",  # Slack
+    "xapp-": r"(?<![A-Za-z0-9])xapp-[A-Za-z0-9-]{10}",
+    "AKIA": r"(?<![A-Za-z0-9])AKIA[A-Z0-9]{16}\b",  # AWS
+    "ASIA": r"(?<![A-Za-z0-9])ASIA[A-Z0-9]{16}\b",
+    "AIza": r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{35}",  # Google
+    "ya29.": r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{20}",
+    "hf_": r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20}",  # Hugging Face
+    "npm_": r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{30}",
+    "pypi-": r"(?<![A-Za-z0-9])pypi-[A-Za-z0-9_-]{30}",
+    "eyJ": r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8}",  # JWT
 }
+"""No letter and no digit stands before those that may be the end of a word; anything may before the others."""
 _WORDS = (
     *("api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "private_key", "private-key"),
     *("token", "secret", "password", "passwd", "passphrase", "pwd", "credentials", "credential"),
