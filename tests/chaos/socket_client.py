@@ -37,7 +37,7 @@ class SocketClient(Client):
                     await self._live(socket, work)
             except* (*BROKEN, Gone, ConnectionClosed, ConnectionTimeout, HandshakeError):
                 pass
-            self._fail("the socket is closed")
+            self._fail()
             await trio.sleep(PAUSE_S)
 
     async def _live(self, socket: WebSocketConnection, work: Callable[[Client], Awaitable[None]]) -> None:
@@ -60,7 +60,7 @@ class SocketClient(Client):
         with suppress(ConnectionClosed, *BROKEN):
             while True:
                 await self._take(json.loads(await socket.get_message()))
-        self._fail("the socket is closed")
+        self._fail()
         scope.cancel()
 
     async def _take(self, message: Json) -> None:
@@ -81,9 +81,10 @@ class SocketClient(Client):
         if self._socket is not None:
             tear_stream(self._socket._stream)
 
-    def _fail(self, why: str) -> None:
+    def _fail(self) -> None:
+        closed = None if self._socket is None else self._socket.closed
         for request, event in self._open.values():
-            self.end(request, why)
+            self.end(request, "no socket" if closed is None else f"closed with {closed.code}: {closed.reason}")
             event.set()
 
     async def ask(self, request: Request, tool: Tool) -> None:
