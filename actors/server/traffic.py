@@ -151,7 +151,7 @@ class Traffic:
             outdated = self._calls.settle(fact, link, link.heard)
             self._dialogue.on_call_end(link)
             if isinstance(fact, CallLost):
-                self._on_lost(fact.failure, link)
+                self._on_lost(fact.failure)
             elif outdated and self._course.life.serving:
                 self._discovery.on_changed(link)
             elif outdated:
@@ -159,12 +159,10 @@ class Traffic:
         elif fact is not None:
             self._on_fact(fact, link)
 
-    def _on_lost(self, failure: Failure, link: Link) -> None:
-        """A call has no answer: that may be all that is known of the server, or mean that it wants a login."""
-        if failure.cause in GONE:
+    def _on_lost(self, failure: Failure) -> None:
+        """A call has no answer: that may be all, or the server is away, or takes nothing at all before a login."""
+        if failure.cause in GONE or failure.bars:
             self._liveness.suspect()
-        elif failure.bars:
-            self._on_fact(LoginWanted(failure.reason), link)
 
     def _on_fact(self, fact: Fact, link: Link) -> None:
         match fact:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from actors.catalogue.offer import Offer, Tool
-from actors.errors import ServerError, ServerExited, ServerGaveUp, ServerStarting
+from actors.errors import LoginRequired, ServerError, ServerExited, ServerGaveUp, ServerStarting
 from actors.kit import Starts
 from actors.life.policy import RestartPolicy
 from actors.life.states import State, Timer
@@ -21,6 +21,7 @@ from actors.messages import ServerChanged
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings, recovery
 from actors.server.calls.call import MAX_UNREACHED
+from actors.transport.http.authorization import Authorizer, Denial
 from actors.transport.http.remote import Remote
 from actors.transport.http.site import Site
 from actors.transport.http.transport import HttpTransport
@@ -42,10 +43,11 @@ async def remote(
     known: Offer | None = None,
     era: Era | None = "legacy",
     settings: ServerSettings | None = None,
+    authorizer: Authorizer | None = None,
 ) -> AsyncIterator[Rig]:
     with trio.fail_after(30):
         async with server.running():
-            transport = HttpTransport(Remote(url=server.url))
+            transport = HttpTransport(Remote(url=server.url), authorizer=authorizer)
             starts = Starts(per_s=1000.0)
             async with running_server(
                 transport=transport, policy=policy, known=known, era=era, starts=starts, settings=settings
@@ -266,6 +268,44 @@ async def test_a_server_that_becomes_legacy_between_two_calls_is_greeted_anew() 
         assert [await rig.call(n=number) for number in range(1, 4)] == [{"n": 1}, {"n": 2}, {"n": 3}]
         assert rig.eras == ["modern", "legacy"]
         assert (await rig.status()).restarts == 0
+
+
+class NoLogin:
+    """Has no token, and says that a login would help."""
+
+    async def token(self) -> str:
+        return ""
+
+    def on_accepted(self, token: str) -> None:
+        pass
+
+    async def on_refused(self, token: str, status: int, challenges: Sequence[str]) -> Denial:
+        return Denial(login=True, reason="log in")
+
+
+async def test_one_call_that_is_refused_without_a_login_bars_nothing_if_other_things_are_answered() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with remote(server, authorizer=NoLogin()) as rig:
+        assert await rig.call(n=0) == {"n": 0}
+        server.faults["tools/call"] = status(401)
+        with pytest.raises(LoginRequired, match="log in"):
+            await rig.call()
+        server.faults.clear()
+        assert await rig.call(n=1) == {"n": 1}
+        assert (await rig.status()).incarnation == 1
+
+
+async def test_a_server_that_answers_nothing_without_a_login_is_barred() -> None:
+    fake = FakeServer()
+    server = RemoteServer(fake.serve)
+    async with remote(server, authorizer=NoLogin()) as rig:
+        assert await rig.call(n=0) == {"n": 0}
+        server.faults["POST"] = status(401)
+        with pytest.raises(LoginRequired, match="log in"):
+            await rig.call()
+        await until(rig, State.FAILED)
+        assert rig.actor.life.barred
 
 
 @pytest.mark.parametrize(
