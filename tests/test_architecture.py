@@ -233,7 +233,7 @@ SYSTEM = {
     "actors.transport.stdio.orphans": "finds and kills descendants",
     "actors.transport.stdio.sandbox.places": "looks up links, and whose home it is",
     "actors.transport.stdio.process": "starts and ends processes",
-    "actors.transport.stdio.input": "writes to a pipe past the stream of trio, which does not say how much was taken",
+    "actors.transport.stdio.pipes": "pipes past the stream of trio, which does not say how much was taken, or is there",
     "supervisor.bridge.pipes": "reads and writes pipes past the streams of trio, which would change their modes",
     "supervisor.bridge.start": "locks, and the environment of the daemon that it starts",
     "supervisor.cli": "points stdout elsewhere when its reader is gone",

@@ -24,6 +24,8 @@ NOISE_LINES = 20
 """Of one read, that many lines that are no messages are told of."""
 NOISE_BYTES = 64 * 1024
 """Of each; a line may be as long as a message."""
+FLOOD = b"it writes more lines than max_lines_per_s: from here on stderr is left out\n"
+LEFT_OUT = "so many lines of stderr were left out: {}\n"
 KEPT_BYTES = 16 * 1024
 """So much of the newest is kept: to make it visible takes a few milliseconds."""
 _LINE_CHARACTERS = 1000
@@ -43,10 +45,21 @@ class Asides:
         self._stderr = Tail(mask)
         self._noise = Tail(mask)
         self._shown: tuple[int, str] | None = None
+        self._left_out = 0
 
-    def stderr(self, data: bytes) -> None:
+    def stderr(self, data: bytes, *, told: bool = True) -> None:
+        """Take a piece; one that is not `told` is only counted, beside the newest that is kept."""
         self._stderr.feed(data)
         self._shown = None
+        if not told and not self._left_out:
+            self.hear("stderr", b"\n")  # what was begun is a line
+            self.hear("supervisor", FLOOD)
+        if not told:
+            self._left_out += data.count(b"\n")
+            return
+        if self._left_out:
+            self.hear("supervisor", LEFT_OUT.format(self._left_out).encode())
+            self._left_out = 0
         self.hear("stderr", data)
 
     def noise(self, lines: list[Line]) -> None:

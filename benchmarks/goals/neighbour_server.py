@@ -1,7 +1,7 @@
-"""A neighbour that nobody wants, an MCP server over stdio: `neighbour_server.py looping | flooding | spinning | quiet`.
+"""A neighbour that nobody wants, an MCP server over stdio: `neighbour_server.py MOOD`.
 
-`looping` ends as soon as it was greeted, `flooding` writes without end, `spinning` computes without end; `quiet` is for
-who stops it from outside. Standard library only.
+`looping` ends as soon as it was greeted, `flooding` writes messages without end, `shouting` writes to stderr without
+end, `spinning` computes without end; `quiet` is for who stops it from outside. Standard library only.
 """
 
 from __future__ import annotations
@@ -34,9 +34,17 @@ def flood() -> None:
         os.write(1, CHANGED + SAID * 20)
 
 
+def shout() -> None:
+    while True:
+        os.write(2, b"DEBUG so it goes on, and everybody is told of it\n" * 40)
+
+
 def spin() -> None:
     while True:
         pass
+
+
+WORK = {"flooding": flood, "shouting": shout, "spinning": spin}
 
 
 def main(mood: str) -> None:
@@ -48,8 +56,8 @@ def main(mood: str) -> None:
         elif message.get("method") == "notifications/initialized":
             if mood == "looping":
                 sys.exit(1)
-            if mood in ("flooding", "spinning"):
-                threading.Thread(target=flood if mood == "flooding" else spin, daemon=True).start()
+            if mood in WORK:
+                threading.Thread(target=WORK[mood], daemon=True).start()
 
 
 if __name__ == "__main__":

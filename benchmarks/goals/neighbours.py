@@ -1,4 +1,4 @@
-"""G9: what a server notices of neighbours that end again and again, flood, stand still, or spin.
+"""G9: what a server notices of neighbours that end again and again, flood either output, stand still, or spin.
 
 The same load on the same daemon, before the neighbours run and while they do, in turns.
 """
@@ -21,7 +21,7 @@ from benchmarks.table import Aim, ratios
 
 NOTICED: Final = Aim("<=", 1.5, "times")
 SERVER: Final = str(Path(__file__).with_name("neighbour_server.py"))
-MOODS: Final = ("looping", "flooding", "spinning", "quiet")
+MOODS: Final = ("looping", "flooding", "shouting", "spinning", "quiet")
 CONNECTIONS: Final = 2
 
 

@@ -36,6 +36,7 @@ class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     max_line_bytes: int = 16 * 1024 * 1024
+    max_lines_per_s: int = 10_000
     write_timeout_s: float = 10.0
     stop_eof_s: float = 2.0
     stop_term_s: float = 2.0

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import trio
 
 from actors.errors import ServerExited, SpawnFailed
+from actors.kit.fairness.pace import LinePace
 from actors.kit.nursery import background
 from actors.protocol.wire.framing import LineSplitter
 from actors.protocol.wire.outgoing import Outgoing
@@ -27,19 +28,16 @@ from actors.transport.side_output import Asides
 from actors.transport.stdio.command import build_environment, explain_exec, no_thread, prepare
 from actors.transport.stdio.contained import Contained
 from actors.transport.stdio.containment import Containment, default_containment
-from actors.transport.stdio.input import Input
 from actors.transport.stdio.launch import Launch, ProcessLimits
 from actors.transport.stdio.npm_log import install_failure
+from actors.transport.stdio.pipes import CHUNK_BYTES, Input, ServerOutput
 from actors.transport.stdio.resources.room import Running
 from actors.transport.stdio.work import look
 
-_CHUNK_BYTES = 65536
-"""What a pipe holds on Linux: more is never there to be read at once."""
 _TAIL_LINES = 20
 _STDERR_END_S = 0.5
-_IDLE_TICK_S = 0.05
-
-_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+_STDERR_REST_S = 0.002
+"""Nobody needs to be held up by what it says of itself: that is read on, and left out."""
 
 
 class ProcessTransport:
@@ -115,8 +113,16 @@ class ProcessConnection:
         self._contained = contained
         self._limits = limits
         self._stdin = Input(_fd_stream(contained.process.stdin))
-        self._stdout = _fd_stream(contained.process.stdout)
-        self._stderr = _fd_stream(contained.process.stderr)
+        self._ending = trio.Event()
+        per_s = limits.max_lines_per_s
+        self._stdout = ServerOutput(_fd_stream(contained.process.stdout), LinePace(per_s, per_s), self._ending)
+        self._stderr = ServerOutput(
+            _fd_stream(contained.process.stderr),
+            LinePace(per_s, per_s),
+            self._ending,
+            rest_s=_STDERR_REST_S,
+            flood_bytes=CHUNK_BYTES,
+        )
         self._splitter = LineSplitter(limits.max_line_bytes)
         self.asides = Asides(mask)
         self._launch = launch
@@ -127,8 +133,6 @@ class ProcessConnection:
         self._stderr_over = trio.Event()
         self._stopping = False
         self._asked = False
-        self._reads = 0
-        self._reading = False
         self._taken_over = False
         self._excess = ""
 
@@ -156,7 +160,7 @@ class ProcessConnection:
         while not self._taken_over:
             if self._splitter.endless:
                 raise self._splitter.violation()
-            data = await self._read()
+            data = await self._stdout.read()
             if not data:
                 return Incoming(tuple(await messages_of(self._splitter.close(), self.counters, self.asides)))
             lines = await read_messages(data, self._splitter, self.counters, self.asides)
@@ -176,6 +180,7 @@ class ProcessConnection:
             await self._exited.wait()
             return
         self._stopping = True
+        self._ending.set()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._drain_stdout)
             await self._stop_in_steps(term_s)
@@ -199,23 +204,6 @@ class ProcessConnection:
     async def work(self) -> Work | None:
         return await look(self._contained.process.pid, self._contained.pid)
 
-    async def _read(self) -> bytes:
-        """Read what is there, empty at the end."""
-        self._reading = True
-        self._reads += 1
-        try:
-            # A server mostly answers later than it was asked: a read before the wait would find nothing.
-            while True:
-                await trio.lowlevel.wait_readable(self._stdout.fileno())
-                try:
-                    return os.read(self._stdout.fileno(), _CHUNK_BYTES)
-                except BlockingIOError:
-                    continue
-        except (*_GONE, OSError):
-            return b""
-        finally:
-            self._reading = False
-
     async def _stop_in_steps(self, term_s: float | None) -> None:
         limits = self._limits
         self._stdin.close()
@@ -230,21 +218,10 @@ class ProcessConnection:
             next_step()
 
     async def _drain_stdout(self) -> None:
-        """Keep a stopping server from blocking on a full pipe, once nobody else reads: its last words may be answers.
-
-        Nobody reads if two looks find no `receive` and none in between.
-        """
-        await self._no_reader()
+        """Keep a stopping server from blocking on a full pipe, once nobody reads: its last words may be answers."""
+        await self._stdout.wait_unattended()
         self._taken_over = True
-        with suppress(*_GONE):
-            while await self._stdout.receive_some(_CHUNK_BYTES):
-                pass
-
-    async def _no_reader(self) -> None:
-        seen = -1
-        while self._reading or seen != self._reads:
-            seen = self._reads
-            await trio.sleep(_IDLE_TICK_S)
+        await self._stdout.discard()
 
     async def _run(self) -> None:
         """The background of one process, shielded: it must outlive a cancelled block to see the exit."""
@@ -254,14 +231,14 @@ class ProcessConnection:
                 nursery.start_soon(self._watch)
 
     async def _drain_stderr(self) -> None:
-        with suppress(*_GONE):
-            while data := await self._stderr.receive_some(_CHUNK_BYTES):
-                self.asides.stderr(data)
+        while data := await self._stderr.read():
+            self.asides.stderr(data, told=not self._stderr.floods)
         self._stderr_over.set()
 
     async def _watch(self) -> None:
         """Wait for the exit and publish it. The ends of the pipes follow it at once, unless a process escaped."""
         code, number = await self._contained.wait()
+        self._ending.set()
         with trio.move_on_after(_STDERR_END_S):
             await self._stderr_over.wait()
         self._exit = Exit(
@@ -273,12 +250,8 @@ class ProcessConnection:
             denial=self._launch.denial,
         )
         self._exited.set()
-        while True:  # a reader that waits in vain is told the end; one that is merely slow is left alone
-            seen = self._reads
-            await trio.sleep(self._limits.reap_s)
-            if self._reading and seen == self._reads:
-                self._stdout.close()
-                return
+        await self._stdout.wait_vain(self._limits.reap_s)
+        self._stdout.close()
 
     async def _close(self) -> None:
         """Kill what is left and see it die, within twice `reap_s`."""

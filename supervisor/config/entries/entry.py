@@ -109,8 +109,7 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     call_timeout_s: PositiveSeconds | None = None
     """Deadline of a call; null takes the daemon's."""
     call_max_s: PositiveSeconds = 600.0
-    """Longest time of a call, however often progress of the server or a question to the client puts its deadline
-    off."""
+    """Longest time of a call, whatever puts its deadline off: progress of the server, or a question to the client."""
     task_max_s: PositiveSeconds = 3600.0
     """Longest time that a task of a client keeps the server awake. A client cannot ask for more, although the server
     itself may keep the task for longer."""
@@ -122,6 +121,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Size of the arguments of all calls that wait for their turn; more calls are refused."""
     max_line_bytes: Size = 16 * MIB
     """Largest message of the server; a call whose answer is larger fails as `too_large`."""
+    max_lines_per_s: Annotated[int, Meta(ge=100, le=10_000_000)] = 10_000
+    """Lines that are read of a local server in a second, beside as many at once. Others wait in its pipes."""
     result_token_budget: TokenBudget | dict[str, TokenBudget] | None = None
     """Most tokens of a result for a model, as that of the daemon, for the tools of this server. An object has single
     tools by their names, `*` for any rest; the first name that fits counts. null takes the daemon's."""
@@ -151,8 +152,7 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """What the server gets for a form that nobody answers in time. `cancel`: that it was cancelled. `default`: the
     defaults of its fields, if no field needs more and none is a yes or no. `error`: an error."""
     max_questions_per_call: Count = 256
-    """Most questions of the server during one call, as each costs a user's attention or tokens. For more it gets an
-    error."""
+    """Most questions during one call, as each costs a user's attention or tokens. For more the server gets an error."""
     max_questions_per_min: Count = 300
     """Most questions of the server within any minute, of all clients and calls together."""
 

@@ -6,7 +6,7 @@ import base64
 import re
 
 from actors.transport.mask import Mask
-from actors.transport.side_output import KEPT_BYTES, Asides, Tail
+from actors.transport.side_output import FLOOD, KEPT_BYTES, Asides, Tail
 
 
 def test_the_newest_lines_are_kept_and_the_memory_is_bounded() -> None:
@@ -83,3 +83,21 @@ def test_so_much_is_told_and_kept_of_a_line_that_is_no_message() -> None:
     asides.noise([b"s3cr3t-canary" + b"." * (KEPT_BYTES - 6)])
     assert told == [b"s3cr3t-canary" + b"." * (KEPT_BYTES - 6) + b"\n"]
     assert set(asides.last_stdout(1)) == {".", "\u2026"}, "the rest of a secret is not shown"
+
+
+def test_of_a_flood_of_stderr_is_told_that_it_was_left_out_and_the_newest_is_kept() -> None:
+    heard: list[tuple[str, bytes]] = []
+    asides = Asides()
+    asides.hear = lambda source, data: heard.append((source, data))
+    asides.stderr(b"one\ntw")
+    asides.stderr(b"o\nthree\n", told=False)
+    asides.stderr(b"four\n", told=False)
+    assert asides.last_stderr(1) == "four"
+    asides.stderr(b"five\n")
+    assert heard == [
+        ("stderr", b"one\ntw"),
+        ("stderr", b"\n"),
+        ("supervisor", FLOOD),
+        ("supervisor", b"so many lines of stderr were left out: 3\n"),
+        ("stderr", b"five\n"),
+    ]

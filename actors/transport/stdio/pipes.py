@@ -1,0 +1,143 @@
+"""Our ends of the pipes of a process: written without waiting for more than there is room for, and read at a pace."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from actors.kit.fairness.pace import LinePace
+
+CHUNK_BYTES: Final = 65536
+"""What a pipe holds on Linux: more is never there to be read at once."""
+FLOOD_BYTES: Final = 4096
+"""Of one that floods so much is read at once: what it says costs others a moment now and then, and no long one."""
+_IDLE_TICK_S = 0.05
+_LOST = (OSError, ValueError, trio.ClosedResourceError, trio.BrokenResourceError)
+"""Closed by the other side, or by ours, before or while we wait."""
+
+
+class Input:
+    """The writing end of a pipe. One task writes."""
+
+    def __init__(self, stream: trio.lowlevel.FdStream) -> None:
+        self._stream = stream
+
+    async def write_some(self, data: bytes | memoryview) -> int:
+        """Write what the pipe takes, at least one byte, and return how many; a cancelled call wrote nothing.
+
+        What the pipe takes at once costs no turn of the loop: a checkpoint only if it is full.
+        Raises `trio.BrokenResourceError` if nobody reads it, or we closed it.
+        """
+        try:
+            while True:
+                try:
+                    return os.write(self._stream.fileno(), data)
+                except BlockingIOError:
+                    await trio.lowlevel.wait_writable(self._stream.fileno())
+        except _LOST:
+            raise trio.BrokenResourceError from None
+
+    def write_at_once(self, data: bytes) -> bool:
+        """Write at most `ATOMIC_BYTES`; False if the pipe does not take them now, or ever: then nothing was written."""
+        try:
+            os.write(self._stream.fileno(), data)
+        except _LOST:
+            return False
+        return True
+
+    async def unread(self) -> bool:
+        """Wait until nobody reads it any more; False if that cannot be seen, or we closed it. A checkpoint.
+
+        Linux reports the end of a pipe's readers (EPOLLERR) to whoever waits to read from its writing end.
+        """
+        if sys.platform != "linux":
+            await trio.lowlevel.checkpoint()
+            return False
+        try:
+            await trio.lowlevel.wait_readable(self._stream.fileno())
+        except _LOST:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class ServerOutput:
+    """The reading end of a pipe. Lines that come faster than `pace` has it wait there, which holds up who writes them.
+
+    `rest_s` is the longest rest before a read, and `flood_bytes` how many are read at once then. `hurried` ends the
+    rests: who is about to end may say all there is.
+    """
+
+    def __init__(
+        self,
+        stream: trio.lowlevel.FdStream,
+        pace: LinePace,
+        hurried: trio.Event,
+        *,
+        rest_s: float = math.inf,
+        flood_bytes: int = FLOOD_BYTES,
+    ) -> None:
+        self._stream = stream
+        self._pace = pace
+        self._hurried = hurried
+        self._rest_s = rest_s
+        self._flood_bytes = flood_bytes
+        self._reads = 0
+        self._reading = False
+
+    @property
+    def floods(self) -> bool:
+        """Whether more has come than the pace allows."""
+        return self._pace.rest_s(trio.current_time()) > 0
+
+    async def read(self) -> bytes:
+        """Read what is there, empty at the end."""
+        size = CHUNK_BYTES
+        if self.floods:
+            size = self._flood_bytes
+            with trio.move_on_after(min(self._pace.rest_s(trio.current_time()), self._rest_s)):
+                await self._hurried.wait()
+        self._reading = True
+        self._reads += 1
+        try:
+            # A server mostly answers later than it was asked: a read before the wait would find nothing.
+            while True:
+                await trio.lowlevel.wait_readable(self._stream.fileno())
+                with suppress(BlockingIOError):
+                    data = os.read(self._stream.fileno(), size)
+                    self._pace.take(data.count(b"\n"), trio.current_time())
+                    return data
+        except _LOST:
+            return b""
+        finally:
+            self._reading = False
+
+    async def discard(self) -> None:
+        """Read to the end for nobody."""
+        with suppress(*_LOST):
+            while await self._stream.receive_some(CHUNK_BYTES):
+                pass
+
+    async def wait_unattended(self) -> None:
+        """Wait until nobody reads: two looks find nobody at it, and there was nobody in between."""
+        seen = -1
+        while self._reading or seen != self._reads:
+            seen = self._reads
+            await trio.sleep(_IDLE_TICK_S)
+
+    async def wait_vain(self, seconds: float) -> None:
+        """Wait until somebody waits to read, and has done so for that long; one who is merely slow does not."""
+        seen = -1
+        while not self._reading or seen != self._reads:
+            seen = self._reads
+            await trio.sleep(seconds)
+
+    def close(self) -> None:
+        self._stream.close()
