@@ -16,7 +16,7 @@ import trio
 from msgspec import Struct, field
 
 from benchmarks.goals.calls import Calls
-from benchmarks.goals.faulty import GROWTH, HEALTHY, UNHARMED, faulty, ledger, unharmed, until_up
+from benchmarks.goals.faulty import GROWTH, HEALTHY, LIVELY, UNHARMED, faulty, ledger, unharmed, until_up
 from benchmarks.goals.figure import Figure, count
 from benchmarks.goals.wire_faults import NEXT
 from benchmarks.machine import memory
@@ -97,7 +97,7 @@ async def _run(directory: Path, full: bool, seen: Seen) -> Calls:
     async with AsyncExitStack() as stack:
         for remote in (*remotes.values(), elsewhere):
             await stack.enter_async_context(remote.running())
-        lively = {"backoff_initial_s": 0.1, "backoff_max_s": 1, "breaker": False, "call_timeout_s": CALL_S}
+        lively = {**LIVELY, "backoff_initial_s": 0.1, "call_timeout_s": CALL_S}
         servers: dict[str, Any] = {name: {"url": remote.url, **lively} for name, remote in remotes.items()}
         servers[HEALTHY] = faulty(directory, HEALTHY)
         with ExitStack() as running:

@@ -62,10 +62,11 @@ def good() -> History:
         request("ana/modern1/3", how="error", type="protocol", outcome="completed"),
         request("ana/modern1/4", how="left", answers=0),
         request("dan/modern1/5", how="refused", asked_s=31.0),
+        request("dan/socket2/8", how="gone", answers=0, asked_s=33.5, took_s=0.2),
         request("ana/modern1/6", "healthy", how="gone", answers=0, asked_s=79.5),
         request("ana/modern1/7", "healthy", asked_s=59.0, took_s=6.9),
     ]
-    not_run = {"ana/modern1/2", "dan/modern1/5", "ana/modern1/6"}
+    not_run = {"ana/modern1/2", "dan/modern1/5", "dan/socket2/8", "ana/modern1/6"}
     history.ran = {each.key: 1 for each in history.requests if each.key not in not_run}
     return history
 

@@ -10,10 +10,13 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from supervisor.front.ongoing import ANSWER_S
 from tests.chaos.history import Disturbance, History, Request, Sample, Start
 
 EXCUSED = frozenset({"gone", "left"})
 REFUSING = "revoke user"
+SLACK_S = 1.0
+"""Until a connection is seen to end that had so long to be answered."""
 SHAKING = ("kill daemon", "stop daemon")
 
 
@@ -238,8 +241,9 @@ def _meets(request: Request, disturbances: list[Disturbance]) -> bool:
 
 
 def _revoked(request: Request, history: History) -> bool:
+    """Whether its user was nobody then, or had been just before: what is under way has a moment to be answered."""
     done = [each for each in history.disturbances if each.what == REFUSING and each.whom == request.user]
-    return _meets(request, done)
+    return _meets(request, [replace(each, to_s=each.to_s + ANSWER_S + SLACK_S) for each in done])
 
 
 def _figure(sample: Sample, what: str) -> float:
