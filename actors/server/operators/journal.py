@@ -146,7 +146,10 @@ class Journal:
             self._tell(level, text)
 
     def overhear(self, source: Source, data: bytes) -> None:
-        """Add what the server wrote: any piece of its stderr, or whole lines of its stdout."""
+        """Add what the server wrote: any piece of its stderr, or whole lines of its stdout; or what is said of that."""
+        if source == "supervisor":
+            self.note(data.decode().rstrip(), aloud=False)
+            return
         if source == "stdout":
             self._add_all(source, data.removesuffix(b"\n").split(b"\n"))
             self._tell_noise(data)

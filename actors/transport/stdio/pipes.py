@@ -16,6 +16,8 @@ CHUNK_BYTES: Final = 65536
 """What a pipe holds on Linux: more is never there to be read at once."""
 FLOOD_BYTES: Final = 4096
 """Of one that floods so much is read at once: what it says costs others a moment now and then, and no long one."""
+FLOOD_S: Final = 1.0
+"""For so long after its last line too many somebody floods: it is told of once, and not of each pause."""
 _IDLE_TICK_S = 0.05
 _LOST = (OSError, ValueError, trio.ClosedResourceError, trio.BrokenResourceError)
 """Closed by the other side, or by ours, before or while we wait."""
@@ -89,20 +91,21 @@ class ServerOutput:
         self._hurried = hurried
         self._rest_s = rest_s
         self._flood_bytes = flood_bytes
+        self._flood_until = -math.inf
         self._reads = 0
         self._reading = False
 
     @property
     def floods(self) -> bool:
-        """Whether more has come than the pace allows."""
-        return self._pace.rest_s(trio.current_time()) > 0
+        """Whether more came than the pace allows, now or a moment ago."""
+        return trio.current_time() < self._flood_until
 
     async def read(self) -> bytes:
         """Read what is there, empty at the end."""
         size = CHUNK_BYTES
-        if self.floods:
+        if (rest_s := self._pace.rest_s(trio.current_time())) > 0:
             size = self._flood_bytes
-            with trio.move_on_after(min(self._pace.rest_s(trio.current_time()), self._rest_s)):
+            with trio.move_on_after(min(rest_s, self._rest_s)):
                 await self._hurried.wait()
         self._reading = True
         self._reads += 1
@@ -112,12 +115,17 @@ class ServerOutput:
                 await trio.lowlevel.wait_readable(self._stream.fileno())
                 with suppress(BlockingIOError):
                     data = os.read(self._stream.fileno(), size)
-                    self._pace.take(data.count(b"\n"), trio.current_time())
+                    self._count(data.count(b"\n"), trio.current_time())
                     return data
         except _LOST:
             return b""
         finally:
             self._reading = False
+
+    def _count(self, lines: int, now: float) -> None:
+        self._pace.take(lines, now)
+        if self._pace.rest_s(now) > 0:
+            self._flood_until = now + FLOOD_S
 
     async def discard(self) -> None:
         """Read to the end for nobody."""

@@ -27,6 +27,15 @@ def texts(journal: Journal, count: int = 10_000) -> list[str]:
     return [line.text for line in journal.render(journal.last(count))]
 
 
+def test_what_was_left_out_is_a_line_of_ours() -> None:
+    journal = Journal(Clock())
+    journal.overhear("stderr", b"one\ntw")
+    journal.overhear("stderr", b"\n")
+    journal.overhear("supervisor", b"so much was left out\n")
+    lines = [(line.source, line.text) for line in journal.render(journal.last(10))]
+    assert lines == [("stderr", "one"), ("stderr", "tw"), ("supervisor", "so much was left out")]
+
+
 def test_lines_are_numbered_in_the_order_they_came_with_time_and_source() -> None:
     clock = Clock()
     journal = Journal(clock)

@@ -61,3 +61,14 @@ async def test_who_is_about_to_end_is_read_without_a_rest(autojump_clock: MockCl
         nursery.start_soon(hurry)
         assert await output.read() == LINES
         assert trio.current_time() - begun == pytest.approx(2.0, abs=0.5)
+
+
+async def test_who_floods_does_so_until_it_has_been_quiet_for_a_moment(autojump_clock: MockClock) -> None:
+    async with outputs(LinePace(1000, 100), trio.Event()) as (writing, output):
+        looks = [output.floods]
+        os.write(writing, LINES)
+        await output.read()
+        for pause_s in (0.0, 0.5, 1.0):  # after half a second the pace would allow more
+            await trio.sleep(pause_s)
+            looks.append(output.floods)
+    assert looks == [False, True, True, False]
