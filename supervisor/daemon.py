@@ -146,7 +146,7 @@ class Daemon:
         supervised.start_soon(house.launches.run)
         unknown = [name for name in deployed.servers if name not in known.offers and name not in known.off]
         supervised.start_soon(discover, servers.directory, unknown)
-        house.parts.start("reload", partial(house.reload.run, self.closing))
+        supervised.start_soon(house.reload.run, self.closing)  # what is half applied cannot begin again
 
     # The end ----------------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
 """The parts of the daemon that can begin again: a bug in one costs its work of a moment, and not the daemon.
 
 What they know is held by objects that outlive them, and each goes on with that. Registry, router and front are none of
-them: who waits for those could not be told what became of its request. As OTP has it, five crashes of one part within
-a minute are borne, and one more ends the daemon, which whoever started it starts anew (https://www.erlang.org/doc/
-system/sup_princ.html, "Maximum Restart Intensity").
+them: who waits for those could not be told what became of its request. Nor is a reload, which may be half applied. As
+OTP has it, five crashes of one part within a minute are borne, and one more ends the daemon, which whoever started it
+starts anew (https://www.erlang.org/doc/system/sup_princ.html, "Maximum Restart Intensity").
 """
 
 from __future__ import annotations

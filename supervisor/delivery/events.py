@@ -74,9 +74,9 @@ class DaemonEvents:
             number, missed, happenings = await feed.after(self._heard.value)
             self.settle()
             self.lost += missed
-            self._heard.set(number)  # first, so that what cannot be told is not tried for ever
             for happening in happenings:
                 self._tell(happening)
+            self._heard.set(number)
 
     async def catch_up(self, feed: Feed[Happening]) -> None:
         """Wait a moment until `follow` has told all there is. A checkpoint."""

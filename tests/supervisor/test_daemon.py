@@ -37,6 +37,7 @@ from supervisor.house import House
 from supervisor.process import EXIT_CRASH, run
 from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer
+from supervisor.servers.reloading.reload import Reload
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -374,7 +375,10 @@ def _crash(*_: object) -> None:
 
 @pytest.mark.case("D26")
 @pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize(("part", "name", "how"), [(Registry, "handle", _crash), (Capacity, "run", _crash_later)])
+@pytest.mark.parametrize(
+    ("part", "name", "how"),
+    [(Registry, "handle", _crash), (Reload, "run", _crash_later), (Capacity, "run", _crash_later)],
+)
 def test_a_crash_of_the_core_and_of_a_part_that_keeps_crashing_end_it_with_70(
     tmp_path: Path,
     data: DataDir,

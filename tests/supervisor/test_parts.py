@@ -11,8 +11,6 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit import Conditions
-from supervisor.config import Configuration
-from supervisor.config.entries.edits import Change
 from supervisor.delivery.delivery import Delivery
 from supervisor.delivery.events import DaemonEvents
 from supervisor.host.datadir import DataDir, open_data_dir
@@ -21,7 +19,6 @@ from supervisor.host.systemd import Systemd
 from supervisor.parts import POLICY, DaemonParts, PartLost
 from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.journals.keeper import LogKeeper
-from supervisor.servers.reloading.reload import Reload
 from supervisor.store.people.trail import AuditTrail
 from supervisor.usage.totals import Usage
 from tests.supervisor.test_daemon import configuration, remembered, running, until_ready
@@ -97,7 +94,6 @@ def crashing_once(run: Run) -> Run:
         (DaemonEvents, "follow", "events"),
         (Delivery, "run", "events"),
         (Systemd, "give_signs_of_life", "signs of life"),
-        (Reload, "run", "reload"),
         (LoopLag, "run", "lag of the loop"),
     ],
 )
@@ -113,20 +109,12 @@ async def test_a_crash_of_one_part_is_counted_and_ends_nothing(
         assert (await client.post("/api/reload")).status_code == 200
 
 
-async def test_a_bug_in_reading_the_configuration_is_told_to_who_ordered_it_and_the_next_order_is_followed(
-    tmp_path: Path, data: DataDir
+async def test_sinks_get_events_again_after_what_serves_them_has_crashed(
+    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config, answers = configuration(tmp_path, {"good": {"command": "x"}}), [LookupError("a bug"), None]
-
-    def read(path: str, change: Change) -> Configuration:
-        if (error := answers.pop(0)) is not None:
-            raise error
-        return config
-
-    async with running(config, data, connect=remembered, read=read) as client:
+    monkeypatch.setattr(DaemonEvents, "follow", crashing_once(DaemonEvents.follow))
+    sinks = [{"name": "lines", "type": "file", "path": str(tmp_path / "events.jsonl")}]
+    config = configuration(tmp_path, {"good": {"command": "x"}}, event_sinks=sinks)
+    async with running(config, data, connect=remembered) as client:
         await until_ready(client)
-        first, second = await client.post("/api/reload"), await client.post("/api/reload")
-    assert first.status_code == 500
-    assert "a bug of the daemon" in first.text
-    assert second.status_code == 200
-    assert answers == []
+    assert "mcp.discovery.completed" in (tmp_path / "events.jsonl").read_text()

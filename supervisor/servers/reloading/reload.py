@@ -147,8 +147,8 @@ class Reload:
                 await closing.wait()
                 nursery.cancel_scope.cancel()
         finally:
-            self._over = closing.is_set()
-            for reply in self._waiting if self._over else ():
+            self._over = True
+            for reply in self._waiting:
                 _end(reply)
 
     async def _read_for_ever(self, nursery: trio.Nursery) -> None:
