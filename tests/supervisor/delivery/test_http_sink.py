@@ -113,7 +113,7 @@ async def sending(endpoint: Endpoint, **more: Any) -> AsyncIterator[Courier]:
         config = EventSink(
             name="a",
             url=f"http://127.0.0.1:{port}/x?y=z",
-            **{"interval_s": 0.01, "timeout_s": 0.3, "secret": SECRET, **more},
+            **{"interval_s": 0.01, "timeout_s": 1.5, "secret": SECRET, **more},
         )
         courier = Courier(
             config, LateHttpSink(config, lambda: 1_800_000_000.5), lambda number: f"7-{number}", lambda: 5.0
