@@ -6,6 +6,7 @@ Values: exponential from 1 s to 60 s with equal jitter (Kubernetes' reduced curv
 within ten minutes give up (systemd); afterwards one probe per 300 s on demand, and one failed probe gives up again. A
 failure that is the only one of its period starts the back-off from the beginning.
 
+- A process that ended before it answered in which era it speaks, if the next one fails too, is one of the five.
 - A server of which nothing is known yet cannot be asked for by tool, so nobody would probe it: it is tried again by
   itself, after `probe_interval_s` first, then ever more rarely up to `retry_max_s`.
 - Want of resources (descriptors, processes, memory) is not the server's failure: it backs off by a level of its own,
@@ -33,7 +34,7 @@ class RestartPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds throughout. More than `max_restarts` failures within `period_s` means give up."""
 
     restart: RestartType = "transient"
-    max_restarts: int = 5
+    max_restarts: int = 4
     period_s: float = 600.0
     backoff_initial_s: float = 1.0
     backoff_max_s: float = 60.0
@@ -56,6 +57,7 @@ class RestartLog:
         self._ready_since: float | None = None
         self._last_probe: float | None = None
         self._probing = False
+        self._ruined = False
         self.total = 0
 
     def without_restarts(self) -> RestartLog:
@@ -65,7 +67,12 @@ class RestartLog:
     def ready(self, now: float) -> None:
         self._ready_since = now
         self._probing = False
+        self._ruined = False
         self._wants = self._retries = self._absences = 0
+
+    def ruin(self) -> None:
+        """Note that the probe of the era ruined a process: the next begins at once, and fails for both if it fails."""
+        self._ruined = True
 
     def admit(self, now: float) -> float | None:
         """Record a failure; return the delay in seconds before the next start, or None to give up."""
@@ -76,7 +83,8 @@ class RestartLog:
         recent = [moment for moment in self._failures if moment > now - self.policy.period_s]
         if not recent:
             self._level = 0
-        self._failures = [*recent, now]
+        ruined, self._ruined = self._ruined, False
+        self._failures = [*recent, *[now] * (1 + ruined)]
         probing, self._probing = self._probing, False
         if probing or self.policy.restart == "temporary" or len(self._failures) > self.policy.max_restarts:
             self.give_up(now)
@@ -84,7 +92,7 @@ class RestartLog:
         if stable and self._level == 0:
             self._level = 1
             return 0.0
-        self._level += 1
+        self._level += 1 + ruined
         return self._delay(self.policy.backoff_initial_s, self._level, self.policy.backoff_max_s)
 
     def postpone(self) -> float:
@@ -138,7 +146,7 @@ class RestartLog:
         self._failures.clear()
         self._level = self._wants = self._retries = self._absences = 0
         self._last_probe = None
-        self._probing = False
+        self._probing = self._ruined = False
 
     def probe(self, now: float) -> float:
         """Ask for one demand probe of a failed server: 0.0 grants it, else the seconds until the next is due."""

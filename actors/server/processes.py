@@ -182,6 +182,7 @@ class Processes:
             return False
         self._supposed = "legacy"
         self._again = True
+        self._context.server.restarts.ruin()
         self._course.step(ev.Fallback(self.link.number))
         return True
 

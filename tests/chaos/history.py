@@ -90,7 +90,7 @@ class Budget(Struct, frozen=True):
 
     initial_s: float = 1.0
     most_s: float = 60.0
-    max_restarts: int = 5
+    max_restarts: int = 4
     probe_s: float = 300.0
 
 

@@ -202,7 +202,7 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Longest pause before a restart."""
     stable_s: PositiveSeconds = 60.0
     """A process that was ready for this long counts as stable. Each such time takes back one doubling of the pause."""
-    max_restarts: Annotated[int, Meta(ge=0, le=1_000_000)] = 5
+    max_restarts: Annotated[int, Meta(ge=0, le=1_000_000)] = 4
     """After more failed starts than this within `period_s`, the daemon gives the server up."""
     period_s: PositiveSeconds = 600.0
     """The time in which `max_restarts` counts."""

@@ -31,7 +31,7 @@ def test_jitter_takes_at_most_half_of_the_delay(jitter: float, level: int) -> No
 
 def test_the_budget_gives_up_and_time_forgives() -> None:
     restarts = log()
-    assert [restarts.admit(now) is None for now in range(6)] == [False] * 5 + [True]
+    assert [restarts.admit(now) is None for now in range(5)] == [False] * 4 + [True]
     assert log().admit(0.0) is not None
     restarts = log()
     assert all(restarts.admit(now * 200.0) is not None for now in range(50))
@@ -39,10 +39,20 @@ def test_the_budget_gives_up_and_time_forgives() -> None:
 
 def test_success_alone_forgives_nothing() -> None:
     restarts = log()
-    for now in range(5):
+    for now in range(4):
         restarts.ready(now)
         assert restarts.admit(now + 0.5) is not None
-    assert restarts.admit(6.0) is None
+    assert restarts.admit(5.0) is None
+
+
+def test_a_process_that_the_probe_of_the_era_ruined_counts_if_the_next_fails_too() -> None:
+    restarts = log()
+    restarts.ruin()
+    assert [restarts.admit(0.0) for _ in range(4)] == [2, 4, 8, None]
+    restarts = log()
+    restarts.ruin()
+    restarts.ready(0.0)
+    assert [restarts.admit(1.0) for _ in range(5)] == [1, 2, 4, 8, None]
 
 
 @pytest.mark.case("P08")
@@ -63,11 +73,11 @@ def test_the_first_restart_after_a_stable_run_is_immediate() -> None:
 
 def test_a_long_ready_time_forgives_everything() -> None:
     restarts = log()
-    for _ in range(5):
+    for _ in range(4):
         restarts.admit(0.0)
     restarts.ready(0.0)
     assert restarts.admit(600.0) == 0.0
-    assert all(restarts.admit(601.0) is not None for _ in range(4))
+    assert all(restarts.admit(601.0) is not None for _ in range(3))
 
 
 def test_a_failure_alone_in_its_period_starts_from_the_beginning() -> None:

@@ -107,14 +107,22 @@ async def test_a_crash_loop_ends_after_the_budget_and_waiting_calls_fail_typed(a
         with pytest.raises(ServerGaveUp, match="exit code 1") as caught:
             await rig.call(deadline_s=3600)
         assert caught.value.outcome == "not_sent"
-        assert rig.fake.starts == 6
-        assert trio.current_time() == pytest.approx(2**5 - 1, abs=3)
+        assert rig.fake.starts == 5
+        assert trio.current_time() == pytest.approx(2**4 - 1, abs=3)
         assert rig.actor.life.state is State.FAILED
         assert "last words" in ((await rig.status()).last_error or "")
         with pytest.raises(ServerGaveUp) as again:
             await rig.call()
         assert again.value.retry_after_s == pytest.approx(300, abs=1)
-        assert rig.fake.starts == 6
+        assert rig.fake.starts == 5
+
+
+@pytest.mark.case("P07")
+async def test_a_server_that_never_says_a_word_is_started_five_times(autojump_clock: MockClock) -> None:
+    """That its first end may have been the doing of the era's probe gives it no start more."""
+    async with running_server(FakeServer(probe="exit", exits_at="initialize"), era=None) as rig:
+        assert isinstance(await outcome(rig, lambda: rig.call(deadline_s=3600)), ServerGaveUp)
+        assert rig.fake.starts == 5
 
 
 @pytest.mark.case("P07")
@@ -125,7 +133,7 @@ async def test_a_failed_server_is_probed_on_demand_once_per_interval(autojump_cl
             await trio.sleep(301)
             assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
             assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
-            assert rig.fake.starts == 6 + probes
+            assert rig.fake.starts == 5 + probes
 
 
 async def test_a_probe_long_after_the_failures_still_costs_one_start_only(autojump_clock: MockClock) -> None:
@@ -133,7 +141,7 @@ async def test_a_probe_long_after_the_failures_still_costs_one_start_only(autoju
         await outcome(rig, rig.wake)
         await trio.sleep(86400)
         assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
-        assert rig.fake.starts == 7
+        assert rig.fake.starts == 6
 
 
 async def test_a_failed_server_that_was_repaired_answers_the_call_that_probes_it(autojump_clock: MockClock) -> None:
@@ -180,7 +188,7 @@ async def test_a_passing_failure_to_start_is_tried_again(autojump_clock: MockClo
     transport = Unstartable(permanent=False)
     async with running_server(transport=transport) as rig:
         assert isinstance(await outcome(rig, lambda: rig.call(deadline_s=3600)), ServerGaveUp)
-        assert transport.tries == 6
+        assert transport.tries == 5
 
 
 async def test_a_call_is_answered_once_a_start_succeeds(autojump_clock: MockClock) -> None:
@@ -336,7 +344,7 @@ async def test_a_server_that_wavers_between_the_eras_uses_up_its_budget(autojump
     fake = FakeServer(errors_at={"initialize": refusal}, exits_at="server/discover")
     async with running_server(fake, era="legacy") as rig:
         assert isinstance(await outcome(rig, lambda: rig.call(deadline_s=3600)), ServerGaveUp)
-        assert fake.starts == 6
+        assert fake.starts == 5
 
 
 async def test_initialize_has_its_own_deadline_after_a_slow_probe(autojump_clock: MockClock) -> None:

@@ -80,7 +80,7 @@ async def test_a_server_whose_tools_are_known_is_tried_on_demand_only(autojump_c
     async with running_server(FakeServer(exits_at="initialize"), known=KNOWN) as rig:
         await gave_up(rig)
         await trio.sleep(DAY_S)
-        assert rig.fake.starts == 6
+        assert rig.fake.starts == 5
         assert (await rig.status()).next_start is None
 
 
@@ -163,7 +163,7 @@ async def test_a_failure_after_want_of_resources_has_its_whole_budget(autojump_c
     fake = FakeServer(exits_at="initialize")
     async with running_server(fake, transport=Unstartable(scarce=True, failures=10, fake=fake)) as rig:
         await gave_up(rig)
-        assert fake.starts == 6
+        assert fake.starts == 5
 
 
 async def test_a_call_waits_for_want_of_resources_to_end(autojump_clock: MockClock) -> None:
@@ -207,4 +207,4 @@ async def test_a_server_that_dies_of_its_lists_after_a_wake_is_restarted_within_
     async with running_server(FakeServer(exits_at="tools/list"), known=KNOWN) as rig:
         await rig.wake()
         await rig.reach(State.FAILED)
-        assert rig.fake.starts == 6
+        assert rig.fake.starts == 5
