@@ -23,6 +23,7 @@ def _data(record: CallRecord) -> ToolExecuted:
     return ToolExecuted(
         server_slug=record.server[:MAX_NAME_CHARS] or None,
         tool_name=record.tool[:MAX_NAME_CHARS],
+        definition_digest=record.definition.hex() or None,
         user_id=user_of(record.principal) or None,
         team_id=team_of(record.principal) or None,
         client_name=record.client or None,

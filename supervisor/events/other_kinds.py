@@ -79,6 +79,8 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
     """The server; left out for a meta-tool."""
     tool_name: str
     """The server's own name of the tool."""
+    definition_digest: str | None = None
+    """The SHA-256 digest of the tool's definition, in hex, by which it is [approved](../guides/trust.md)."""
     user_id: str | None = None
     """Who called it, if people have to say who they are."""
     team_id: str | None = None

@@ -22,12 +22,13 @@ MOST: Final = 1000
 
 Take = Callable[[Sequence[CallRecord]], None]
 """Counts calls, in the order in which they ended. It does not raise."""
-Noted = Callable[[str, str, bool, float], None]
-"""Told of a call that its server heard of: server, tool, whether it was answered with a result, and milliseconds."""
+Noted = Callable[[str, str, bytes, bool, float], None]
+"""Told of a call that its server heard of: server, tool, the digest of its definition, whether it was answered with a
+result, and milliseconds."""
 
 
-def note_nothing(server: str, tool: str, good: bool, milliseconds: float) -> None:
-    del server, tool, good, milliseconds
+def note_nothing(server: str, tool: str, definition: bytes, good: bool, milliseconds: float) -> None:
+    del server, tool, definition, good, milliseconds
 
 
 class Ledger:
@@ -47,7 +48,7 @@ class Ledger:
         record.time = self._clock()
         self.made += 1
         if record.server and record.outcome not in UNHEARD:
-            self._noted(record.server, record.tool, record.outcome in GOOD, record.took_ms)
+            self._noted(record.server, record.tool, record.definition, record.outcome in GOOD, record.took_ms)
         self._fresh.append(record)
         if len(self._fresh) == 1:
             self._any.set()

@@ -30,9 +30,10 @@ class CallArguments(NamedTuple):
 class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     """A call that ended at `time` (unix s, set by the ledger).
 
-    `server` is empty for a meta-tool, `tool` is the server's own name of it. It took `took_ms` after it had waited
-    `waited_ms` for its server; 0 is what was not measured. Sizes are bytes: of the arguments, and of the result in the
-    era of the client. Tokens: of what a model was shown, and those that it was spared thereby.
+    `server` is empty for a meta-tool, `tool` is the server's own name of it, `definition` the digest of what the server
+    says of it. It took `took_ms` after it had waited `waited_ms` for its server; 0 is what was not measured. Sizes are
+    bytes: of the arguments, and of the result in the era of the client. Tokens: of what a model was shown, and those
+    that it was spared thereby.
     """
 
     time: float = 0.0
@@ -50,6 +51,7 @@ class CallRecord(msgspec.Struct, kw_only=True, array_like=True, gc=False):
     error: str = ""
     """The type of the error, as in its `data.type`."""
     era: str = ""
+    definition: bytes = b""
 
 
 class Used(Protocol):

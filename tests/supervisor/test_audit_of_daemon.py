@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import trio
 
+from actors.catalogue.lists.marks import digest_of
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity.secrets import new_token
 from supervisor.servers.deployment import DeployedServer
+from supervisor.store.people.trail import DIGEST_CHARS
 from supervisor.store.records import DAY_S
 from tests.fakes.http_client import META, MODERN, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
@@ -243,6 +245,8 @@ async def test_calls_are_recorded_where_that_is_wanted_and_never_their_arguments
         said = [(each["action"], each["target"], each["user"], each["door"], each["request"]) for each in records]
         assert said == [("tool.call", "clock:tell", "ben", door, "1") for door in ("/mcp", "/mcp/servers/clock")]
         assert CANARY not in json.dumps(records)
+        definition = digest_of(tool("tell")).hex()[:DIGEST_CHARS]
+        assert [each["detail"].partition(" ms, ")[2] for each in records] == [f"definition sha256 {definition}"] * 2
 
 
 async def test_the_file_is_recorded_by_its_digest_with_who_wanted_it_read(tmp_path: Path, data: DataDir) -> None:

@@ -8,6 +8,7 @@ from time import perf_counter
 import msgspec
 import trio
 
+from actors.catalogue.lists.marks import digest
 from actors.catalogue.offer import Tool
 from actors.errors import CallRefused, CallTimedOut, MailboxFull, ServerDisabled, ShuttingDown, SupervisorError
 from actors.protocol.wire.jsonrpc import RemoteError
@@ -40,6 +41,7 @@ async def count(
     """Await the call of a tool, and tell how that ended."""
     exchange.tool = tool
     record, started = record_of(exchange, server, (tool.own or tool).name, len(arguments)), perf_counter()
+    record.definition = digest(tool)
     given = CallArguments(arguments, tool.input_schema)
     try:
         body = await call

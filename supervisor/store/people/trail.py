@@ -31,6 +31,8 @@ TICK_S: Final = 5.0
 """How often minutes that are over are looked for."""
 EXPIRE_S: Final = 3600.0
 """How often records are removed that are too old; until then they are not shown."""
+DIGEST_CHARS: Final = 16
+"""So much of a digest is recorded: more looks like a secret."""
 
 
 class AuditStatus(Struct, frozen=True, kw_only=True):
@@ -96,12 +98,11 @@ class AuditTrail:
         whose += f" at {token.server}" if token.server else ""
         self.note(f"token.{change}", id_of(token.digest), detail=whose)
 
-    def note_call(self, server: str, tool: str, good: bool, milliseconds: float) -> None:
+    def note_call(self, server: str, tool: str, definition: bytes, good: bool, milliseconds: float) -> None:
         """Record a call of a tool, if that is wanted."""
         if self._settings().audit_calls:
-            self.note(
-                "tool.call", f"{server}:{tool}", outcome="done" if good else "failed", detail=f"{milliseconds:.0f} ms"
-            )
+            detail = f"{milliseconds:.0f} ms, definition sha256 {definition.hex()[:DIGEST_CHARS]}"
+            self.note("tool.call", f"{server}:{tool}", outcome="done" if good else "failed", detail=detail)
 
     def status(self) -> AuditStatus:
         settings = self._settings()

@@ -34,7 +34,14 @@ def told(events: DaemonEvents) -> list[tuple[str, dict[str, Any]]]:
 def test_a_call_is_told_with_who_made_it(principal: Principal, whose: dict[str, str]) -> None:
     events = events_of()
     record = CallRecord(
-        time=7.0, principal=principal, client="c", server="s", tool="t" * 1000, took_ms=1.23456, bytes_in=3
+        time=7.0,
+        principal=principal,
+        client="c",
+        server="s",
+        tool="t" * 1000,
+        definition=b"\x07\xff",
+        took_ms=1.23456,
+        bytes_in=3,
     )
     events.take([record])
     ((name, data),) = told(events)
@@ -42,6 +49,7 @@ def test_a_call_is_told_with_who_made_it(principal: Principal, whose: dict[str, 
     assert data == {
         "server_slug": "s",
         "tool_name": "t" * 200,
+        "definition_digest": "07ff",
         "client_name": "c",
         "success": True,
         "outcome": "ok",

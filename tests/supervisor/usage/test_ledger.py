@@ -28,7 +28,7 @@ class Taker:
 @given(st.lists(st.sampled_from(["add", "settle"]), max_size=200))
 def test_each_call_is_taken_once_and_in_its_order(deeds: list[str]) -> None:
     added, noted, takers = list[str](), list[str](), (Taker(), Taker())
-    ledger = Ledger(lambda: float(len(added)), lambda server, tool, good, milliseconds: noted.append(tool))
+    ledger = Ledger(lambda: float(len(added)), lambda server, tool, *_: noted.append(tool))
     ledger.takers += takers
     for deed in deeds:
         if deed == "add":
@@ -44,12 +44,12 @@ def test_each_call_is_taken_once_and_in_its_order(deeds: list[str]) -> None:
 
 
 def test_of_what_no_server_heard_nothing_is_noted() -> None:
-    noted: list[tuple[str, str, bool, float]] = []
+    noted: list[tuple[str, str, bytes, bool, float]] = []
     ledger = Ledger(lambda: 0.0, lambda *call: noted.append(call))
     for outcome in OUTCOMES:
         for server in ("", "s"):
             ledger.add(CallRecord(server=server, tool=outcome, outcome=outcome, took_ms=5.0))
-    assert noted == [("s", each, each in ("ok", "tool_error"), 5.0) for each in OUTCOMES if each not in UNHEARD]
+    assert noted == [("s", each, b"", each in ("ok", "tool_error"), 5.0) for each in OUTCOMES if each not in UNHEARD]
 
 
 def test_a_bug_in_one_costs_the_others_nothing(caplog: pytest.LogCaptureFixture) -> None:
