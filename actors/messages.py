@@ -197,15 +197,16 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     server that failed is tried again by itself, None if it is not. `disabled`: it is switched off, nothing may start
     it, and a call that names it is told so. `requires_reauth`: its operator has to log in there. `reason`: why it
     failed, in words that may reach clients. `last_error` is what is wrong now, for operators, since `last_error_at`; a
-    server that recovered has none. `strays` are answers that matched nothing, `unheard` notifications about calls that
-    went to nobody: unwanted, of no known call, or too many for their client. `one_at_a_time`: calls of tools that may
-    ask take turns, as it asked something while several were in flight, and nothing says about which of them;
-    `asked_since` is since when some wait for their turn until a client of another one answers. `legacy_session`:
-    a session of the legacy era is open beside the modern conversation. `tasks`: those of clients that are not over, as
-    far as is known. `retry_at` is when a call may find it up again, sooner than `next_start` where a call may try it;
-    None where it is up or coming, and where calls do not help. `awaits` are values that somebody has to give before it
-    can be started. `away`: it is remote, and cannot be reached now. `discovery`: how its lists were read.
-    `last_sign_at` is when it last said anything; None if it is not there, or has not.
+    server that recovered has none. `server_version` is what it says of its own version. `strays` are answers that
+    matched nothing, `unheard` notifications about calls that went to nobody: unwanted, of no known call, or too many
+    for their client. `one_at_a_time`: calls of tools that may ask take turns, as it asked something while several were
+    in flight, and nothing says about which of them; `asked_since` is since when some wait for their turn until a client
+    of another one answers. `legacy_session`: a session of the legacy era is open beside the modern conversation.
+    `tasks`: those of clients that are not over, as far as is known. `retry_at` is when a call may find it up again,
+    sooner than `next_start` where a call may try it; None where it is up or coming, and where calls do not help.
+    `awaits` are values that somebody has to give before it can be started. `away`: it is remote, and cannot be reached
+    now. `discovery`: how its lists were read. `last_sign_at` is when it last said anything; None if it is not there, or
+    has not.
     `breakers` are those that are open: calls of what they are about are refused.
     `instances`: each of them, where there can be several.
     """
@@ -220,6 +221,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int | None = None
     era: Era | None = None
     protocol_version: str | None = None
+    server_version: str = ""
     restarts: int = 0
     last_error: str | None = None
     last_error_at: float | None = None

@@ -21,7 +21,6 @@ from actors.catalogue.metadata import SAFETY, Metadata, Safety, describe_all
 from actors.catalogue.names.naming import tool_path
 from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
-from actors.protocol.wire import json
 from actors.search.language.text import squash, words
 
 SortBy = Literal["name", "calls", "success_rate", "avg_time", "tokens"]
@@ -30,7 +29,6 @@ Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=50)]
 
 MAX_LIMIT = 500
 MAX_DESCRIPTION_CHARS = 500
-MAX_VERSION_CHARS = 120
 
 
 class ToolTotals(NamedTuple):
@@ -173,7 +171,7 @@ def _server_fits(entry: Entry, criteria: Criteria) -> bool:
         return False
     if criteria.servers and entry.server not in criteria.servers:
         return False
-    return not criteria.version or not incompatible(criteria.version, server_version(entry))
+    return not criteria.version or not incompatible(criteria.version, entry.offer.server_version)
 
 
 def _fits(tool: Tool, metadata: Metadata, criteria: Criteria) -> bool:
@@ -231,12 +229,6 @@ def _row(entry: Entry, tool: Tool, metadata: Metadata, used: ToolTotals, treat: 
 # Versions -------------------------------------------------------------------------------------------------------------
 
 _VERSION = re.compile(r"[vV=]?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(?:[-+.].*)?")
-
-
-def server_version(entry: Entry) -> str:
-    info = json.read_or(json.VALUE, entry.offer.server_info, None)
-    version = info.get("version") if isinstance(info, dict) else None
-    return version[:MAX_VERSION_CHARS] if isinstance(version, str) else ""
 
 
 def incompatible(wanted: str, offered: str) -> str:

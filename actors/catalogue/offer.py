@@ -22,6 +22,7 @@ from actors.protocol.wire.mirrors import Mirror
 PACKED_FROM_BYTES = 1024 * 1024
 """A larger offer is kept compressed: handing the bytes to the database holds up all threads for as long as it takes."""
 MAX_SAVED_BYTES = 512 * 1024 * 1024
+MAX_VERSION_CHARS = 120
 _PACKED = zlib.compress(b"", 1)[:1]
 NO_RAW = msgspec.Raw(b"")
 EMPTY_OBJECT = msgspec.Raw(b"{}")
@@ -116,6 +117,11 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     read_at: float = 0.0
     good_for_s: float = 0.0
     marked_by: int = 0
+
+    @property
+    def server_version(self) -> str:
+        """The version that the server says it has, empty if it says none."""
+        return json.text_at(self.server_info, "version")[:MAX_VERSION_CHARS]
 
 
 _LISTS = ("tools", "resources", "templates", "prompts")

@@ -98,6 +98,7 @@ class Performer:
             pid=link.pid if link is not None else None,
             era=record.era,
             protocol_version=agreement.version if agreement is not None else (known.version if known else None),
+            server_version=record.server_version,
             restarts=self._server.restarts.total,
             activity=self.processes.activity,
             next_start=None if next_start_s is None else now + next_start_s,

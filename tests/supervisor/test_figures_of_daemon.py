@@ -246,6 +246,7 @@ async def test_every_number_on_the_page_of_a_server(tmp_path: Path, data: DataDi
                 **dict.fromkeys(("/state/time @title", "/state/time @datetime"), wanted.lately),
                 "/state/time": matches(wanted.SPAN.pattern),
                 "/tiles/Speaks": f"stdio {'2025-06-18' if name == 'stand' else '2025-11-25'}",
+                "/tiles/Version": row["server_version"],
                 "/tiles/Tools": str(len(tools)),
                 "/tiles/Tokens": f"{cost} {part} % of all",
                 "/tiles/Calls, last hour": f"{len(rows)} {wanted.failed(rows)} failed",
@@ -315,7 +316,8 @@ async def test_memory_and_processor_of_a_process_are_what_the_system_says(tmp_pa
         assert 0.5 < float(shown_memory) * 1e6 / memory < 2
         share_of_one, all_of_it = tiles["Processor"].split(" % of one, ")
         assert 0 <= float(share_of_one) <= 100 * (os.cpu_count() or 1)
-        assert 0 < wanted.milliseconds_of(all_of_it.removesuffix(" in all")) <= seconds * 1000 + 10
+        # It may have been measured before its process had used a tick of the system's clock.
+        assert 0 <= wanted.milliseconds_of(all_of_it.removesuffix(" in all")) <= seconds * 1000 + 10
 
 
 async def test_every_number_of_tools(tmp_path: Path, data: DataDir) -> None:

@@ -77,6 +77,7 @@ class Record:
         self._hide = hide
         self._observer = observer
         self._seen = seen
+        self.server_version = seen.server_version if seen is not None else ""
         self._last_error: str | None = None
         self._of_before = False
         self._woken_at = self._began = self._installing_told_at = 0.0
@@ -257,6 +258,10 @@ class Record:
         """
         offer = replace(offer, problems=tuple(self._hide(problem) for problem in offer.problems))
         before, self._seen = self._seen, offer
+        version = self._hide(offer.server_version) or self.server_version
+        if self.server_version not in ("", version):
+            self._journal.note(f"it is version {version} now, it was {self.server_version}")
+        self.server_version = version
         if ready and before is not None:
             change = listed_change(before, offer)
             moves = tuple(f"{old} -> {new}" for old, new in change.renamed.items())

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.catalogue.criteria import Criteria, ToolTotals, Treatment, Usage, incompatible, select, server_version
+from actors.catalogue.criteria import Criteria, ToolTotals, Treatment, Usage, incompatible, select
 from actors.catalogue.metadata import describe_all
 from actors.catalogue.offer import Offer
-from actors.catalogue.snapshot import Catalogue, Entry
+from actors.catalogue.snapshot import Catalogue
 from actors.search.documents.index import Index
 from tests.fakes.tool_catalogue import CATALOGUE, USED, entry
 
@@ -160,4 +160,4 @@ def test_any_two_texts_can_be_compared(wanted: str, found: str) -> None:
 
 @pytest.mark.parametrize("info", [b"", b"nonsense", b"[]", b"{}", b'{"version":3}'])
 def test_a_server_that_does_not_say_has_no_version(info: bytes) -> None:
-    assert server_version(Entry(server="x", offer=Offer(server_info=msgspec.Raw(info)))) == ""
+    assert Offer(server_info=msgspec.Raw(info)).server_version == ""

@@ -228,6 +228,20 @@ async def test_the_story_of_a_good_day(autojump_clock: MockClock) -> None:
     ]
 
 
+@pytest.mark.case("X12")
+async def test_a_server_that_comes_back_with_another_version_is_told_of(autojump_clock: MockClock) -> None:
+    """A package without a fixed version may be another one at each start."""
+    async with running_server() as rig:
+        await rig.wake()
+        assert (await rig.status()).server_version == "1"
+        for rig.fake.version in ("1", "2", "", "3"):
+            await rig.restart()
+            await trio.sleep(1)  # its lists are read meanwhile
+        assert (await rig.status()).server_version == "3"
+        told = [line for line in rig.story if "version" in line]
+        assert told == ["it is version 2 now, it was 1", "it is version 3 now, it was 2"]
+
+
 async def test_the_story_of_a_crash_loop_names_exit_last_words_back_off_end_and_what_to_do(
     autojump_clock: MockClock,
 ) -> None:
