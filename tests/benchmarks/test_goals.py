@@ -9,7 +9,7 @@ from subprocess import Popen
 import pytest
 from msgspec.structs import replace
 
-from benchmarks.goals.__main__ import measure
+from benchmarks.goals.__main__ import GOALS, measure
 from benchmarks.goals.calls import Calls, Ran
 from benchmarks.goals.figure import Figure, count
 from benchmarks.machine import until, wake_ups
@@ -21,13 +21,8 @@ BUSY = 20.0
 """So many times slower may a machine be that does other things meanwhile."""
 
 
-IN_SUITE = ("G1", "G2", "G5", "G11", "G15", "G23")
-"""The suite has minutes, and each takes ten seconds: these are not tried by other tests in the same way. All others are
-run by `python -m benchmarks.goals`."""
-
-
 @pytest.mark.e2e
-@pytest.mark.parametrize("name", IN_SUITE)
+@pytest.mark.parametrize("name", GOALS)
 def test_a_goal_is_met_but_for_what_a_busy_machine_costs(name: str) -> None:
     figures = measure(name, full=False).figures
     assert figures

@@ -213,7 +213,7 @@ async def test_nothing_of_people_is_in_it(tmp_path: Path, data: DataDir, secret:
 
 async def test_two_hundred_servers_have_a_bounded_number_of_series(tmp_path: Path, data: DataDir) -> None:
     servers = {f"server-{number}": {"command": "x"} for number in range(200)}
-    async with running(configuration(tmp_path, servers), data, connect=connect) as client:
+    async with running(configuration(tmp_path, servers, starts_per_s=1000), data, connect=connect) as client:
         await until_ready(client)
         for number in range(200):
             await execute(client, f"server-{number}:echo")

@@ -15,6 +15,7 @@ PURE. At most `HEAD_BYTES` and `TAIL_BYTES` are looked at, some 5 ms in the wors
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import msgspec
 
@@ -161,8 +162,7 @@ def decode_line(line: bytes) -> DecodedLine:
     except ProtocolViolation as error:
         trouble = error.message
     if line.lstrip()[:1] == b"[":
-        try:
-            return DecodedLine(line, members=tuple(decode_line(member) for member in jsonrpc.members(line)))
-        except ProtocolViolation:  # it is no batch either
-            pass
+        with suppress(ProtocolViolation):  # it is no batch either; nor is an empty one (JSON-RPC 2.0, section 6)
+            if members := tuple(decode_line(member) for member in jsonrpc.members(line)):
+                return DecodedLine(line, members=members)
     return DecodedLine(line, trouble=trouble, fragment=read_fragment(line))

@@ -229,6 +229,16 @@ async def test_the_members_of_a_batch_are_messages_where_the_revision_has_batche
         assert (await rig.status()).noise == 1
 
 
+@pytest.mark.case("S20")
+@pytest.mark.parametrize("size", [0, 300_000])  # the larger one is decoded elsewhere
+async def test_an_empty_batch_is_no_message(autojump_clock: MockClock, size: int) -> None:
+    async with running_server(Batching()) as rig:
+        await rig.wake()
+        await rig.fake.write(b"[" + b" " * size + b"]\n")
+        await lives(rig)
+        assert (await rig.status()).noise == 1
+
+
 @pytest.mark.case("S04")
 async def test_a_byte_order_mark_on_any_line_is_dropped(autojump_clock: MockClock) -> None:
     async with running_server() as rig:

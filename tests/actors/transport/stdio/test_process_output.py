@@ -51,8 +51,9 @@ async def test_a_signal_is_told_from_a_code(number: signal.Signals) -> None:
 
 @pytest.mark.case("S31")
 async def test_a_hundred_megabytes_of_stderr_block_nobody_and_cost_a_ring() -> None:
+    limits = ProcessLimits(max_lines_per_s=10_000_000)  # beyond it they are read at a pace, which has tests of its own
     with trio.fail_after(PATIENCE_S):
-        async with ProcessTransport(launch("flood_stderr")).connect() as connection:
+        async with ProcessTransport(launch("flood_stderr"), limits).connect() as connection:
             assert decoded((await connection.receive()).lines) == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
             await connection.stop()
             assert connection.asides.last_stderr(1) == "\\x1b[31mthe end"
