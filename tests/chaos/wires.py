@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator, Mapping
+from select import select
 from time import monotonic
 from typing import Any, Self
 
@@ -65,8 +66,11 @@ class HttpWire:
 
     @property
     def reusable(self) -> bool:
-        """Whether another request can be sent: its peer closes a connection that is not used for a time."""
-        fresh = monotonic() - self._used_s < IDLE_S
+        """Whether another request can be sent: its peer closes a connection that is not used for a time.
+
+        One that can be read between two requests has been closed: all clients look for that.
+        """
+        fresh = monotonic() - self._used_s < IDLE_S and not select([self._stream.socket], [], [], 0)[0]
         return fresh and self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
     async def post(self, path: str, headers: Mapping[str, str], message: Any) -> None:
