@@ -167,7 +167,7 @@ def plain(text: object) -> Text:
 
 
 def state_text(state: object) -> Text:
-    return Text(str(state), style=STATE_STYLES.get(str(state), "yellow"))
+    return Text(plain(state).plain, style=STATE_STYLES.get(str(state), "yellow"))
 
 
 def table(*columns: str, right: tuple[str, ...] = ()) -> Table:

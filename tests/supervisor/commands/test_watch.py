@@ -118,6 +118,10 @@ def test_whatever_a_server_calls_itself_a_line_is_one_line_without_controls(kind
     assert shown(kind, **told).isprintable()
 
 
+def test_not_even_a_state_has_controls() -> None:
+    assert shown("mcp.server.status_changed", status="\x1f").isprintable()
+
+
 @asynccontextmanager
 async def telling(*rounds: list[dict[str, Any]]) -> AsyncIterator[tuple[str, list[str]]]:
     """Serve WebSockets that tell these messages and end, but for the last one. Yield the address and the paths."""
