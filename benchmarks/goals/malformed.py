@@ -27,8 +27,9 @@ from tests.fuzz.grammars import Grammar
 THREADS: Final = 8
 WAIT_S: Final = 0.5
 """For an answer to what may be no request at all."""
-OTHER_VERSION: Final = b"HTTP/1.1 505 "
-"""The right answer to a version of HTTP that is not spoken (RFC 9110 section 15.6.6)."""
+RIGHT: Final = (b"HTTP/1.1 501 ", b"HTTP/1.1 505 ")
+"""The answers to a transfer coding that nobody knows (RFC 9112 section 6.1), and to a version of HTTP that is not
+spoken (RFC 9110 section 15.6.6), are not about the daemon."""
 MAX_CHANGES: Final = 4
 ECHO: Final = ("execute_mcp_tool", {"tool_path": f"{HEALTHY}:echo", "arguments": {"text": "it"}})
 SEARCH: Final = ("discover_mcp_tools", {"query": "echo a text"})
@@ -51,7 +52,8 @@ def measure(directory: Path, full: bool) -> Iterator[Figure]:
             client.call(ECHO)
         yield from unharmed(running, directory)
     sent = len(openings) + sum(number for number, _ in found)
-    yield count(f"answers with a status of 500 or more, to {sent:,} malformed inputs", len(failures))
+    kinds = "".join(f", {kind.decode(errors='replace')}" for kind in sorted({each[9:12] for each in failures}))
+    yield count(f"answers with a status of 500 or more{kinds}, to {sent:,} malformed inputs", len(failures))
     yield Figure("growth of memory", GROWTH, grown)
 
 
@@ -66,7 +68,7 @@ def _send(port: int, parts: Sequence[bytes]) -> bytes:
         connection.shutdown(socket.SHUT_WR)
         while data := connection.recv(65_536):
             said += data
-    return said if said.startswith(b"HTTP/1.1 5") and not said.startswith(OTHER_VERSION) else b""
+    return said if said.startswith(b"HTTP/1.1 5") and not said.startswith(RIGHT) else b""
 
 
 def _mutate(port: int, seed: int, ends: float) -> tuple[int, list[bytes]]:
