@@ -70,6 +70,11 @@ class RestartLog:
         self._ruined = False
         self._wants = self._retries = self._absences = 0
 
+    @property
+    def probing(self) -> bool:
+        """Whether a server that was given up is tried once."""
+        return self._probing
+
     def ruin(self) -> None:
         """Note that the probe of the era ruined a process: the next begins at once, and fails for both if it fails."""
         self._ruined = True

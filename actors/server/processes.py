@@ -177,8 +177,13 @@ class Processes:
         self._supposed = None
 
     def _probe_failed(self) -> bool:
-        """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed."""
+        """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed.
+
+        Not where a server that spoke once was given up: to try it again costs one start, not two each time.
+        """
         if self._course.life.state is not State.HANDSHAKING or self.link is None or not self.link.talk.probing:
+            return False
+        if self._record.era is not None and self._context.server.restarts.probing:
             return False
         self._supposed = "legacy"
         self._again = True

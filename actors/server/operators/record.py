@@ -77,7 +77,7 @@ class Record:
         self._hide = hide
         self._observer = observer
         self._seen = seen
-        self.server_version = seen.server_version if seen is not None else ""
+        self.server_version = hide(seen.server_version) if seen is not None else ""
         self._last_error: str | None = None
         self._of_before = False
         self._woken_at = self._began = self._installing_told_at = 0.0

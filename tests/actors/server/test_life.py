@@ -28,6 +28,7 @@ from actors.life.events import Spawned, SpawnRefused, Violated
 from actors.life.policy import RestartPolicy
 from actors.life.states import State, Timer
 from actors.messages import Departure, ReadServer, ServerChanged, StopServer
+from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
 from actors.server.inbox import ProcessExit, Received, TimerFired
 from actors.transport.base import Connection, Exit
@@ -134,6 +135,19 @@ async def test_a_failed_server_is_probed_on_demand_once_per_interval(autojump_cl
             assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
             assert isinstance(await outcome(rig, rig.call), ServerGaveUp)
             assert rig.fake.starts == 5 + probes
+
+
+@pytest.mark.case("P07")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_a_server_that_was_given_up_costs_one_start_each_time_it_is_tried(
+    autojump_clock: MockClock, era: Era
+) -> None:
+    async with running_server(FakeServer(probe="exit", exits_at="initialize"), era=era, known=KNOWN) as rig:
+        await outcome(rig, rig.wake)
+        for _ in range(360):
+            await outcome(rig, rig.call)
+            await trio.sleep(10)
+        assert rig.fake.starts <= 5 + 12
 
 
 async def test_a_probe_long_after_the_failures_still_costs_one_start_only(autojump_clock: MockClock) -> None:
