@@ -52,6 +52,8 @@ class Processes:
         """No handshake has ever succeeded with this launch, so it may not be installed."""
         self._supposed: Era | None = None
         """The era to begin with, though nothing proves it."""
+        self._untried: Era | None = None
+        """The era to begin with once, as a process was ruined by the probe of it and no other one followed."""
         self._prolonged = False
         self._again = False  # the next process follows one that was only ruined by the probe of its era
         self._turn: Turn | None = None
@@ -93,7 +95,8 @@ class Processes:
             process.turn.hurry()
         self._context.start_soon(process.run, self._context.shared.starts)
         self._prolonged = False
-        negotiation = Negotiation(self._context.shared.identity, self._supposed or self._record.era, settings.terms)
+        era, self._untried = self._supposed or self._untried or self._record.era, None
+        negotiation = Negotiation(self._context.shared.identity, era, settings.terms)
         tools = self._context.mirrors_of, self._context.needs_task
         prefix = f"s{number}" if server.transport.kind == "stdio" else f"s{token_hex(RANDOM_BYTES)}"
         talk = Conversation(prefix, negotiation, LIST_LIMITS, *tools, trio.current_time)
@@ -179,11 +182,13 @@ class Processes:
     def _probe_failed(self) -> bool:
         """Return whether the trouble came before any answer to the era's probe: then a fresh process is needed.
 
-        Not where a server that spoke once was given up: to try it again costs one start, not two each time.
+        Not where a server was given up: to try it again costs one start, not two each time. One that never spoke is
+        tried in one era, and the next time in the other.
         """
         if self._course.life.state is not State.HANDSHAKING or self.link is None or not self.link.talk.probing:
             return False
-        if self._record.era is not None and self._context.server.restarts.probing:
+        if self._context.server.restarts.probing:
+            self._untried = "legacy" if self._record.era is None else None
             return False
         self._supposed = "legacy"
         self._again = True

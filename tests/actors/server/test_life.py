@@ -138,16 +138,31 @@ async def test_a_failed_server_is_probed_on_demand_once_per_interval(autojump_cl
 
 
 @pytest.mark.case("P07")
-@pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.parametrize("known", [KNOWN, None], ids=["known", "unknown"])
+@pytest.mark.parametrize("era", ["legacy", "modern", None])
 async def test_a_server_that_was_given_up_costs_one_start_each_time_it_is_tried(
-    autojump_clock: MockClock, era: Era
+    autojump_clock: MockClock, era: Era | None, known: Offer | None
 ) -> None:
-    async with running_server(FakeServer(probe="exit", exits_at="initialize"), era=era, known=KNOWN) as rig:
+    async with running_server(FakeServer(probe="exit", exits_at="initialize"), era=era, known=known) as rig:
         await outcome(rig, rig.wake)
-        for _ in range(360):
+        for _ in range(3600):
             await outcome(rig, rig.call)
-            await trio.sleep(10)
+            await trio.sleep(1)
         assert rig.fake.starts <= 5 + 12
+
+
+async def test_a_server_that_never_spoke_and_was_given_up_is_tried_in_both_eras_in_turn(
+    autojump_clock: MockClock,
+) -> None:
+    async with running_server(FakeServer(probe="exit", exits_at="initialize"), era=None) as rig:
+        await outcome(rig, rig.wake)
+        rig.fake.exits_at = None  # what remains is that it ends at the probe of the modern era
+        before = rig.fake.starts
+        for _ in range(700):
+            await outcome(rig, rig.call)
+            await trio.sleep(1)
+        assert rig.actor.life.state is State.READY
+        assert [said[0] for said in rig.fake.asked[before:]] == ["server/discover", "initialize"]
 
 
 async def test_a_probe_long_after_the_failures_still_costs_one_start_only(autojump_clock: MockClock) -> None:
