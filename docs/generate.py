@@ -33,6 +33,7 @@ from docs.routes import dashboard_list, route_list
 from supervisor.cli import GROUPS
 from supervisor.clients.client import Machine
 from supervisor.clients.table import CLIENTS
+from supervisor.fleet.errors import EngineAway, LeaseEnded, NodeAway
 from supervisor.identity.audit import ACTIONS
 from supervisor.reference.configuration import blocks, bullet
 from supervisor.service.asking.confirmations import Declined
@@ -40,7 +41,7 @@ from supervisor.service.asking.rounds import CapabilityRequired
 from supervisor.service.doors.task_requests import TasksNotDeclared
 
 Arrow = tuple[str, str, str]
-BESIDE = (CapabilityRequired, Declined, RepeatedKey, TasksNotDeclared, UnknownTask)
+BESIDE = (CapabilityRequired, Declined, EngineAway, LeaseEnded, NodeAway, RepeatedKey, TasksNotDeclared, UnknownTask)
 """Errors that clients meet and that stand with what raises them, not in `actors/errors.py`."""
 SETTINGS = {
     "configuration": ("units", "top-level", "foreign"),
@@ -73,6 +74,7 @@ def parts() -> dict[str, dict[str, str]]:
         "docs/background/security.md": {"admission": admission_list()},
         "docs/reference/lifecycle.md": {"lifecycle": f"```mermaid\n{mermaid()}\n```"},
         "docs/guides/budgets.md": {"memory": settings["memory"]},
+        "docs/guides/fleet.md": {"fleet": settings["fleet"]},
         "docs/reference/errors.md": {"errors": error_list()},
         "docs/reference/audit.md": {"actions": action_list()},
         "docs/reference/events.md": {

@@ -24,6 +24,7 @@ from actors.transport.base import Transport
 from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.resources.room import Room
 from supervisor.config import Configuration
+from supervisor.fleet.engine import Engine
 from supervisor.front.opening import open_front
 from supervisor.front.wiring import Front, serve_front
 from supervisor.host.datadir import DataDir
@@ -32,6 +33,7 @@ from supervisor.host.systemd import Systemd
 from supervisor.host.version import VERSION
 from supervisor.house import Ground, House, build_house
 from supervisor.servers.deployment import DeployedServer
+from supervisor.servers.fleet.late import open_engine
 from supervisor.servers.reach import discover
 from supervisor.servers.reloading.reload import Read
 from supervisor.store import Store, open_store
@@ -78,9 +80,14 @@ class Daemon:
 
     async def run(self, *, task_status: trio.TaskStatus[list[str]] = trio.TASK_STATUS_IGNORED) -> None:
         """Run until `closing` is set. Started with the base URLs, once clients can connect."""
-        async with open_store(self._data.database, conditions=self.conditions) as store, trio.open_nursery() as core:
+        fleet = self._configuration.settings.fleet
+        async with (
+            open_engine(fleet) as engine,
+            open_store(self._data.database, conditions=self.conditions) as store,
+            trio.open_nursery() as core,
+        ):
             core.start_soon(self._watch_end)
-            self._house = house = await build_house(self._ground(store), core, self.closing)
+            self._house = house = await build_house(self._ground(store, engine), core, self.closing)
             await self._start(house, core)
             front = await open_front(core, house, self._sockets)
             ended = trio.Event()
@@ -106,8 +113,9 @@ class Daemon:
 
     # The start --------------------------------------------------------------------------------------------------------
 
-    def _ground(self, store: Store) -> Ground:
+    def _ground(self, store: Store, engine: Engine | None) -> Ground:
         return Ground(
+            engine=engine,
             configuration=self._configuration,
             data=self._data,
             store=store,
@@ -139,13 +147,15 @@ class Daemon:
         servers, known, deployed = house.servers, house.known, house.deployment.value
         await supervised.start(servers.run)
         servers.switch(*known.off, on=False)
+        if house.fleet is not None:
+            await supervised.start(house.fleet.run, house.registry.address)
         for name, server in deployed.servers.items():
             await servers.add(server, known.offers.get(name), known.eras.get(name), disabled=name in known.off)
         for resting in deployed.resting:
             await servers.absences.report(resting)
         supervised.start_soon(house.launches.run)
         unknown = [name for name in deployed.servers if name not in known.offers and name not in known.off]
-        supervised.start_soon(discover, servers.directory, unknown)
+        supervised.start_soon(discover, house.directory, unknown)
         supervised.start_soon(house.reload.run, self.closing)  # what is half applied cannot begin again
 
     # The end ----------------------------------------------------------------------------------------------------------
@@ -170,6 +180,8 @@ class Daemon:
             await front.wait_answered()
         front.end_calls()
         await house.servers.stop()
+        if house.fleet is not None:
+            await house.fleet.leave()
 
     async def _flush(self, house: House) -> None:
         """Write and send what is there to be written and sent."""

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from socket import socket
+from typing import TYPE_CHECKING
 
 import msgspec
 import trio
 
 from actors.catalogue.offer import Offer
 from actors.kit import Conditions, Latest
+from actors.kit.directory import Directory
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
+from actors.registry.memory import Memory
 from actors.registry.vectors import Embedding
 from actors.router import Router
+from actors.server import ServerMessage
 from actors.transport.base import Transport
 from actors.transport.stdio.containment import Containment
 from actors.transport.stdio.resources.figures import Figures, since_boot
@@ -25,6 +29,7 @@ from supervisor.config import Configuration
 from supervisor.delivery.events import DaemonEvents
 from supervisor.delivery.known_servers import KnownServers
 from supervisor.delivery.sinks import Sinks
+from supervisor.fleet.engine import Engine
 from supervisor.host.datadir import DataDir
 from supervisor.host.loop.workbench import beside
 from supervisor.host.systemd import Systemd
@@ -38,6 +43,7 @@ from supervisor.servers.capacity.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment
+from supervisor.servers.fleet.late import make_node, memory_of, share_keys
 from supervisor.servers.journals.files import LogFiles
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.launches.accounts import AccountName
@@ -55,6 +61,9 @@ from supervisor.tracing.port import Tracer
 from supervisor.usage.totals import Usage
 from supervisor.values.table import ValueTable
 
+if TYPE_CHECKING:
+    from supervisor.servers.fleet.node import FleetNode
+
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
     """What a daemon stands on: what it was given, and what outlives it. `connect`, `read`: see `Daemon`."""
@@ -70,6 +79,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     systemd: Systemd
     read: Read
     connect: Callable[[DeployedServer], Transport] | None
+    engine: Engine | None = None
 
 
 class Recollection(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,12 +124,15 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     room: Room
     capacity: Capacity
     figures: Measure
+    directory: Directory[ServerMessage]
+    fleet: FleetNode | None = None
 
 
 async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -> House:
     """Make all of it; the parts will run in `core`."""
     started, settings = trio.current_time(), ground.configuration.settings
     data, store, clock = ground.data, ground.store, ground.clock
+    share_keys(data, settings.fleet)
     table = PluginTable(clock, ground.conditions)
     plugins = DeployedPlugins(table)
     deployment = Latest(await plugins.deploy(ground.configuration, data.key("launch")))
@@ -132,11 +145,13 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     await usage.load()
     meters = Meters(clock, lambda: deployment.value.settings.metrics_tools)
     tracer = await beside(partial(open_tracer, settings))
-    registry = await _make_registry(ground, deployment, known, table)
+    fleet = None if ground.engine is None else make_node(ground.engine, deployment, data, ground.room)
+    registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table)
     reach = _Reach(ground)
+    connect = ground.connect or reach
     servers = Servers(
         registry.address,
-        ground.connect or reach,
+        connect if fleet is None else partial(fleet.transport, connect),
         Identity(version=VERSION, mark=data.mark),
         clock,
         starts_of(settings),
@@ -155,7 +170,11 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     events.settle = usage.ledger.settle
     trail.tell, ground.conditions.tell = events.note, events.lack
     figures = Figures(since_boot).get
+    directory = servers.directory if fleet is None else fleet.attach(servers, registry.offer, known.memory.recall_era)
     capacity = Capacity(servers.directory, servers.statuses, ground.room, deployment, figures)
+    router = Router(directory, settings.max_in_flight, launches.names.of, launches, capacity.overload)
+    if fleet is not None:
+        fleet.calls = lambda: router.in_flight.calls
     return House(
         started=started,
         clock=clock,
@@ -167,7 +186,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         store=store,
         known=known,
         registry=registry,
-        router=Router(servers.directory, settings.max_in_flight, launches.names.of, launches, capacity.overload),
+        router=router,
         servers=servers,
         launches=launches,
         reload=Reload(
@@ -195,6 +214,8 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         room=ground.room,
         capacity=capacity,
         figures=figures,
+        directory=directory,
+        fleet=fleet,
     )
 
 
@@ -208,7 +229,7 @@ async def _recall(store: Store, deployment: Latest[Deployment], clock: Callable[
 
 
 async def _make_registry(
-    ground: Ground, deployment: Latest[Deployment], known: Recollection, table: PluginTable
+    ground: Ground, deployment: Latest[Deployment], known: Recollection, memory: Memory, table: PluginTable
 ) -> Registry:
     """Return the registry, which knows what is known of servers that are configured and on."""
     settings, deployed = deployment.value.settings, deployment.value
@@ -216,7 +237,7 @@ async def _make_registry(
     offers = {name: (kinds[name], offer) for name, offer in known.offers.items() if name in kinds}
     registry = Registry(
         offers,
-        known.memory,
+        memory,
         TokenCounter(ground.data.tokenizer_cache, settings.tokenizer_timeout_s).count,
         ground.clock,
         embedding=Embedding(partial(neural.load, settings.rerank, ground.data.model), ground.store),

@@ -55,6 +55,7 @@ LAYERS = (
     "supervisor.config",
     "supervisor.store",
     "supervisor.host",
+    "supervisor.fleet",
     "supervisor.usage",
     "supervisor.metatools",
     "supervisor.metrics",
@@ -117,6 +118,10 @@ PURE = (
     "actors.transport.stdio.resources.allotment",
     "actors.transport.stdio.resources.bounds",
     "actors.transport.stdio.sandbox.bubblewrap",
+    "supervisor.fleet.lease",
+    "supervisor.fleet.members",
+    "supervisor.fleet.placement",
+    "supervisor.fleet.records",
     "supervisor.clients.client",
     "supervisor.clients.connecting",
     "supervisor.clients.documents",
@@ -268,6 +273,7 @@ SYSTEM = {
     "supervisor.store.file": "file modes",
     "supervisor.front.edge.connection": "a request is answered in one packet, past the stream of trio",
     "supervisor.tokens.counting": "tiktoken is told its directory by the environment only",
+    "supervisor.servers.fleet.lease_guard": "a process beside the daemon, which looks for processes of it",
 }
 """Modules that may import `os` or `signal`, and what for."""
 
@@ -299,6 +305,7 @@ OPTIONAL = {
     ("supervisor.tracing.sampling", "opentelemetry"): "the same",
     ("supervisor.tracing.sdk", "opentelemetry"): "the same",
     ("supervisor.tracing.spans", "opentelemetry"): "the same",
+    ("supervisor.fleet.valkey_engine", "coredis"): "comes with the extra `fleet`; without it a daemon is alone",
     ("supervisor.neural.package", "threadpoolctl"): "comes with the extra `neural`; without it there is no model",
 }
 TRANSITIVE = {
@@ -320,6 +327,7 @@ TRANSITIVE = {
 """Packages that only our dependencies depend on: each use may break without a release of ours."""
 
 UNUSED = {
+    "supervisor.fleet.memory_engine.MemoryEngine": "the engine of simulations, which the real one is held against",
     "supervisor.cli.Commands.list_commands": "called by click",
     "supervisor.cli.Commands.format_commands": "called by click",
     "supervisor.commands.config.set_": "called by click",
@@ -532,7 +540,16 @@ def test_a_name_says_what_it_is_the_name_of() -> None:
 
 def test_tests_stand_where_what_they_test_stands() -> None:
     tested = {file.parent.relative_to(ROOT / "tests") for file in (ROOT / "tests").rglob("test_*.py")}
-    apart = {Path(), Path("docs"), Path("e2e"), Path("benchmarks"), Path("conformance"), Path("fuzz"), Path("chaos")}
+    apart = {
+        Path(),
+        Path("docs"),
+        Path("e2e"),
+        Path("benchmarks"),
+        Path("conformance"),
+        Path("fuzz"),
+        Path("chaos"),
+        Path("fleet"),
+    }
     assert [str(place) for place in sorted(tested - apart) if not (ROOT / place).is_dir()] == []
 
 

@@ -14,6 +14,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.identity import IDENTITY, ISSUERS, SECRET, read_identity
 from supervisor.config.profiles import read_profiles
 from supervisor.config.sections.event_sinks import EVENT_SINKS, read_event_sinks
+from supervisor.config.sections.fleet import FLEET, read_fleet
 from supervisor.config.sections.memory import MEMORY, read_memory
 from supervisor.config.sections.options import PLUGINS, OptionsOf, read_plugins
 from supervisor.config.structs import Settings
@@ -75,6 +76,7 @@ def read_settings(
     own[IDENTITY] = read_identity(
         own.get(IDENTITY, {}), lambda text: expand(text, environ), partial(_of_settings, findings)
     )
+    own[FLEET] = read_fleet(own.get(FLEET, {}), lambda text: expand(text, environ), partial(_of_settings, findings))
     own[MEMORY] = read_memory(own.get(MEMORY, {}), partial(_of_settings, findings))
     own[PLUGINS] = read_plugins(
         own.get(PLUGINS, {}), options_of, lambda text: expand(text, environ), partial(_of_settings, findings)
@@ -107,10 +109,11 @@ def read_settings(
     own[HEADERS] = _read_headers(own.get(HEADERS, {}), environ, findings)
     env = read_env(own, environ, findings)
     own["env"] = env.values
-    origins.pop(MEMORY, None)  # what is not written in it is the default, not of its line
+    for group in (MEMORY, FLEET):  # what is not written in it is the default, not of its line
+        origins.pop(group, None)
     findings.origins.update({("", (key,)): origin for key, origin in origins.items()})
     findings.origins.update({("", ("env", name)): origin for name, origin in env.origins.items()})
-    for group in ("profiles", PLUGINS, MEMORY):
+    for group in ("profiles", PLUGINS, MEMORY, FLEET):
         for name in own[group]:
             findings.origins["", (group, name)] = findings.origin(("supervisor", group, name))
     settings: Settings = build(Settings, own)

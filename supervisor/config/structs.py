@@ -19,6 +19,7 @@ from actors.catalogue.profiles import ViewProfile
 from actors.catalogue.trust import Trust
 from actors.transport.redaction import Confidential
 from supervisor.config.sections.event_sinks import MAX_SINKS, EventSink
+from supervisor.config.sections.fleet import FleetSettings
 from supervisor.config.sections.memory import MemorySettings
 from supervisor.config.sections.options import PluginEntry
 from supervisor.config.syntax.address import split_address
@@ -225,6 +226,10 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Such a server sleeps again if nobody calls it for this time."""
     memory: MemorySettings = MemorySettings()
     """What local servers may take together; see `docs/guides/budgets.md`."""
+
+    # Other daemons
+    fleet: FleetSettings = FleetSettings()
+    """Other daemons behind the same address; see `docs/guides/fleet.md`."""
 
     # Requests and connections
     max_body_bytes: Size = 4 * MIB

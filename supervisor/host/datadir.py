@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import hmac
 import os
 import pwd
 import secrets
@@ -20,7 +21,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 from actors.errors import ConfigError
 from actors.kit import is_want
@@ -33,6 +34,8 @@ NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
 KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values"]
 """The keys of a daemon, each a file."""
+OF_FLEET: Final = frozenset({"launch", "session"})
+"""Those that all nodes of a fleet have in common: what one has named or sealed, another one knows."""
 
 DATABASE = "store.sqlite3"
 OCCUPIED = "another daemon uses this data directory"
@@ -44,6 +47,8 @@ class DataDir:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.fleet_key = b""
+        """What a fleet has in common, if this daemon is in one: keys that all nodes need are made of it."""
         self.database = root / DATABASE
         self.tokenizer_cache = root / "tokenizer"  # tiktoken makes it, and keeps its vocabulary there
         self.logs = root / "logs"  # of servers, made when there is something to write
@@ -54,8 +59,15 @@ class DataDir:
         """Return what tells this daemon from every other, 32 hexadecimal digits; nothing secret follows from it."""
         return hashlib.blake2b(self.key("session"), digest_size=16, person=b"mcpvisor mark").hexdigest()
 
+    @property
+    def place(self) -> str:
+        """Return what tells this directory from every other one, also in a fleet; nothing secret follows from it."""
+        return hashlib.blake2b(self.key("page"), digest_size=16, person=b"mcpvisor place").hexdigest()
+
     def key(self, name: KeyName) -> bytes:
         """Return the secret key of that name, made at the first call. Raises `ConfigError` if it is of no use."""
+        if self.fleet_key and name in OF_FLEET:
+            return hmac.digest(self.fleet_key, name.encode(), hashlib.sha256)
         path = self.root / f"{name}.key"
         try:
             if not os.path.lexists(path):  # the lock keeps other daemons out

@@ -24,6 +24,7 @@ from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.oauth import OAuthConfig
 from supervisor.config.entries.sandbox import SandboxConfig
 from supervisor.config.sections.event_sinks import EventSink
+from supervisor.config.sections.fleet import FleetSettings
 from supervisor.config.sections.memory import MemorySettings
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.environment import VARIABLES, WITHOUT_EFFECT
@@ -141,6 +142,7 @@ def blocks() -> dict[str, str]:
         "profiles": _settings(ViewProfile),
         "sink": _settings(EventSink),
         "memory": _settings(MemorySettings),
+        "fleet": _settings(FleetSettings),
         "inherited": paragraph(", ".join(f"`{name}`" for name in INHERITED) + "."),
         "environment": "\n".join(_variables()),
         "foreign": "\n".join(_foreign()).lstrip("\n"),
@@ -179,6 +181,7 @@ def schema() -> dict[str, Any]:
     settings["properties"]["identity"] = _identity() | {"description": descriptions(Settings)["identity"]}
     settings["properties"]["profiles"] |= {"additionalProperties": _members(ViewProfile)}
     settings["properties"]["plugins"] |= {"additionalProperties": {"type": "object"}}
+    settings["properties"]["fleet"] = _members(FleetSettings) | {"description": descriptions(Settings)["fleet"]}
     settings["properties"]["memory"] = _members(MemorySettings) | {"description": descriptions(Settings)["memory"]}
     settings["properties"]["event_sinks"] |= {"items": _members(EventSink)}
     server["properties"]["oauth"] = {**_members(OAuthConfig), "additionalProperties": True}

@@ -54,6 +54,12 @@ class Absences:
         self._journals.make(name, Mask({})).note(why)
         await self._show(name, kind, why, disabled=True)
 
+    async def report_elsewhere(self, name: str, kind: str) -> None:
+        """Show a server that another node of the fleet runs, or will."""
+        since = trio.current_time()
+        status = ServerStatus(server=name, state=State.DORMANT, wanted="dormant", since=since, transport=kind)
+        await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT))
+
     async def report_awaiting(self, resting: RestingServer) -> None:
         """Show a server that runs for those alone who have given values for it, or whose team has."""
         name, missing, why = resting.name, resting.awaits, resting.reason

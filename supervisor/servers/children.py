@@ -19,9 +19,8 @@ from actors.kit.directory import Directory
 from actors.launch import launches_of, server_of
 from actors.life.policy import RestartLog, RestartPolicy
 from actors.life.states import State
-from actors.messages import Departure, ReadServer, RestartServer, ServerChanged, ServerRemoved, StopServer
+from actors.messages import Departure, ServerChanged, ServerRemoved, StopServer
 from actors.observer import NO_OBSERVER, Observer
-from actors.principal import LOCAL
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
@@ -83,6 +82,8 @@ class Servers:
         registers = Registers(self.directory, self.statuses, registry)
         self._launcher = Launcher(connect, shared, reached or starts, self.journals, registers)
         self.absences = Absences(registry, self.directory, self.journals)
+        self.may_run: Callable[[str], bool] = lambda name: True
+        """Says whether a launch may run here; in a fleet, another node may own it."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run all children, from `started` on, until it is cancelled."""
@@ -103,6 +104,9 @@ class Servers:
 
         One of this name that is there leaves: its calls in flight have `drain_s` seconds, and the others are passed on.
         """
+        if not self.may_run(server.name):
+            await self.absences.report_elsewhere(server.name, server.config.kind)
+            return
         if disabled:
             self.switch(server_of(server.name), on=False)
         before = self._newest.get(server.name)
@@ -118,6 +122,13 @@ class Servers:
         if child is not None:
             self._withdraw(name)
             await child.leave(Departure(reason=reason, drain_s=drain_s))
+
+    async def end(self, name: str, reason: str) -> None:
+        """Have a server end at once; return when nothing is left of it."""
+        child = self._newest.get(name)
+        await self.remove(name, reason, 0.0)
+        if child is not None:
+            await child.gone.wait()
 
     async def resize(self, server: DeployedServer, drain_s: float) -> None:
         """Have as many instances of a server as it is to have now; those that end have `drain_s` seconds."""
@@ -269,18 +280,6 @@ class Servers:
             await child.settled.wait()
             if child.settled.is_set() and self._children.get(name) is child:
                 return child
-
-    async def logged_in(self, name: str) -> None:
-        """Try a server again at which its operator has logged in; one that is ready goes on."""
-        address = self.directory.find(name)
-        if address is None:
-            return
-        try:
-            status = await address.ask(ReadServer())
-            if status.state is not State.READY or status.requires_reauth or status.breakers:
-                await address.ask(RestartServer(server=name, principal=LOCAL))
-        except SupervisorError as error:
-            log.debug("%s did not come up after its login: %s", name, error.message)  # its own lines say why
 
     async def stop(self) -> None:
         async with trio.open_nursery() as nursery:

@@ -14,7 +14,8 @@ from actors.errors import ActorStopped, ShuttingDown, SupervisorError
 from actors.kit import Address, Starts
 from actors.kit.directory import Directory
 from actors.launch import server_of
-from actors.messages import CloseBreakers, ReadServer, WakeServer
+from actors.life.states import State
+from actors.messages import CloseBreakers, ReadServer, RestartServer, WakeServer
 from actors.principal import LOCAL
 from actors.server import ServerMessage
 from actors.transport.base import Transport
@@ -66,6 +67,19 @@ async def close_breakers(directory: Directory[ServerMessage], servers: Iterable[
         if server_of(launch) in names and (address := directory.find(launch)) is not None:
             with suppress(ActorStopped):
                 await address.tell(CloseBreakers())
+
+
+async def try_again(directory: Directory[ServerMessage], name: str) -> None:
+    """Try a server again at which its operator has logged in; one that is ready goes on."""
+    address = directory.find(name)
+    if address is None:
+        return
+    try:
+        status = await address.ask(ReadServer())
+        if status.state is not State.READY or status.requires_reauth or status.breakers:
+            await address.ask(RestartServer(server=name, principal=LOCAL))
+    except SupervisorError as error:
+        log.debug("%s did not come up after its login: %s", name, error.message)  # its own lines say why
 
 
 async def discover(directory: Directory[ServerMessage], names: Iterable[str]) -> None:

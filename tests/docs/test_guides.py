@@ -13,7 +13,13 @@ from supervisor.front.pages.requests import FORWARDED
 
 ROOT = Path(__file__).parents[2]
 GUIDES = {page.stem: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "guides").glob("*.md"))}
-ENVIRONMENT = {"HOME": "/home/me", "TICKETS_KEY": "x", "MCPVISOR_SECRET": "x" * 32, "COLLECTOR_TOKEN": "x"}
+ENVIRONMENT = {
+    "HOME": "/home/me",
+    "TICKETS_KEY": "x",
+    "MCPVISOR_SECRET": "x" * 32,
+    "COLLECTOR_TOKEN": "x",
+    "MCPVISOR_FLEET_KEY": "x" * 64,
+}
 OTHERS = {"invalid peer certificate", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"}
 """What programs of others say."""
 PLACEHOLDERS = re.compile(r"\.\.\.|FILE:LINE:|NAME|\d+|[(){}]|\$")

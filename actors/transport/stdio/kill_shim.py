@@ -7,7 +7,8 @@ as it can, because its start is part of every wake (`signal` costs as much as al
 
 CONTROL_FD is one end of a socket pair. We write lines: `pid N` once the server runs or `failed ERRNO` if it could not
 be executed, then `exit CODE` or `signal NUMBER`. We read single bytes: `T` asks the server's group to terminate (and
-to continue, if it is stopped), `K` kills everything. The end of the file is a `K`: the daemon died, however it died.
+to continue, if it is stopped), `K` kills everything. The end of the file is a `K`: the daemon died, however it died; so
+is SIGUSR1: in a fleet, the lease of a daemon that is stopped has ended (`lease_guard.py`).
 
 SOFT and HARD are the limits of open files that the server gets, 0 for those it inherits: the daemon raises its own, and
 programs that use select(2) or close all that could be open do not bear a large one. GROUP is the directory of a
@@ -24,7 +25,7 @@ server: what is sent to that does not reach bwrap, and an init takes no SIGTERM.
   (SIGHUP, then SIGCONT: POSIX `_exit`, "orphaned process group"). While the daemon lives, it kills us.
 - The server is not reaped before it is reported, so its process group id cannot belong to somebody else.
 - Where memory is out, the kernel kills a server before it kills the daemon: servers get `OOM_SCORE`, we do not.
-- Standard streams are the server's alone: ours are /dev/null once it runs, so that ends of files go through.
+- Standard streams are the server's alone: ours are /dev/null once it runs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import os
 import select
 import sys
 
-SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM, SIGCHLD, SIGCONT, SIGTSTP = 1, 2, 3, 9, 15, 17, 18, 20
+SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGUSR1, SIGTERM, SIGCHLD, SIGCONT, SIGTSTP = 1, 2, 3, 9, 10, 15, 17, 18, 20
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SWEEP_ROUNDS, SWEEP_PAUSE_S = 1000, 0.005
 CANNOT_EXECUTE, EIO, READY_FD = 126, 5, 9
@@ -219,11 +220,9 @@ def watch(control: int, server: int, group: int, wakeup: int) -> int | None:
         ready, _, _ = select.select((control, wakeup), (), ())
         asked = hear(control) if control in ready else b""
         signals = os.read(wakeup, 512) if wakeup in ready else b""
-        if signals:
-            _, status = reap(server)
-            if status is not None:
-                return status
-        if control in ready and (not asked or b"K" in asked):
+        if signals and (status := reap(server)[1]) is not None:
+            return status
+        if SIGUSR1 in signals or (control in ready and (not asked or b"K" in asked)):
             return None
         if b"T" in asked or SIGTERM in signals:
             terminate(group)
@@ -263,7 +262,7 @@ def prepare(control: int) -> int:
     _signal.set_wakeup_fd(wakeup_in, warn_on_full_buffer=False)
     for number in (SIGINT, SIGHUP, SIGQUIT, SIGTSTP):  # a terminal's wishes are the daemon's business
         _signal.signal(number, _signal.SIG_IGN)
-    for number in (SIGTERM, SIGCHLD):
+    for number in (SIGTERM, SIGCHLD, SIGUSR1):
         _signal.signal(number, lambda *_: None)
     return wakeup
 

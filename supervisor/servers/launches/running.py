@@ -33,7 +33,7 @@ from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.accounts import AccountName, account_of
 from supervisor.servers.launches.names import LaunchNames
-from supervisor.servers.reach import discover
+from supervisor.servers.reach import discover, try_again
 from supervisor.servers.reloading.difference import made_of
 
 NOBODY: Final = "nobody has this configuration any more"
@@ -131,7 +131,7 @@ class Launches:
         owner, server = account
         own = [each.name for each in self._running.values() if account_of(each) == account]
         for launch in [server] if owner == LOCAL else own:
-            await self._servers.logged_in(launch)
+            await try_again(self._servers.directory, launch)
 
     async def prepare(self, person: Person) -> None:
         """Have what is started for somebody be known. A checkpoint unless it is."""

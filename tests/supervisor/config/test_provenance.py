@@ -150,10 +150,22 @@ def test_the_daemon_is_explained_likewise() -> None:
     assert shown["env.API_KEY"] == ("***", "mcp.json:5")
     assert shown["data_dir"] == ("/state/mcpvisor", "follows from the environment")
     assert shown["drain_s"] == (5.0, "default")
-    assert keys_of(Settings).keys() - {"env", "memory", "profiles", "trace_headers"} <= values.keys()
+    assert keys_of(Settings).keys() - {"env", "fleet", "memory", "profiles", "trace_headers"} <= values.keys()
     own = configuration({"supervisor": {"data_dir": "~/d"}})
     (data_dir,) = (each for each in explain_daemon(own, DATA, ENVIRON) if each.key == "data_dir")
     assert (data_dir.value, data_dir.words("f", of_daemon=True)) == ("/home/me/d", "f:3, with ${HOME}")
+
+
+def test_nothing_of_a_fleet_is_shown_that_is_secret() -> None:
+    fleet = {"engine": "rediss://ana:${WORD}@valkey.example:6379", "keys": ["${KEY}"], "node": "a"}
+    environ = {"WORD": "hunter2", "KEY": "k" * 40}
+    read = parse(json.dumps({"supervisor": {"fleet": fleet}}), FILE, environ)
+    assert read.settings.fleet.engine == "rediss://ana:hunter2@valkey.example:6379"
+    values = {each.key: each.value for each in explain_daemon(read, DATA, environ)}
+    assert values["fleet.node"] == "a"
+    assert values["fleet.prefix"] == "mcpvisor:"
+    assert "hunter2" not in repr((values, read.settings))
+    assert "kkkk" not in repr((values, read.settings))
 
 
 def test_nothing_of_where_traces_go_is_shown_that_may_be_secret() -> None:

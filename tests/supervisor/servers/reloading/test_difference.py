@@ -173,6 +173,8 @@ ONCE = {
     ("front/ui/people", "auth"),
     ("oauth/accounts", "auth"),
     ("oauth/late", "auth"),
+    ("servers/fleet/node", "fleet"),
+    ("servers/fleet/late", "fleet"),
     ("servers/reloading/reload", "reload_poll_s"),
 }
 """Read from a deployment, which has what they were at the start: see `in_force`."""

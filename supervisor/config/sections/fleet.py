@@ -1,0 +1,74 @@
+"""The object `fleet` of a configuration: with which other daemons this one works, and by which engine. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from msgspec import Meta, Struct
+
+from actors.errors import ConfigError
+from actors.transport.redaction import Confidential
+from supervisor.config.syntax.address import split_address
+from supervisor.config.syntax.values import Problem, read_members
+
+FLEET: Final = "fleet"
+SCHEMES: Final = ("redis", "rediss", "unix")
+MIN_KEY_CHARS: Final = 32
+NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+PREFIX: Final = re.compile(r"[A-Za-z0-9:._-]{1,64}")
+
+
+class FleetSettings(Confidential, Struct, frozen=True, kw_only=True):
+    """Other daemons behind the same address; see `docs/guides/fleet.md`."""
+
+    engine: str = ""
+    """Address of a Valkey or Redis server that all nodes use: `rediss://USER:PASSWORD@HOST:PORT`, without encryption
+    `redis://`, or `unix:///PATH`. Variables are filled in. Empty: this daemon is alone."""
+    node: str = ""
+    """The name of this node, unlike that of every other one. Empty: the name of the machine."""
+    listen: str = "127.0.0.1:0"
+    """Where other nodes reach this one, `host:port`: an address of this machine that they can reach. It is always
+    encrypted."""
+    keys: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
+    """Secrets of the fleet, the newest first, with 32 characters each at least; all nodes have the same. Variables are
+    filled in."""
+    prefix: str = "mcpvisor:"
+    """How the names of all keys in the engine begin; another fleet on the same server has another prefix."""
+    lease_s: Annotated[float, Meta(ge=2, le=600)] = 20.0
+    """How long a node owns its servers without hearing from the engine. When it ends, others take them over."""
+
+
+def read_fleet(written: Mapping[str, Any], expand: Callable[[str], str], problem: Problem) -> dict[str, Any]:
+    """Return the members of the object. `problem` takes keys from `supervisor` inwards."""
+    own = read_members(FleetSettings, written, (FLEET,), problem, "daemon")
+    try:
+        own["engine"] = expand(own.get("engine", ""))
+        own["keys"] = [expand(key) for key in own.get("keys", ())]
+    except ConfigError as error:
+        problem((FLEET,), error.message, error.hint)
+        return own
+    if own["engine"]:
+        _check(own, problem)
+    return own
+
+
+def _check(own: Mapping[str, Any], problem: Problem) -> None:
+    if urlsplit(own["engine"]).scheme not in SCHEMES:
+        problem((FLEET, "engine"), "is no address of an engine", 'for example "rediss://valkey.example.com:6379"')
+    if not own["keys"]:
+        hint = 'write "keys": ["${MCPVISOR_FLEET_KEY}"], and give all nodes the same: openssl rand -hex 32'
+        problem((FLEET, "keys"), "is missing", hint)
+    for at, key in enumerate(own["keys"]):
+        if len(key) < MIN_KEY_CHARS:
+            problem((FLEET, "keys", at), f"has less than {MIN_KEY_CHARS} characters", "openssl rand -hex 32")
+    if own.get("node") and not NODE_NAME.fullmatch(own["node"]):
+        problem((FLEET, "node"), "is no name of a node", "letters, digits, dots, dashes, underscores, 63 at most")
+    if not PREFIX.fullmatch(own.get("prefix", FleetSettings().prefix)):
+        problem((FLEET, "prefix"), "is no prefix", "letters, digits, colons, dots, dashes, underscores, 64 at most")
+    try:
+        split_address(own.get("listen", FleetSettings().listen))
+    except ValueError as error:
+        problem((FLEET, "listen"), str(error), 'for example "10.0.0.1:3002"')

@@ -1,0 +1,50 @@
+"""What goes wrong in a fleet. Pure.
+
+Clients meet those of the first part; the others are between nodes, and between a node and the engine.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actors.errors import SupervisorError
+from supervisor.fleet.records import Place
+
+
+class EngineAway(SupervisorError, code=-31503, kind="unavailable", retryable=True):
+    """The engine of the fleet does not answer, so it is not known which node has the server. Nothing was done."""
+
+    def __init__(self, message: str = "the engine of the fleet does not answer; retry shortly", **more: Any) -> None:
+        super().__init__(message, **{"retry_after_s": 1.0, **more})
+
+
+class LeaseEnded(SupervisorError, code=-31503, kind="unavailable", retryable=True):
+    """The node is no member of its fleet now, so it may start nothing. Nothing was done."""
+
+
+class NodeAway(SupervisorError, code=-31503, kind="unavailable", retryable=True):
+    """The node of the fleet that has the server cannot be reached, or was lost meanwhile: `outcome` says whether the
+    call may have run."""
+
+
+# Not for clients ------------------------------------------------------------------------------------------------------
+
+
+class EngineSettling(EngineAway):
+    """The engine was started a moment ago: it grants nothing new before all leases of its earlier life have ended."""
+
+
+class NameTaken(SupervisorError, kind="config"):
+    """Another daemon has the name of this node, and its lease runs."""
+
+
+class FeedLost(SupervisorError):
+    """The feed does not go back to the position that was asked for: everything has to be read anew."""
+
+
+class Elsewhere(SupervisorError):
+    """A node was asked for a launch that it does not own; nothing was done. `place` is where it is."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(f"{place.launch} is at the node {place.node.name}")
+        self.place = place

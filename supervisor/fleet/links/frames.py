@@ -1,0 +1,255 @@
+"""What nodes of a fleet say to one another: the project's own messages, as MessagePack arrays. Pure.
+
+A call is known by a number that whoever asks gave it. What a server said is passed through as it wrote it: bytes in
+bytes. A text that is long travels in parts, so that it holds up no other call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from actors.messages import (
+    CallServer,
+    Refreshed,
+    RefreshServer,
+    RestartServer,
+    SleepServer,
+    WakeServer,
+)
+from actors.principal import Principal
+from actors.protocol.agreement.versions import Era
+from actors.protocol.exchanges import Interest
+from supervisor.fleet.records import Place
+
+PART_BYTES: Final = 128 * 1024
+MAX_FRAME_BYTES: Final = 1024 * 1024
+"""Of one frame: a part, and what is said beside it."""
+HEAD_BYTES: Final = 4
+
+OrderKind = Literal["wake", "restart", "refresh", "sleep"]
+ForLaunch = CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
+
+
+class FleetFrame(msgspec.Struct, frozen=True, array_like=True):
+    """One message between nodes. `id`: the call that it is about."""
+
+    id: int
+
+
+# From whoever asks ----------------------------------------------------------------------------------------------------
+
+
+class CallSent(FleetFrame, frozen=True, tag=1):
+    """A `CallServer` for a launch. `client` is who hears of it, `visits`: they hear of the end of visits, too."""
+
+    launch: str
+    method: str
+    members: bytes
+    meta: bytes
+    name: str
+    interest: Interest
+    retry: bytes
+    as_task: bool
+    resumes: bool
+    by_requests: bool
+    run: str
+    deadline_s: float
+    principal: Principal
+    client: tuple[str, ...] | None
+    visits: bool
+
+
+class OrderSent(FleetFrame, frozen=True, tag=2):
+    """An order for a launch; `operator` and `urgent` as in its message."""
+
+    launch: str
+    order: OrderKind
+    principal: Principal
+    operator: bool = False
+    urgent: bool = True
+
+
+class Abandoned(FleetFrame, frozen=True, tag=3):
+    """Nobody waits for an answer any more."""
+
+
+class QuestionSettled(FleetFrame, frozen=True, tag=4):
+    """The client has answered a question, or cannot: then there is an `error`."""
+
+    question: int
+    result: bytes = b""
+    error: SentError | None = None
+
+
+class ClientProgressed(FleetFrame, frozen=True, tag=5):
+    """What the client tells of its work on a question, the params of a notification."""
+
+    question: int
+    params: bytes
+
+
+# From whoever is asked ------------------------------------------------------------------------------------------------
+
+
+class ResultSent(FleetFrame, frozen=True, tag=11):
+    """A `Result`, whose body ends with this, after parts; by this `fence` the launch was owned all the time."""
+
+    fence: int
+    body: bytes
+    era: Era
+    run: str
+    waited_s: float
+    woke: bool
+
+
+class OrderDone(FleetFrame, frozen=True, tag=12):
+    """An order is done; what a refresh has found."""
+
+    fence: int
+    refreshed: Refreshed | None = None
+
+
+class Failed(FleetFrame, frozen=True, tag=13):
+    """The call has failed."""
+
+    error: SentError
+
+
+class MovedOn(FleetFrame, frozen=True, tag=14):
+    """Nothing was done: the launch is at another place."""
+
+    place: Place
+
+
+class NoteSent(FleetFrame, frozen=True, tag=15):
+    """A `Note` for the client of a call."""
+
+    method: str
+    params: bytes
+
+
+class QuestionSent(FleetFrame, frozen=True, tag=16):
+    """A `Question` for the client of a call; `progress`: its server wants to hear of the work on it."""
+
+    question: int
+    method: str
+    params: bytes
+    progress: bool
+
+
+class QuestionTakenBack(FleetFrame, frozen=True, tag=17):
+    """Nobody waits for the answer to a question any more."""
+
+    question: int
+
+
+class VisitEnded(FleetFrame, frozen=True, tag=18):
+    """A visit of this id is over, of the client of a call that may be over itself."""
+
+    visit: str
+
+
+class BodyPart(FleetFrame, frozen=True, tag=19):
+    """A part of the body of a result, or of the members of a call, before what ends it."""
+
+    part: bytes
+
+
+class SignOfLife(FleetFrame, frozen=True, tag=20):
+    """A sign of life; whoever gets one that was `asked` for sends one back."""
+
+    asked: bool = True
+
+
+class SentError(msgspec.Struct, frozen=True, array_like=True):
+    """A failure on its way: the class by name, its row of the taxonomy, and what its instance has.
+
+    `data` is that of the error of a server (`RemoteError`).
+    """
+
+    name: str
+    code: int
+    message: str
+    fields: bytes
+    data: bytes = b""
+    kind: str = ""
+    http_status: int = 200
+    retryable: bool = False
+
+
+Asking = CallSent | OrderSent | Abandoned | QuestionSettled | ClientProgressed | BodyPart | SignOfLife
+Answering = (
+    ResultSent
+    | OrderDone
+    | Failed
+    | MovedOn
+    | NoteSent
+    | QuestionSent
+    | QuestionTakenBack
+    | VisitEnded
+    | BodyPart
+    | SignOfLife
+)
+AnyFrame = Asking | Answering
+
+_encoder = msgspec.msgpack.Encoder()
+_asking: msgspec.msgpack.Decoder[Asking] = msgspec.msgpack.Decoder(Asking)
+_answering: msgspec.msgpack.Decoder[Answering] = msgspec.msgpack.Decoder(Answering)
+
+
+class BadFrame(ValueError):
+    """What arrived is no frame of ours."""
+
+
+def write(frame: AnyFrame) -> bytes:
+    """Return a frame as it is sent: its length in four bytes, and MessagePack."""
+    body = _encoder.encode(frame)
+    return len(body).to_bytes(HEAD_BYTES, "big") + body
+
+
+def read_asking(body: bytes) -> Asking:
+    """Return what whoever asks has said. Raises `BadFrame`."""
+    try:
+        return _asking.decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BadFrame(str(error)) from None
+
+
+def read_answering(body: bytes) -> Answering:
+    """Return what whoever is asked has said. Raises `BadFrame`."""
+    try:
+        return _answering.decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BadFrame(str(error)) from None
+
+
+def parts_of(id_: int, body: bytes) -> tuple[list[BodyPart], bytes]:
+    """Return what of a long text is sent in parts, and the end of it."""
+    if len(body) <= PART_BYTES:
+        return [], body
+    cuts = range(0, len(body) - PART_BYTES, PART_BYTES)
+    return [BodyPart(id_, body[cut : cut + PART_BYTES]) for cut in cuts], body[len(cuts) * PART_BYTES :]
+
+
+class FrameBuffer:
+    """Takes bytes as they arrive, and gives the bodies of whole frames."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take bytes, and return the frames that are whole by then. Raises `BadFrame` for one that is too long."""
+        self._bytes += data
+        begin = 0
+        while len(self._bytes) - begin >= HEAD_BYTES:
+            size = int.from_bytes(self._bytes[begin : begin + HEAD_BYTES], "big")
+            if size > MAX_FRAME_BYTES:
+                raise BadFrame(f"a frame of {size} bytes")
+            if len(self._bytes) - begin < HEAD_BYTES + size:
+                break
+            yield bytes(self._bytes[begin + HEAD_BYTES : begin + HEAD_BYTES + size])
+            begin += HEAD_BYTES + size
+        del self._bytes[:begin]

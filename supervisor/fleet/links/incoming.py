@@ -1,0 +1,273 @@
+"""The side of a link that is asked: calls of other nodes for launches that are owned here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import trio
+
+from actors.errors import CannotAsk, SupervisorError, TooManyCalls
+from actors.kit import Reply
+from actors.messages import (
+    CallServer,
+    Note,
+    Question,
+    Refreshed,
+    RefreshServer,
+    RestartServer,
+    Result,
+    SleepServer,
+    WakeServer,
+)
+from actors.protocol.asking.visits import Visitor
+from supervisor.fleet.errors import NodeAway
+from supervisor.fleet.links import failures
+from supervisor.fleet.links.frame_stream import FrameStream
+from supervisor.fleet.links.frames import (
+    Abandoned,
+    AnyFrame,
+    BodyPart,
+    CallSent,
+    ClientProgressed,
+    Failed,
+    ForLaunch,
+    MovedOn,
+    NoteSent,
+    OrderDone,
+    OrderSent,
+    QuestionSent,
+    QuestionSettled,
+    QuestionTakenBack,
+    ResultSent,
+    SignOfLife,
+    VisitEnded,
+    parts_of,
+    read_asking,
+)
+from supervisor.fleet.ownership import Ownership
+
+MAX_OPEN: Final = 8192
+"""Calls of one other node at a time."""
+MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
+"""Of what is said in parts."""
+Deliver = Callable[[str, ForLaunch, Reply[Any]], None]
+"""Hands a message to a launch that is owned here."""
+
+
+class DistantCaller:
+    """Implements `actors.messages.Caller`: the client of a call that another node has sent."""
+
+    def __init__(self, stream: FrameStream, call: CallSent) -> None:
+        self._stream = stream
+        self._call = call
+        self._questions: dict[int, tuple[Question, Reply[msgspec.Raw]]] = {}
+        self._asked = 0
+
+    @property
+    def identity(self) -> Hashable:
+        return self._call.client or ()
+
+    def note(self, note: Note) -> bool:
+        if self._stream.gone or self._stream.crowded:
+            return False
+        self._stream.send(NoteSent(self._call.id, note.method, note.params))
+        return True
+
+    def ask(self, question: Question) -> Reply[msgspec.Raw]:
+        reply: Reply[msgspec.Raw] = Reply()
+        if self._stream.gone:
+            reply.fail(CannotAsk("the client that made this call cannot be reached any more"))
+            return reply
+        self._asked += 1
+        number = self._asked
+        self._questions[number] = question, reply
+        reply.on_abandon(partial(self._take_back, number))
+        params, progress = bytes(question.params), question.progress is not None
+        self._stream.send(QuestionSent(self._call.id, number, question.method, params, progress))
+        return reply
+
+    def visitor(self, question: Question | None = None) -> Visitor | None:
+        return self._end_visit if self._call.visits else None
+
+    def take(self, frame: QuestionSettled | ClientProgressed) -> None:
+        """Hear of a question that was asked."""
+        if (asked := self._questions.get(frame.question)) is None:
+            return
+        question, reply = asked
+        if isinstance(frame, ClientProgressed):
+            if question.progress is not None:
+                question.progress(frame.params)
+            return
+        del self._questions[frame.question]
+        if frame.error is None:
+            reply.answer(msgspec.Raw(frame.result))
+        else:
+            reply.fail(failures.receive(frame.error))
+
+    def close(self) -> None:
+        """Nobody is asked any more."""
+        questions, self._questions = self._questions, {}
+        for _, reply in questions.values():
+            reply.fail(CannotAsk("the call that this was about is over"))
+
+    def _take_back(self, number: int) -> None:
+        if self._questions.pop(number, None) is not None:
+            self._stream.send(QuestionTakenBack(self._call.id, number))
+
+    def _end_visit(self, visit: str) -> bool:
+        if self._stream.gone or self._stream.crowded:
+            return False
+        self._stream.send(VisitEnded(self._call.id, visit))
+        return True
+
+
+class _Open(msgspec.Struct, eq=False):
+    """A call that is under way here."""
+
+    reply: Reply[Any]
+    caller: DistantCaller | None = None
+
+
+class IncomingLink:
+    """What one other node asks, as long as its connection lasts."""
+
+    def __init__(self, stream: FrameStream, ownership: Ownership, deliver: Deliver) -> None:
+        self._stream = stream
+        self._ownership = ownership
+        self._deliver = deliver
+        self._open: dict[int, _Open] = {}
+        self._parts: dict[int, bytearray] = {}
+        self._nursery: trio.Nursery
+
+    async def run(self) -> None:
+        """Serve it to its end; whatever is under way for it then is abandoned."""
+        async with trio.open_nursery() as self._nursery:
+            await self._stream.run(self._take)
+            for each in [*self._open.values()]:
+                each.reply.abandon()
+            self._nursery.cancel_scope.cancel()
+
+    def _take(self, body: bytes) -> None:
+        match read_asking(body):
+            case CallSent() as call:
+                self._begin(call)
+            case OrderSent() as order:
+                self._begin(order)
+            case Abandoned(id=id_):
+                if id_ in self._open:
+                    self._open[id_].reply.abandon()
+            case QuestionSettled(id=id_) | ClientProgressed(id=id_) as heard:
+                if (each := self._open.get(id_)) is not None and each.caller is not None:
+                    each.caller.take(heard)
+            case BodyPart(id=id_, part=part):
+                self._take_part(id_, part)
+            case SignOfLife(asked=True):
+                self._stream.send(SignOfLife(0, asked=False))
+            case SignOfLife():
+                pass
+
+    def _take_part(self, id_: int, part: bytes) -> None:
+        text = self._parts.setdefault(id_, bytearray())
+        if len(text) + len(part) <= MAX_TEXT_BYTES:
+            text += part
+
+    def _begin(self, sent: CallSent | OrderSent) -> None:
+        reply: Reply[Any] = Reply()
+        begun = self._open[sent.id] = _Open(reply)
+        before = bytes(self._parts.pop(sent.id, b""))
+        reply.on_abandon(partial(self._end, sent.id))
+        if len(self._open) > MAX_OPEN:
+            self._fail(sent.id, TooManyCalls(f"{MAX_OPEN} calls of one node are under way at another one"))
+        elif fence := self._ownership.fence(sent.launch):
+            self._hand_over(sent, begun, fence, before)
+        else:
+            self._nursery.start_soon(self._claim, sent, begun, before)
+
+    async def _claim(self, sent: CallSent | OrderSent, begun: _Open, before: bytes) -> None:
+        try:
+            place = await self._ownership.claim(sent.launch)
+        except SupervisorError as error:
+            self._fail(sent.id, error)
+            return
+        if not self._ownership.is_here(place):
+            self._answer(sent.id, MovedOn(sent.id, place))
+        elif not begun.reply.settled:
+            self._hand_over(sent, begun, place.fence, before)
+
+    def _hand_over(self, sent: CallSent | OrderSent, begun: _Open, fence: int, before: bytes) -> None:
+        if isinstance(sent, CallSent):
+            begun.caller = DistantCaller(self._stream, sent) if sent.client is not None else None
+            message: ForLaunch = _call_of(sent, before, begun.caller)
+        else:
+            message = _order_of(sent)
+        begun.reply.on_settled(partial(self._settle, sent, begun.reply, fence))
+        self._deliver(sent.launch, message, begun.reply)
+
+    def _settle(self, sent: CallSent | OrderSent, reply: Reply[Any], fence: int) -> None:
+        """Answer; but what was done by an owner of before may have been done by another one, too."""
+        if sent.id not in self._open or self._stream.gone:
+            return
+        if reply.failure is not None:
+            self._fail(sent.id, reply.failure)
+        elif self._ownership.fence(sent.launch) != fence:
+            self._fail(sent.id, NodeAway("the node lost its lease while it worked on this", outcome="unknown"))
+        elif isinstance(reply.value, Result):
+            self._answer(sent.id, *_frames_of(sent.id, fence, reply.value))
+        else:
+            refreshed = reply.value if isinstance(reply.value, Refreshed) else None
+            self._answer(sent.id, OrderDone(sent.id, fence, refreshed))
+
+    def _fail(self, id_: int, error: Exception) -> None:
+        self._answer(id_, Failed(id_, failures.send(error)))
+
+    def _answer(self, id_: int, *frames: AnyFrame) -> None:
+        if id_ in self._open:
+            self._end(id_)
+            self._stream.send(*frames)
+
+    def _end(self, id_: int) -> None:
+        each = self._open.pop(id_, None)
+        if each is not None and each.caller is not None:
+            each.caller.close()
+
+
+def _call_of(sent: CallSent, before: bytes, caller: DistantCaller | None) -> CallServer:
+    return CallServer(
+        server=sent.launch,
+        method=sent.method,
+        members=before + sent.members,
+        meta=sent.meta,
+        name=sent.name,
+        interest=sent.interest,
+        retry=sent.retry,
+        as_task=sent.as_task,
+        exchange=caller,
+        resumes=sent.resumes,
+        by_requests=sent.by_requests,
+        run=sent.run,
+        deadline_s=sent.deadline_s,
+        principal=sent.principal,
+    )
+
+
+def _order_of(sent: OrderSent) -> ForLaunch:
+    match sent.order:
+        case "wake":
+            return WakeServer(server=sent.launch, operator=sent.operator, urgent=sent.urgent, principal=sent.principal)
+        case "refresh":
+            return RefreshServer(server=sent.launch, operator=sent.operator, principal=sent.principal)
+        case "restart":
+            return RestartServer(server=sent.launch, principal=sent.principal)
+        case "sleep":
+            return SleepServer(server=sent.launch, principal=sent.principal)
+
+
+def _frames_of(id_: int, fence: int, result: Result) -> list[AnyFrame]:
+    parts, rest = parts_of(id_, bytes(result.body))
+    end = ResultSent(
+        id=id_, fence=fence, body=rest, era=result.era, run=result.run, waited_s=result.waited_s, woke=result.woke
+    )
+    return [*parts, end]

@@ -1,0 +1,35 @@
+"""Who is in the fleet, as one node knows it: all members at first, then what the feed says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from supervisor.fleet.placement import rank
+from supervisor.fleet.records import Node, NodeGone, NodeSeen
+
+
+class Members:
+    """All nodes that are members, by incarnation."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+
+    def reset(self, nodes: Iterable[Node]) -> None:
+        self._nodes = {node.incarnation: node for node in nodes}
+
+    def take(self, entry: NodeSeen | NodeGone) -> None:
+        match entry:
+            case NodeSeen(node=node):
+                self._nodes[node.incarnation] = node
+            case NodeGone(incarnation=incarnation):
+                self._nodes.pop(incarnation, None)
+
+    def find(self, incarnation: str) -> Node | None:
+        return self._nodes.get(incarnation)
+
+    def all(self) -> list[Node]:
+        return [*self._nodes.values()]
+
+    def place(self, launch: str, configuration: str, most: int = 3) -> list[Node]:
+        """Return where a launch is placed, best first, among those that have read the same configuration."""
+        return rank(launch, (node for node in self._nodes.values() if node.configuration == configuration), most)

@@ -1,0 +1,139 @@
+"""Which launches this node owns, and where the others are.
+
+A launch is found like this: it is ours; or it is known who owns it, and that is a member; or the engine says who owns
+it; or nobody does, and it is placed. The node it is placed on claims it itself, so the engine decides where two differ.
+
+What is known of others may be old. So whoever is asked for a launch that it does not own claims it, and says where it
+is if it is elsewhere, before anything is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from supervisor.fleet.engine import Engine
+from supervisor.fleet.errors import LeaseEnded
+from supervisor.fleet.membership import Membership
+from supervisor.fleet.records import LaunchGrant, Place
+
+MAX_KNOWN: Final = 100_000
+"""Owners that are remembered; the oldest is forgotten, and asked for again."""
+
+
+class Ownership:
+    """What one node owns. Implements `supervisor.fleet.membership.LeaseHolder`.
+
+    `end` ends what runs of a launch, at once.
+    """
+
+    def __init__(self, engine: Engine, membership: Membership, end: Callable[[str], Awaitable[None]]) -> None:
+        self._engine = engine
+        self._membership = membership
+        self._end = end
+        self._held: dict[str, LaunchGrant] = {}
+        self._known: dict[str, LaunchGrant] = {}
+        self._changing: dict[str, trio.Event] = {}
+
+    def fence(self, launch: str) -> int:
+        """Return the fence by which this node may act for a launch, now; 0 if it may not."""
+        grant = self.grant(launch)
+        return 0 if grant is None else grant.fence
+
+    def grant(self, launch: str) -> LaunchGrant | None:
+        """Return by which grant this node may act for a launch, now."""
+        return self._held.get(launch) if self._membership.holds else None
+
+    def is_here(self, place: Place) -> bool:
+        return place.node.incarnation == self._membership.node.incarnation
+
+    async def find(self, launch: str, avoid: Collection[str] = ()) -> Place:
+        """Return where a launch is; where nobody owns it, it is placed, but on none of the incarnations to `avoid`.
+
+        Raises `EngineAway` and `LeaseEnded`, where that cannot be known.
+        """
+        me = self._membership.node
+        if fence := self.fence(launch):
+            return Place(launch, me, fence)
+        if (known := self._known.get(launch)) is not None:
+            if (node := self._membership.members.find(known.incarnation)) is not None:
+                return Place(launch, node, known.fence)
+            del self._known[launch]
+        if not self._membership.holds:
+            raise LeaseEnded("this node is no member of the fleet now")
+        place = await self._engine.find(launch)
+        if place is None:
+            for node in self._membership.members.place(launch, me.configuration, 1 + len(avoid)):
+                if node.incarnation not in avoid:
+                    place = Place(launch, node, 0)
+                    break
+        else:
+            self.learn(place)
+        return await self.claim(launch) if place is None or self.is_here(place) else place
+
+    async def claim(self, launch: str) -> Place:
+        """Own a launch, unless another node does; return where it is. Raises as `find` does."""
+        async with self._change(launch):
+            me, joins = self._membership.node, self._membership.joins
+            if fence := self.fence(launch):
+                return Place(launch, me, fence)
+            place = await self._engine.claim(launch, me.incarnation)
+            if not self.is_here(place):
+                self.learn(place)
+            elif self._membership.holds and self._membership.joins == joins:
+                self._held[launch] = LaunchGrant(launch=launch, incarnation=me.incarnation, fence=place.fence)
+            else:
+                raise LeaseEnded("this node is no member of the fleet any more")
+            return place
+
+    def learn(self, place: Place) -> None:
+        """Take what the engine said of an owner; that it is a member is known from the feed soon."""
+        if not self.is_here(place):
+            self._known.pop(place.launch, None)
+            self._known[place.launch] = LaunchGrant(
+                launch=place.launch, incarnation=place.node.incarnation, fence=place.fence
+            )
+            if len(self._known) > MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+
+    def forget(self, launch: str, fence: int) -> None:
+        """Who was thought to own a launch by this fence does not."""
+        if (known := self._known.get(launch)) is not None and known.fence <= fence:
+            del self._known[launch]
+
+    async def release(self, launch: str) -> None:
+        """Own a launch no longer: nothing of it runs any more."""
+        async with self._change(launch):
+            if (grant := self._held.pop(launch, None)) is not None:
+                await self._engine.release([grant])
+
+    def fences(self) -> Mapping[str, int]:
+        return {launch: grant.fence for launch, grant in self._held.items()}
+
+    async def keep(self, launches: frozenset[str]) -> None:
+        await self._end_all(sorted(self._held.keys() - launches))
+
+    async def stop(self) -> None:
+        self._known.clear()
+        await self._end_all([*self._held])
+
+    async def _end_all(self, launches: Collection[str]) -> None:
+        for launch in launches:
+            del self._held[launch]
+        async with trio.open_nursery() as nursery:
+            for launch in launches:
+                nursery.start_soon(self._end, launch)
+
+    @asynccontextmanager
+    async def _change(self, launch: str) -> AsyncIterator[None]:
+        """Let one after the other change who owns a launch."""
+        while (changing := self._changing.get(launch)) is not None:
+            await changing.wait()
+        self._changing[launch] = trio.Event()
+        try:
+            yield
+        finally:
+            self._changing.pop(launch).set()

@@ -1,0 +1,18 @@
+-- ARGV: lease, launch, incarnation
+local launch, incarnation = ARGV[2], ARGV[3]
+see_run(false)
+sweep()
+if not is_member(incarnation) then
+  return {'ended'}
+end
+local owned_by, fence = owner(launch)
+if owned_by and owned_by ~= incarnation then
+  return {'owned', redis.call('HGET', NODES, owned_by), fence}
+end
+local left = tonumber(redis.call('HGET', STATE, 'opens')) - now
+if not owned_by and left > 0 then
+  return {'settling', left}
+end
+fence = next_fence()
+own(launch, incarnation, fence)
+return {'owned', redis.call('HGET', NODES, incarnation), fence}

@@ -1,0 +1,2 @@
+-- ARGV: lease, incarnation
+finish(ARGV[2])

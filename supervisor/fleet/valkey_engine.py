@@ -1,0 +1,152 @@
+"""An engine that is a Valkey or Redis server, by coredis. What has to be atomic is a script in `scripts/`.
+
+All keys have one tag, so in a cluster they are in one slot: `PREFIX{fleet}:owners` and so on. The user of an ACL needs
+`~PREFIX*` and `+@hash +@sortedset +@stream +@scripting +@connection +info +time`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from typing import Any, Final, TypeVar, cast
+
+import coredis
+import msgspec
+import trio
+from coredis.exceptions import ConnectionError, RedisError  # noqa: A004 - it is coredis' own
+from coredis.response.types import StreamEntry
+from coredis.retry import NoRetryPolicy
+
+from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
+from supervisor.fleet.records import Entry, FeedPage, Joined, LaunchGrant, Node, OfferPublished, Offers, Place
+
+T = TypeVar("T")
+
+ANSWER_S: Final = 5.0
+"""How long the engine has for an answer, beside what it was asked to wait."""
+PAGE: Final = 1000
+_KEYS: Final = ("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state")
+_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "append")
+_ENTRY: Final = msgspec.json.Decoder(Entry)
+_NODE: Final = msgspec.json.Decoder(Node)
+
+
+class ValkeyEngine:
+    """Implements `Engine`; see `open_valkey`. `prefix` begins the names of all keys."""
+
+    def __init__(self, client: coredis.Redis[bytes], prefix: str, lease_s: float) -> None:
+        self._client = client
+        self._keys = [f"{prefix}{{fleet}}:{name}" for name in _KEYS]
+        self._lease_ms = round(lease_s * 1000)
+        common = _read("common")
+        self._scripts = {name: client.register_script(common + _read(name)) for name in _SCRIPTS}
+
+    async def join(self, node: Node, held: Mapping[str, int] | None) -> Joined:
+        given = [part for launch, fence in (held or {}).items() for part in (launch, str(fence))]
+        again = "0" if held is None else "1"
+        about = (node.incarnation, node.name, node.place, msgspec.json.encode(node), again)
+        answer = await self._run("join", *about, *given)
+        if answer[0] == b"taken":
+            raise NameTaken(f"another daemon is the node {node.name!r}; give this one another name")
+        nodes = tuple(_NODE.decode(each) for each in answer[2])
+        return Joined(answer[1], nodes, frozenset(launch.decode() for launch in answer[3]))
+
+    async def renew(self, incarnation: str, node: Node | None = None) -> int:
+        answer = await self._run("renew", incarnation, b"" if node is None else msgspec.json.encode(node))
+        if answer[0] == b"ended":
+            raise LeaseEnded("this node is no member of the fleet")
+        return int(answer[1])
+
+    async def leave(self, incarnation: str) -> None:
+        await self._run("leave", incarnation)
+
+    async def claim(self, launch: str, incarnation: str) -> Place:
+        answer = await self._run("claim", launch, incarnation)
+        if answer[0] == b"ended":
+            raise LeaseEnded("this node is no member of the fleet")
+        if answer[0] == b"settling":
+            raise EngineSettling(retry_after_s=answer[1] / 1000)
+        return Place(launch, _NODE.decode(answer[1]), int(answer[2]))
+
+    async def find(self, launch: str) -> Place | None:
+        answer = await self._run("find", launch)
+        return None if answer is None else Place(launch, _NODE.decode(answer[0]), int(answer[1]))
+
+    async def release(self, grants: Sequence[LaunchGrant]) -> None:
+        await self._run(
+            "release", *(part for each in grants for part in (each.launch, f"{each.fence} {each.incarnation}"))
+        )
+
+    async def publish(self, grant: LaunchGrant, digest: str, offer: bytes) -> bool:
+        entry = msgspec.json.encode(OfferPublished(grant.launch, digest, grant.fence))
+        return bool(await self._run("publish", grant.launch, str(grant.fence), digest, offer, entry))
+
+    async def offers(self) -> Offers:
+        position = await self._ask(self._client.hget(self._key("state"), "position"))
+        digests: dict[str, str] = {}
+        cursor: int | None = None
+        while cursor != 0:  # what changes meanwhile is in the feed after the position
+            cursor, page = await self._ask(self._client.hscan(self._key("offers"), cursor=cursor, count=PAGE))
+            for launch, text in page.items():
+                digests[launch.decode()] = text.decode().partition(" ")[2]
+        return Offers(int(position or 0), digests)
+
+    async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
+        if not digests:
+            return {}
+        texts = await self._ask(self._client.hmget(self._key("texts"), [*digests]))
+        return {digest: text for digest, text in zip(digests, texts, strict=True) if text is not None}
+
+    async def append(self, entries: Sequence[Entry]) -> None:
+        await self._run("append", *(msgspec.json.encode(entry) for entry in entries))
+
+    async def read(self, position: int, wait_s: float) -> FeedPage:
+        request = self._client.xread({self._key("feed"): f"{position}-0"}, count=PAGE, block=round(wait_s * 1000))
+        answer = await self._ask(request, wait_s + ANSWER_S)
+        entries = [] if not answer else [each for page in answer.values() for each in page]
+        if not entries:
+            return FeedPage(position)
+        read = tuple((_position(entry), _ENTRY.decode(entry.field_values[b"entry"])) for entry in entries)
+        if read[0][0] != position + 1:
+            raise FeedLost(f"the feed does not go back to {position}")
+        return FeedPage(read[-1][0], read)
+
+    def _key(self, name: str) -> str:
+        return self._keys[_KEYS.index(name)]
+
+    async def _run(self, script: str, *arguments: str | bytes) -> Any:
+        """Run a script: twice if the connection broke, as that may have been so for long, and twice does no harm."""
+        given = [self._lease_ms, *arguments]
+        try:
+            return await self._ask(self._scripts[script](self._keys, given))
+        except EngineAway as error:
+            if script == "append" or not isinstance(error.__cause__, ConnectionError):
+                raise
+            return await self._ask(self._scripts[script](self._keys, given))
+
+    async def _ask(self, request: Awaitable[T], answer_s: float = ANSWER_S) -> T:
+        try:
+            with trio.fail_after(answer_s):
+                return await request
+        except (RedisError, OSError, trio.TooSlowError) as error:
+            text = str(error) or type(error).__name__
+            raise EngineAway(f"the engine of the fleet does not do what it is asked: {text[:200]}") from error
+
+
+@asynccontextmanager
+async def open_valkey(url: str, prefix: str, lease_s: float) -> AsyncIterator[ValkeyEngine]:
+    """Open connections to a server, as they are needed: `redis://`, `rediss://` or `unix://`."""
+    logging.getLogger("coredis").setLevel(logging.WARNING)  # else it tells of each script that it loads
+    async with coredis.Redis.from_url(url, retry_policy=NoRetryPolicy()) as client:
+        yield ValkeyEngine(client, prefix, lease_s)
+
+
+def _position(entry: StreamEntry) -> int:
+    identifier = cast("bytes", entry.identifier)  # it is text only for a client that decodes everything
+    return int(identifier.partition(b"-")[0])
+
+
+def _read(script: str) -> str:
+    return (files("supervisor.fleet") / "scripts" / f"{script}.lua").read_text()

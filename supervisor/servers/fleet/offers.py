@@ -1,0 +1,118 @@
+"""What servers offer, told once to all nodes: by the owner of each, and read by the others.
+
+An owner publishes what its server lists whenever that is new. The text of it is kept under its digest, once, so many
+launches that offer the same cost one text. Who reads it takes it as if the server were listed here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import trio
+
+from actors.catalogue.offer import Offer, decode_offer, encode_offer
+from actors.errors import SupervisorError
+from actors.kit import Address, Pauses
+from actors.messages import EraLearned, ServerListed
+from actors.protocol.wire import json
+from actors.registry.actor import Message as RegistryMessage
+from actors.registry.memory import Memory
+from supervisor.fleet.engine import Engine
+from supervisor.fleet.ownership import Ownership
+from supervisor.fleet.records import OfferPublished
+from supervisor.host.loop.workbench import beside
+
+log = logging.getLogger(__name__)
+
+
+class FleetMemory:
+    """Implements `actors.registry.memory.Memory`: remembers what servers offer, and has the fleet know of it."""
+
+    def __init__(self, memory: Memory, publish: Callable[[str, Offer], None]) -> None:
+        self._memory = memory
+        self._publish = publish
+
+    def save_offer(self, server: str, offer: Offer) -> None:
+        self._memory.save_offer(server, offer)
+        self._publish(server, offer)
+
+    def forget(self, server: str) -> None:
+        self._memory.forget(server)
+
+    def save_era(self, server: str, fact: EraLearned) -> None:
+        self._memory.save_era(server, fact)
+
+
+class FleetOffers:
+    """What this node publishes and reads. `knows` says which launches there are by its own configuration."""
+
+    def __init__(self, engine: Engine, ownership: Ownership, knows: Callable[[str], bool]) -> None:
+        self._engine = engine
+        self._ownership = ownership
+        self._knows = knows
+        self._unpublished: dict[str, Offer] = {}
+        self._unread: dict[str, str] = {}
+        self._published: dict[str, str] = {}
+        self._bell = trio.Event()
+
+    def publish(self, launch: str, offer: Offer) -> None:
+        """Have the fleet know what a launch offers, soon, if it is ours."""
+        if self._ownership.fence(launch):
+            self._unpublished[launch] = offer
+            self._bell.set()
+
+    def take(self, entry: OfferPublished) -> None:
+        """Hear that something new is offered; our own is known."""
+        if self._published.get(entry.launch) != entry.digest and self._knows(entry.launch):
+            self._unread[entry.launch] = entry.digest
+            self._bell.set()
+
+    async def run(self, registry: Address[RegistryMessage]) -> None:
+        """Publish and read, for ever: the newest of each launch."""
+        pauses = Pauses()
+        while True:
+            await self._bell.wait()
+            self._bell = trio.Event()
+            try:
+                await self._publish_all()
+                await self._read_all(registry)
+                pauses.reset()
+            except SupervisorError as error:
+                log.debug("what servers offer is not up to date in the fleet: %s", error.message)
+                self._bell.set()
+                await trio.sleep(pauses.next())
+
+    async def read_everything(self) -> None:
+        """Read what all launches offer: at the beginning, and where the feed does not go back far enough."""
+        for launch, digest in (await self._engine.offers()).digests.items():
+            self.take(OfferPublished(launch, digest, 0))
+
+    async def _publish_all(self) -> None:
+        while self._unpublished:
+            launch, offer = next(iter(self._unpublished.items()))
+            text = await beside(partial(encode_offer, offer))
+            digest = hashlib.blake2b(text, digest_size=20).hexdigest()
+            grant = self._ownership.grant(launch)
+            if grant is not None:
+                self._published[launch] = digest
+                await self._engine.publish(grant, digest, text)
+            if self._unpublished.get(launch) is offer:
+                del self._unpublished[launch]
+
+    async def _read_all(self, registry: Address[RegistryMessage]) -> None:
+        while self._unread:
+            launch, digest = next(iter(self._unread.items()))
+            texts = await self._engine.read_offers([digest])
+            if digest in texts:  # else something newer is published by now
+                try:
+                    offer = await beside(partial(decode_offer, texts[digest]))
+                except json.UnreadableJson:
+                    log.warning("%s: what it offers was published by another version, and is not readable here", launch)
+                else:
+                    self._published[launch] = digest
+                    await registry.tell(ServerListed(server=launch, incarnation=0, offer=offer))
+            if self._unread.get(launch) == digest:
+                del self._unread[launch]

@@ -1,0 +1,187 @@
+"""Three daemons and a real engine: a node is killed, stopped, thawed; the engine is started again. Under load, each
+request has one answer, none is executed twice, and no server runs in two places."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+import trio
+
+from tests.e2e.daemons import PATIENCE_S, Daemon, Json, running
+from tests.fleet.valkey import ValkeyServer, valkey
+
+pytestmark = pytest.mark.e2e
+
+LEASE_S = 6.0
+SERVERS = ("one", "two", "three", "four")
+LOCKED = str(Path(__file__).parents[1] / "fleet" / "locked_server.py")
+
+
+class Fleet:
+    """The nodes by name, their engine, and what their servers noted."""
+
+    def __init__(self, nodes: dict[str, Daemon], engine: ValkeyServer, directory: Path) -> None:
+        self.nodes = nodes
+        self.engine = engine
+        self._ledger = directory / "ledger"
+
+    def noted(self, what: str) -> list[Json]:
+        lines = self._ledger.read_text().splitlines() if self._ledger.exists() else []
+        return [entry for entry in map(json.loads, lines) if entry["what"] == what]
+
+    async def owner(self, server: str) -> str:
+        """Return the node at which a server runs."""
+        for name, daemon in self.nodes.items():
+            if daemon.process.poll() is None and (await daemon.servers())[server]["state"] == "ready":
+                return name
+        raise AssertionError(f"{server} runs nowhere")
+
+    def others(self, *names: str) -> list[Daemon]:
+        return [daemon for name, daemon in self.nodes.items() if name not in names]
+
+    async def answered(self, daemon: Daemon, server: str, within_s: float) -> float:
+        """Call a server until it answers; return after how many seconds it did."""
+        begun = trio.current_time()
+        with trio.fail_after(within_s):
+            while not _is_good(await daemon.call(f"{server}:note", {"key": f"probe {random.random()}"})):  # noqa: ASYNC110
+                await trio.sleep(0.2)
+        return trio.current_time() - begun
+
+
+def _is_good(answer: Json) -> bool:
+    return "result" in answer and not answer["result"].get("isError")
+
+
+@contextmanager
+def fleet(directory: Path, *names: str) -> Iterator[Fleet]:
+    """Run nodes of these names, and their engine."""
+    servers = {name: {"command": sys.executable, "args": ["-I", LOCKED, name, str(directory)]} for name in SERVERS}
+    (directory / "engine").mkdir()
+    with valkey(directory / "engine") as engine, ExitStack() as stack:
+        settings = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": LEASE_S}
+        nodes = {
+            name: stack.enter_context(
+                running(directory / name, servers, leaves_calls=True, fleet={**settings, "node": name})
+            )
+            for name in names
+        }
+        yield Fleet(nodes, engine, directory)
+
+
+class Load:
+    """Calls of many clients at all nodes. `answers` counts those of each request, `good` are the results."""
+
+    def __init__(self, fleet: Fleet, seed: int) -> None:
+        self._fleet = fleet
+        self._random = random.Random(seed)
+        self.answers: Counter[str] = Counter()
+        self.lost: set[str] = set()
+        self.good: set[str] = set()
+        self.reasons: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def on(self) -> AsyncIterator[None]:
+        """Call all the time, and see at the end that each request has its answer."""
+        async with trio.open_nursery() as nursery:
+            stopping = trio.Event()
+            for client in range(6):
+                nursery.start_soon(self._call_all_the_time, str(client), stopping)
+            yield
+            stopping.set()
+
+    async def _call_all_the_time(self, client: str, stopping: trio.Event) -> None:
+        number = 0
+        while not stopping.is_set():
+            number += 1
+            node, server = self._random.choice([*self._fleet.nodes]), self._random.choice(SERVERS)
+            await self._call(self._fleet.nodes[node], server, f"{client}/{number}")
+            await trio.sleep(0.02)
+
+    async def _call(self, daemon: Daemon, server: str, key: str) -> None:
+        try:
+            answer = await daemon.call(f"{server}:note", {"key": key})
+        except (httpx2.TransportError, ValueError):
+            self.lost.add(key)  # its node was killed
+            return
+        self.answers[key] += 1
+        if _is_good(answer):
+            assert answer["result"]["content"][0]["text"] == key
+            self.good.add(key)
+        else:
+            self.reasons[answer["result"]["content"][0]["text"] if "result" in answer else str(answer)] += 1
+
+    def check(self, *, lost_at_most: int = 0) -> None:
+        executed = Counter(entry["key"] for entry in self._fleet.noted("call"))
+        assert self._fleet.noted("twice") == []
+        assert {key: times for key, times in executed.items() if times > 1} == {}
+        assert {key for key, times in self.answers.items() if times != 1} == set()
+        assert self.good <= executed.keys()
+        assert len(self.lost) <= lost_at_most, self.lost
+        assert len(self.good) > 50, self.reasons
+
+
+async def test_every_node_answers_for_every_server_and_each_runs_once(tmp_path: Path) -> None:
+    with fleet(tmp_path, "a", "b", "c") as three:
+        for daemon in three.nodes.values():
+            await daemon.ready()
+            for server in SERVERS:
+                await three.answered(daemon, server, PATIENCE_S)
+            assert sorted(await daemon.discover("note a key")) == sorted(f"{server}:note" for server in SERVERS)
+        assert Counter(entry["server"] for entry in three.noted("start")) == dict.fromkeys(SERVERS, 1)
+
+
+async def test_a_node_that_is_killed_loses_its_own_calls_and_its_servers_come_back_elsewhere(tmp_path: Path) -> None:
+    with fleet(tmp_path, "a", "b", "c") as three:
+        await three.answered(three.nodes["a"], "one", PATIENCE_S)
+        owner = await three.owner("one")
+        load = Load(three, 1)
+        async with load.on():
+            await trio.sleep(1.0)
+            three.nodes[owner].process.kill()
+            took_s = await three.answered(three.others(owner)[0], "one", PATIENCE_S)
+        load.check(lost_at_most=len(load.answers))
+        assert took_s < LEASE_S + 20.0  # a lease and a cold start, on a busy machine
+
+
+async def test_a_node_that_is_stopped_gives_its_servers_up_and_serves_again_when_it_is_thawed(tmp_path: Path) -> None:
+    with fleet(tmp_path, "a", "b", "c") as three:
+        await three.answered(three.nodes["a"], "one", PATIENCE_S)
+        owner = await three.owner("one")
+        load = Load(three, 2)
+        async with load.on():
+            await trio.sleep(1.0)
+            three.nodes[owner].process.send_signal(signal.SIGSTOP)
+            try:
+                await three.answered(three.others(owner)[0], "one", PATIENCE_S)
+            finally:
+                three.nodes[owner].process.send_signal(signal.SIGCONT)
+            for server in SERVERS:
+                await three.answered(three.nodes[owner], server, PATIENCE_S)
+        load.check()
+
+
+@pytest.mark.parametrize("away_s", [0.0, 2 * LEASE_S])
+async def test_an_engine_that_was_away_costs_no_call_twice(tmp_path: Path, away_s: float) -> None:
+    with fleet(tmp_path, "a", "b") as two:
+        await two.answered(two.nodes["a"], "one", PATIENCE_S)
+        load = Load(two, 3)
+        async with load.on():
+            await trio.sleep(1.0)
+            two.engine.kill()
+            await trio.sleep(away_s)
+            two.engine.start()
+            for daemon in two.nodes.values():
+                for server in SERVERS:
+                    await two.answered(daemon, server, PATIENCE_S)
+        load.check()
+        starts = Counter(entry["server"] for entry in two.noted("start"))
+        assert not away_s or max(starts.values()) == 2  # they ended with the lease, and came back

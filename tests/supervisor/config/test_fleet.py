@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors.errors import ConfigError
+from supervisor.config.load import parse
+from supervisor.config.sections.fleet import FleetSettings
+
+KEY = "k" * 32
+ENGINE = "redis://127.0.0.1:6379"
+
+
+def read(fleet: Any, environ: dict[str, str] | None = None) -> FleetSettings:
+    text = json.dumps({"supervisor": {"fleet": fleet}})
+    return parse(text, Path("/etc/mcp.json"), environ or {}).settings.fleet
+
+
+def test_a_daemon_is_alone_unless_it_names_an_engine() -> None:
+    assert read({}) == FleetSettings()
+    assert read({"node": "a"}).engine == ""
+
+
+def test_variables_are_filled_in() -> None:
+    fleet = read({"engine": "redis://${HOST}:1", "keys": ["${KEY}", KEY]}, {"HOST": "h", "KEY": "n" * 32})
+    assert (fleet.engine, fleet.keys) == ("redis://h:1", ("n" * 32, KEY))
+
+
+@pytest.mark.parametrize(
+    ("fleet", "says"),
+    [
+        ({"engine": "http://x", "keys": [KEY]}, "fleet.engine: is no address of an engine"),
+        ({"engine": ENGINE}, "fleet.keys: is missing"),
+        ({"engine": ENGINE, "keys": ["short"]}, "has less than 32 characters"),
+        ({"engine": "redis://${NOTHING}", "keys": [KEY]}, "NOTHING"),
+        ({"engine": ENGINE, "keys": [KEY], "node": "a b"}, "fleet.node: is no name of a node"),
+        ({"engine": ENGINE, "keys": [KEY], "prefix": "{a}"}, "fleet.prefix: is no prefix"),
+        ({"engine": ENGINE, "keys": [KEY], "listen": "nowhere"}, "fleet.listen"),
+        ({"engine": ENGINE, "keys": [KEY], "lease_s": 1}, "fleet.lease_s"),
+        ({"engin": ENGINE}, 'did you mean "engine"?'),
+    ],
+)
+def test_what_is_of_no_use_is_said_with_its_place(fleet: Any, says: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        read(fleet)
+    assert says in str(error.value)
+    assert "short" not in str(error.value)

@@ -1,0 +1,319 @@
+"""What every engine of a fleet does alike: one in memory, and a real Valkey or Redis server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import coredis
+import pytest
+import trio
+
+from supervisor.fleet.engine import Engine
+from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
+from supervisor.fleet.memory_engine import MemoryEngine
+from supervisor.fleet.records import Entry, Happened, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, SessionOver
+from supervisor.fleet.valkey_engine import open_valkey
+from tests.fleet.valkey import ValkeyServer, valkey
+
+LEASE_S = 600.0
+A = Node(name="a", incarnation="a/1", place="disk of a", address="https://10.0.0.1:3001")
+B = Node(name="b", incarnation="b/1", place="disk of b")
+
+
+class Rig(Protocol):
+    """An engine, and what makes time pass for it."""
+
+    @property
+    def engine(self) -> Engine: ...
+
+    async def end_lease(self, incarnation: str) -> None: ...
+
+    async def settle(self) -> None: ...
+
+    async def restart(self) -> None: ...
+
+    async def cut_feed(self) -> None: ...
+
+
+class MemoryRig:
+    def __init__(self) -> None:
+        self.engine = MemoryEngine(LEASE_S)
+
+    async def end_lease(self, incarnation: str) -> None:
+        self.engine._ends = {incarnation: -1.0} | {
+            each: ends for each, ends in self.engine._ends.items() if each != incarnation
+        }
+
+    async def settle(self) -> None:
+        self.engine._grants_from = -1.0
+
+    async def restart(self) -> None:
+        self.engine = MemoryEngine(LEASE_S, settles=True)
+
+    async def cut_feed(self) -> None:
+        self.engine._feed.clear()
+
+
+class ValkeyRig:
+    def __init__(self, server: ValkeyServer, engine: Engine, client: coredis.Redis[bytes]) -> None:
+        self.engine: Engine = engine
+        self._server, self._client = server, client
+
+    async def end_lease(self, incarnation: str) -> None:
+        await self._client.zadd("test:{fleet}:leases", {incarnation: 1.0})
+
+    async def settle(self) -> None:
+        await self._client.hset("test:{fleet}:state", {"opens": "0"})
+
+    async def restart(self) -> None:
+        self._server.kill()
+        self._server.start()
+
+    async def cut_feed(self) -> None:
+        await self._client.xtrim("test:{fleet}:feed", trim_strategy=coredis.PureToken.MAXLEN, threshold=0)
+
+
+@asynccontextmanager
+async def rigged(kind: str, directory: Path) -> AsyncIterator[Rig]:
+    if kind == "memory":
+        yield MemoryRig()
+        return
+    with valkey(directory) as server:
+        async with open_valkey(server.url, "test:", LEASE_S) as engine, coredis.Redis.from_url(server.url) as client:
+            yield ValkeyRig(server, engine, client)
+
+
+@pytest.fixture(params=["memory", pytest.param("valkey", marks=pytest.mark.process)])
+async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
+    async with rigged(request.param, tmp_path) as rig:
+        yield rig
+
+
+async def joined(rig: Rig, *nodes: Node) -> None:
+    """Have nodes be members of a fleet whose engine grants."""
+    for node in nodes:
+        await rig.engine.join(node, None)
+    await rig.settle()
+
+
+async def read(rig: Rig, position: int) -> list[Entry]:
+    return [entry for _, entry in (await rig.engine.read(position, 0.01)).entries]
+
+
+async def test_who_joins_knows_all_members(rig: Rig) -> None:
+    first = await rig.engine.join(A, None)
+    second = await rig.engine.join(B, None)
+    assert first.nodes == (A,)
+    assert sorted(second.nodes, key=lambda node: node.name) == [A, B]
+    assert await read(rig, first.position) == [NodeSeen(B)]
+
+
+async def test_a_name_is_one_daemon_s_as_long_as_its_lease_runs(rig: Rig) -> None:
+    await rig.engine.join(A, None)
+    other = Node(name="a", incarnation="a/2", place="another disk")
+    with pytest.raises(NameTaken, match="give this one another name"):
+        await rig.engine.join(other, None)
+    await rig.end_lease("a/1")
+    assert (await rig.engine.join(other, None)).nodes == (other,)
+
+
+async def test_a_daemon_that_was_started_again_takes_the_place_of_its_earlier_life(rig: Rig) -> None:
+    await joined(rig, A)
+    await rig.engine.claim("l", "a/1")
+    later = Node(name="a", incarnation="a/2", place="disk of a")
+    assert (await rig.engine.join(later, None)).nodes == (later,)
+    assert await rig.engine.find("l") is None
+    with pytest.raises(LeaseEnded):
+        await rig.engine.renew("a/1")
+
+
+async def test_a_launch_has_one_owner(rig: Rig) -> None:
+    await joined(rig, A, B)
+    assert await rig.engine.find("l") is None
+    place = await rig.engine.claim("l", "a/1")
+    assert place.node == A
+    assert await rig.engine.claim("l", "b/1") == place
+    assert await rig.engine.find("l") == place
+    assert (await rig.engine.claim("m", "b/1")).node == B
+
+
+async def test_who_is_no_member_claims_nothing(rig: Rig) -> None:
+    await joined(rig, A)
+    with pytest.raises(LeaseEnded):
+        await rig.engine.claim("l", "b/1")
+    await rig.end_lease("a/1")
+    with pytest.raises(LeaseEnded):
+        await rig.engine.claim("l", "a/1")
+    with pytest.raises(LeaseEnded):
+        await rig.engine.renew("a/1")
+
+
+async def test_fences_only_grow(rig: Rig) -> None:
+    await joined(rig, A, B)
+    fences = [(await rig.engine.claim("l", "a/1")).fence, (await rig.engine.claim("m", "b/1")).fence]
+    await rig.end_lease("a/1")
+    fences.append((await rig.engine.claim("l", "b/1")).fence)
+    fences.append((await rig.engine.claim("l", "b/1")).fence)
+    assert fences == sorted(set(fences))
+
+
+async def test_a_release_of_an_earlier_grant_ends_nothing(rig: Rig) -> None:
+    await joined(rig, A)
+    before = await rig.engine.claim("l", "a/1")
+    now = await rig.engine.claim("l", "a/1")
+    await rig.engine.release([LaunchGrant(launch="l", incarnation="a/1", fence=before.fence)])
+    assert await rig.engine.find("l") == now
+    await rig.engine.release([LaunchGrant(launch="l", incarnation="a/1", fence=now.fence)])
+    assert await rig.engine.find("l") is None
+
+
+async def test_a_lease_that_ends_frees_what_it_held_and_is_told(rig: Rig) -> None:
+    await joined(rig, A, B)
+    await rig.engine.claim("l", "a/1")
+    position = await rig.engine.renew("b/1")
+    await rig.end_lease("a/1")
+    assert await rig.engine.find("l") is None
+    assert (await rig.engine.claim("l", "b/1")).node == B
+    assert await read(rig, position) == [NodeGone("a/1")]
+
+
+async def test_who_leaves_is_gone_at_once(rig: Rig) -> None:
+    await joined(rig, A, B)
+    await rig.engine.claim("l", "a/1")
+    position = await rig.engine.renew("b/1")
+    await rig.engine.leave("a/1")
+    await rig.engine.leave("a/1")
+    assert (await rig.engine.claim("l", "b/1")).node == B
+    assert await read(rig, position) == [NodeGone("a/1")]
+
+
+async def test_a_member_says_something_else_of_itself(rig: Rig) -> None:
+    await joined(rig, A)
+    draining = Node(name="a", incarnation="a/1", place="disk of a", weight=0)
+    position = await rig.engine.renew("a/1")
+    assert await rig.engine.renew("a/1", draining) == position + 1
+    assert await read(rig, position) == [NodeSeen(draining)]
+    assert (await rig.engine.claim("l", "a/1")).node == draining
+
+
+async def test_an_engine_that_forgot_everything_grants_nothing_new_for_the_length_of_a_lease(rig: Rig) -> None:
+    await joined(rig, A)
+    held = await rig.engine.claim("l", "a/1")
+    await rig.restart()
+    with pytest.raises(LeaseEnded):
+        await rig.engine.renew("a/1")
+    await rig.engine.join(B, None)
+    with pytest.raises(EngineSettling) as settling:
+        await rig.engine.claim("l", "b/1")
+    assert 0 < (settling.value.retry_after_s or 0) <= LEASE_S
+    assert (await rig.engine.join(A, {"l": held.fence, "m": 5})).kept == {"l", "m"}
+    assert await rig.engine.claim("l", "b/1") == held
+    assert (await rig.engine.claim("l", "a/1")).fence > held.fence
+    await rig.settle()
+    assert (await rig.engine.claim("n", "b/1")).node == B
+
+
+async def test_what_another_one_owns_by_now_is_not_kept(rig: Rig) -> None:
+    await joined(rig, A, B)
+    await rig.engine.claim("l", "b/1")
+    assert (await rig.engine.join(A, {"l": 1})).kept == frozenset()
+
+
+async def test_what_a_launch_offers_is_kept_once_and_told(rig: Rig) -> None:
+    await joined(rig, A, B)
+    grant = LaunchGrant(launch="l", incarnation="a/1", fence=(await rig.engine.claim("l", "a/1")).fence)
+    same = LaunchGrant(launch="m", incarnation="a/1", fence=(await rig.engine.claim("m", "a/1")).fence)
+    position = await rig.engine.renew("a/1")
+    assert await rig.engine.publish(grant, "d1", b"\x00what it offers")
+    assert await rig.engine.publish(same, "d1", b"\x00what it offers")
+    assert await rig.engine.publish(grant, "d1", b"\x00what it offers")
+    assert await read(rig, position) == [OfferPublished("l", "d1", grant.fence), OfferPublished("m", "d1", same.fence)]
+    assert await rig.engine.publish(grant, "d2", b"other")
+    offers = await rig.engine.offers()
+    assert (offers.position, dict(offers.digests)) == (position + 3, {"l": "d2", "m": "d1"})
+    texts = {"d1": b"\x00what it offers", "d2": b"other"}
+    assert await rig.engine.read_offers(["d1", "d2", "d3"]) == texts
+    assert await rig.engine.publish(same, "d2", b"other")
+    assert await rig.engine.read_offers(["d1", "d2"]) == {"d2": b"other"}
+
+
+async def test_an_owner_of_before_publishes_nothing(rig: Rig) -> None:
+    await joined(rig, A, B)
+    before = LaunchGrant(launch="l", incarnation="a/1", fence=(await rig.engine.claim("l", "a/1")).fence)
+    await rig.end_lease("a/1")
+    now = LaunchGrant(launch="l", incarnation="b/1", fence=(await rig.engine.claim("l", "b/1")).fence)
+    assert await rig.engine.publish(now, "d2", b"new")
+    assert not await rig.engine.publish(before, "d1", b"old")
+    assert dict((await rig.engine.offers()).digests) == {"l": "d2"}
+
+
+async def test_the_feed_has_one_order_and_no_gaps(rig: Rig) -> None:
+    position = (await rig.engine.join(A, None)).position
+    entries: list[Entry] = [Happened('{"type":"mcp.server.crashed"}'), SessionOver("0f", 1.5), Happened("{}")]
+    await rig.engine.append(entries)
+    page = await rig.engine.read(position, 0.01)
+    assert page.entries == tuple(enumerate(entries, position + 1))
+    assert page.position == position + 3
+    assert (await rig.engine.read(page.position, 0.01)).entries == ()
+
+
+async def test_who_reads_the_feed_waits_for_the_next_entry(rig: Rig) -> None:
+    position = (await rig.engine.join(A, None)).position
+    read: list[Entry] = []
+
+    async def wait() -> None:
+        read.extend(entry for _, entry in (await rig.engine.read(position, 60.0)).entries)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await trio.testing.wait_all_tasks_blocked()
+        await rig.engine.append([Happened("{}")])
+    assert read == [Happened("{}")]
+
+
+async def test_a_reading_that_nobody_waits_for_costs_no_other_one_anything(rig: Rig) -> None:
+    position = (await rig.engine.join(A, None)).position
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(rig.engine.read, position, 60.0)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    await rig.engine.append([Happened("{}")])
+    assert await read(rig, position) == [Happened("{}")]
+
+
+async def test_who_is_too_far_behind_is_told_so(rig: Rig) -> None:
+    position = (await rig.engine.join(A, None)).position
+    await rig.engine.append([Happened("1"), Happened("2")])
+    await rig.cut_feed()
+    await rig.engine.append([Happened("3")])
+    with pytest.raises(FeedLost):
+        await rig.engine.read(position, 0.01)
+    assert await read(rig, position + 2) == [Happened("3")]
+
+
+@pytest.mark.process
+async def test_a_server_that_is_away_is_said_to_be_away(tmp_path: Path) -> None:
+    with valkey(tmp_path) as server:
+        async with open_valkey(server.url, "test:", LEASE_S) as engine:
+            await engine.join(A, None)
+            server.kill()
+            with pytest.raises(EngineAway, match="does not do what it is asked"):
+                await engine.renew("a/1")
+            server.start()
+            with pytest.raises(LeaseEnded):
+                await engine.renew("a/1")
+
+
+@pytest.mark.process
+async def test_a_server_that_kept_everything_grants_nothing_new_at_first_either(tmp_path: Path) -> None:
+    with valkey(tmp_path, keeps=True) as server:
+        async with open_valkey(server.url, "test:", LEASE_S) as engine:
+            rig = ValkeyRig(server, engine, coredis.Redis.from_url(server.url))
+            position = (await engine.join(A, None)).position
+            await rig.restart()
+            assert await engine.renew("a/1") > position + 1000  # so that what may be missing is read anew
+            with pytest.raises(EngineSettling):
+                await engine.claim("l", "a/1")
