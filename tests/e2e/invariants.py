@@ -23,7 +23,7 @@ SECRETIVE = re.compile(r"token|secret|password|api.?key|authorization", re.IGNOR
 """Names of variables and headers whose values nobody may see."""
 SHORTEST = 8
 """A secret that is shorter may stand anywhere by chance."""
-ZOMBIE_S = 5.0
+ZOMBIE_S = 15.0
 GONE_S = 2.0
 CALM_S = 10.0
 """Until a daemon whose clients went away must have noticed."""
