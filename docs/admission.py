@@ -102,7 +102,7 @@ ROWS: Final = (
         "status, logs, tools, audit",
         (
             *("GET /metrics", "GET /api/status", "GET /api/status/debug", "GET /api/configuration", "GET /api/audit"),
-            "GET /api/events/kept",
+            *("GET /api/events/kept", "GET /api/nodes"),
             *("GET /api/servers/{server}", *LOGS),
             *("GET /api/tools", "GET /api/tools/history", "GET /api/tokens", "GET /api/trust"),
         ),
@@ -119,6 +119,7 @@ ROWS: Final = (
             *(f"POST /api/servers/{{server}}/{order}" for order in _ORDERS),
             *("POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/reload"),
             *("POST /api/trust", "POST /api/access-tokens", "DELETE /api/access-tokens/{id_}"),
+            "POST /api/nodes/drain",
         ),
         "401 401 404 404 yes 403 401",
     ),

@@ -30,6 +30,7 @@ GROUPS: Final = {
         "watch": "supervisor.commands.watch",
         "ui": "supervisor.commands.ui",
         **dict.fromkeys(("usage", "top"), "supervisor.commands.usage"),
+        **dict.fromkeys(("nodes", "drain"), "supervisor.commands.nodes"),
         "doctor": "supervisor.commands.doctor",
         "completion": "supervisor.commands.completion",
     },

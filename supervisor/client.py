@@ -93,9 +93,7 @@ class ConfigurationSource(msgspec.Struct):
 
 
 class DaemonClient:
-    """Asks one daemon. Use `connect`. `refused`: the fault for which it refuses its configuration, as its pages said
-    last; empty for none, None before any of them was asked for.
-    """
+    """Asks one daemon; see `connect`. `refused`: why it refuses its configuration, "" if not, None if not known."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
         self.refused: str | None = None
@@ -115,9 +113,8 @@ class DaemonClient:
         return self._object(await self._ask("GET", path, PAGE_TIMEOUT_S, params=given), needs)
 
     async def order(self, server: str, order: str, deadline_s: float) -> dict[str, Any]:
-        path = f"/api/servers/{quote(server, safe='')}/{order}"
-        timeout_s = deadline_s + PAGE_TIMEOUT_S
-        return self._object(await self._ask("POST", path, timeout_s, params={"deadline_s": deadline_s}), "message")
+        path, given = f"/api/servers/{quote(server, safe='')}/{order}", {"deadline_s": deadline_s}
+        return self._object(await self._ask("POST", path, deadline_s + PAGE_TIMEOUT_S, params=given), "message")
 
     async def reload(self, *, plan: bool = False, path: str = "") -> dict[str, Any]:
         """Have the configuration read again; `plan`: only say what that would do, also with the file at `path`."""
@@ -146,8 +143,11 @@ class DaemonClient:
 
     async def revoke(self, what: str, id_: str) -> dict[str, Any]:
         """Take back one of `access-tokens` or `consents`."""
-        path = f"/api/{what}/{quote(id_, safe='')}"
-        return self._object(await self._ask("DELETE", path, PAGE_TIMEOUT_S), "revoked")
+        return self._object(await self._ask("DELETE", f"/api/{what}/{quote(id_, safe='')}", PAGE_TIMEOUT_S), "revoked")
+
+    async def drain(self, *, undo: bool, deadline_s: float) -> dict[str, Any]:
+        given = {"undo": str(undo).lower()}
+        return self._object(await self._ask("POST", "/api/nodes/drain", deadline_s, params=given), "moved")
 
     async def answer_question(self, id_: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         return await self._send("POST", f"/api/questions/{quote(id_, safe='')}", answer, "action")

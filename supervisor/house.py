@@ -175,7 +175,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     router = Router(directory, settings.max_in_flight, launches.names.of, launches, capacity.overload)
     if fleet is not None:
         fleet.calls = lambda: router.in_flight.calls
-    return House(
+    house = House(
         started=started,
         clock=clock,
         closing=closing,
@@ -217,6 +217,8 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         directory=directory,
         fleet=fleet,
     )
+    house.reload.directory = directory
+    return house
 
 
 async def _recall(store: Store, deployment: Latest[Deployment], clock: Callable[[], float]) -> Recollection:

@@ -43,8 +43,9 @@ class FeedLost(SupervisorError):
 
 
 class Elsewhere(SupervisorError):
-    """A node was asked for a launch that it does not own; nothing was done. `place` is where it is."""
+    """A node was asked for a launch that it does not own, or no longer; nothing was done. `place` is where it is, None
+    where nobody owns it now."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(f"{place.launch} is at the node {place.node.name}")
+    def __init__(self, place: Place | None) -> None:
+        super().__init__("the launch is at another node")
         self.place = place

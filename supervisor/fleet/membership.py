@@ -9,7 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -17,15 +16,14 @@ import trio
 from msgspec.structs import replace
 
 from actors.errors import SupervisorError
-from actors.kit import Pauses
+from actors.kit import Conditions, Pauses
 from supervisor.fleet.engine import Engine
-from supervisor.fleet.errors import FeedLost, LeaseEnded
+from supervisor.fleet.errors import EngineAway, FeedLost, LeaseEnded
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.members import Members
 from supervisor.fleet.records import Entry, Joined, Node, NodeGone, NodeSeen
 
-log = logging.getLogger(__name__)
-
+WHAT = "fleet"
 READ_S = 20.0
 """How long the engine may keep a reading of the feed that has nothing to say."""
 LOOK_S = 1.0
@@ -59,7 +57,8 @@ class Membership:
     """The membership of one node. `describe` says what it is to be known as, but for its incarnation.
 
     `joins` counts how often it joined: what the engine said before may not hold after. `lease` is None between two.
-    `on_renewed` is called with each new lease: whoever holds processes ends them with it, if we are stopped by then.
+    `on_renewed` is called with each new lease: whoever holds processes ends them with it, if we are stopped by then;
+    `on_joined` when it joined, as what it knows may be old.
     """
 
     def __init__(
@@ -70,9 +69,14 @@ class Membership:
         describe: Callable[[], Node],
         make_incarnation: Callable[[], str],
         take: Callable[[int, Entry], None] = lambda position, entry: None,
+        conditions: Conditions | None = None,
     ) -> None:
-        """`take` is called with each entry of the feed and its position."""
+        """`take` is called with each entry of the feed and its position; `conditions` is told while the lease is lost,
+        or about to be.
+        """
+        self._conditions = conditions or Conditions()
         self.on_renewed: Callable[[Lease], None] = lambda lease: None
+        self.on_joined: Callable[[], None] = lambda: None
         self.members = Members()
         self.joins = 0
         self.node = Node(name="", incarnation="")
@@ -83,13 +87,18 @@ class Membership:
         self._make_incarnation = make_incarnation
         self._take = take
         self.lease: Lease | None = None
-        self._position = 0
+        self.position = 0
         self._joined = trio.Event()
+        self._hurried = trio.Event()
 
     @property
     def holds(self) -> bool:
         """Whether this node may act for what it owns, now."""
         return self.lease is not None and self._clock.now() < self.lease.serves_until
+
+    def hurry(self) -> None:
+        """Have the others know soon what this node says of itself now."""
+        self._hurried.set()
 
     async def wait_joined(self) -> None:
         """Return while this node is a member."""
@@ -118,7 +127,7 @@ class Membership:
             try:
                 await self._join(None)
             except SupervisorError as error:
-                log.warning("the fleet cannot be joined: %s", error.message)
+                self._conditions.begin(WHAT, f"this node is no member: {error.message}")
                 await trio.sleep(pauses.next())
             else:
                 return
@@ -129,12 +138,14 @@ class Membership:
         self._begin(sent)
         self.joins += 1
         self.members.reset(joined.nodes)
-        self._position = joined.position
+        self.position = joined.position
         self._joined.set()
+        self.on_joined()
         return joined
 
     def _begin(self, sent: float) -> None:
         self.lease = Lease(sent, self._times)
+        self._conditions.end(WHAT)
         self.on_renewed(self.lease)
 
     async def _rejoin(self, holder: LeaseHolder) -> None:
@@ -160,11 +171,15 @@ class Membership:
         while True:
             sent = self._clock.now()
             try:
-                with trio.move_on_at(self._clock.trio_time(sent + self._times.renew_s)):
+                with trio.move_on_at(self._clock.trio_time(sent + self._times.renew_s)) as waiting:
                     await self._renew(holder)
+                if waiting.cancelled_caught:
+                    raise EngineAway("the engine of the fleet does not answer in time")
             except SupervisorError as error:
-                log.warning("the lease in the fleet was not renewed: %s", error.message)
-            await trio.sleep_until(self._clock.trio_time(sent + self._times.renew_s))
+                self._conditions.begin(WHAT, f"the lease is not renewed: {error.message}")
+            with trio.move_on_at(self._clock.trio_time(sent + self._times.renew_s)):
+                await self._hurried.wait()
+            self._hurried = trio.Event()
 
     async def _renew(self, holder: LeaseHolder) -> None:
         sent, news = self._clock.now(), replace(self._describe(), incarnation=self.node.incarnation)
@@ -176,7 +191,7 @@ class Membership:
             return
         self.node = news
         self._begin(sent)
-        if newest < self._position:  # it forgot what we have read
+        if newest < self.position:  # it forgot what we have read
             await self._rejoin(holder)
 
     async def _follow(self, holder: LeaseHolder) -> None:
@@ -190,16 +205,16 @@ class Membership:
                 pauses.reset()
 
     async def _read(self, holder: LeaseHolder) -> None:
-        before = self._position
+        before = self.position
         try:
             page = await self._engine.read(before, READ_S)
         except FeedLost:
             await self._rejoin(holder)
             return
-        if before != self._position:  # everything was read anew meanwhile
+        if before != self.position:  # everything was read anew meanwhile
             return
         for position, entry in page.entries:
             if isinstance(entry, NodeSeen | NodeGone):
                 self.members.take(entry)
             self._take(position, entry)
-        self._position = page.position
+        self.position = page.position

@@ -32,7 +32,7 @@ class Ownership:
 
     def __init__(self, engine: Engine, membership: Membership, end: Callable[[str], Awaitable[None]]) -> None:
         self._engine = engine
-        self._membership = membership
+        self.membership = membership
         self._end = end
         self._held: dict[str, LaunchGrant] = {}
         self._known: dict[str, LaunchGrant] = {}
@@ -45,28 +45,28 @@ class Ownership:
 
     def grant(self, launch: str) -> LaunchGrant | None:
         """Return by which grant this node may act for a launch, now."""
-        return self._held.get(launch) if self._membership.holds else None
+        return self._held.get(launch) if self.membership.holds else None
 
     def is_here(self, place: Place) -> bool:
-        return place.node.incarnation == self._membership.node.incarnation
+        return place.node.incarnation == self.membership.node.incarnation
 
     async def find(self, launch: str, avoid: Collection[str] = ()) -> Place:
         """Return where a launch is; where nobody owns it, it is placed, but on none of the incarnations to `avoid`.
 
         Raises `EngineAway` and `LeaseEnded`, where that cannot be known.
         """
-        me = self._membership.node
+        me = self.membership.node
         if fence := self.fence(launch):
             return Place(launch, me, fence)
         if (known := self._known.get(launch)) is not None:
-            if (node := self._membership.members.find(known.incarnation)) is not None:
+            if (node := self.membership.members.find(known.incarnation)) is not None:
                 return Place(launch, node, known.fence)
             del self._known[launch]
-        if not self._membership.holds:
+        if not self.membership.holds:
             raise LeaseEnded("this node is no member of the fleet now")
         place = await self._engine.find(launch)
         if place is None:
-            for node in self._membership.members.place(launch, me.configuration, 1 + len(avoid)):
+            for node in self.membership.members.place(launch, me.configuration, 1 + len(avoid)):
                 if node.incarnation not in avoid:
                     place = Place(launch, node, 0)
                     break
@@ -77,13 +77,13 @@ class Ownership:
     async def claim(self, launch: str) -> Place:
         """Own a launch, unless another node does; return where it is. Raises as `find` does."""
         async with self._change(launch):
-            me, joins = self._membership.node, self._membership.joins
+            me, joins = self.membership.node, self.membership.joins
             if fence := self.fence(launch):
                 return Place(launch, me, fence)
             place = await self._engine.claim(launch, me.incarnation)
             if not self.is_here(place):
                 self.learn(place)
-            elif self._membership.holds and self._membership.joins == joins:
+            elif self.membership.holds and self.membership.joins == joins:
                 self._held[launch] = LaunchGrant(launch=launch, incarnation=me.incarnation, fence=place.fence)
             else:
                 raise LeaseEnded("this node is no member of the fleet any more")
@@ -91,7 +91,7 @@ class Ownership:
 
     def learn(self, place: Place) -> None:
         """Take what the engine said of an owner; that it is a member is known from the feed soon."""
-        if not self.is_here(place):
+        if place.fence and not self.is_here(place):
             self._known.pop(place.launch, None)
             self._known[place.launch] = LaunchGrant(
                 launch=place.launch, incarnation=place.node.incarnation, fence=place.fence

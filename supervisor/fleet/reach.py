@@ -23,19 +23,21 @@ async def reach(
 ) -> R:
     """Send something to a launch: `here`, with our fence, or to another node.
 
-    `there` raises `Elsewhere`, and `NodeAway` where nothing was sent. Raises `NodeAway`, `EngineAway`, `LeaseEnded`.
+    Both raise `Elsewhere` where nothing was done as the launch is not there, or is moved from there now; `there` raises
+    `NodeAway` where nothing was sent. Raises `NodeAway`, `EngineAway`, `LeaseEnded`.
     """
     avoid: set[str] = set()
     place = await ownership.find(launch)
     for _ in range(MAX_STEPS):
         if ownership.is_here(place) and not ownership.fence(launch):  # another node has it from the engine
             place = await ownership.claim(launch)
-        if ownership.is_here(place):
-            return await here(place.fence)
         try:
-            return await there(place)
+            return await (here(place.fence) if ownership.is_here(place) else there(place))
         except Elsewhere as error:
-            place = error.place
+            if error.place is None:
+                ownership.forget(launch, place.fence)
+                avoid.add(place.node.incarnation)
+            place = error.place or await ownership.find(launch, avoid)
             ownership.learn(place)
         except NodeAway as error:
             if place.fence or error.outcome != "not_sent":

@@ -10,6 +10,7 @@ import trio
 
 from supervisor.config import Settings
 from supervisor.config.syntax.address import base_url
+from supervisor.fleet.status import NO_FLEET
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
 from supervisor.front.idleness import end_when_idle
@@ -128,6 +129,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         logs=LogReader(servers.journals, house.keeper),
         accounts=house.accounts.now,
         launches=house.launches,
+        fleet=house.fleet or NO_FLEET,
         elicitations=elicitations,
         consents=consents,
         plugins=house.plugins.statuses,

@@ -39,6 +39,7 @@ from supervisor.front.pages.handover import Pages
 from supervisor.front.pages.logins import add_login_routes
 from supervisor.front.pages.me import add_own_routes
 from supervisor.front.pages.metrics import add_metrics_routes
+from supervisor.front.pages.nodes import add_node_routes
 from supervisor.front.pages.questions import add_question_routes
 from supervisor.front.pages.servers import add_server_routes
 from supervisor.front.pages.sockets import PageSockets
@@ -73,6 +74,7 @@ ROUTES: Final = {
     "Logins": add_login_routes,
     "Questions": add_question_routes,
     "What was said yes to": add_consent_routes,
+    "Nodes of a fleet": add_node_routes,
     "Tokens": add_token_routes,
     "Values of teams and users": add_value_routes,
     "Audit": add_audit_routes,

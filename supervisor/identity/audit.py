@@ -39,6 +39,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "server.refresh": "the order was given",
     "server.enable": "the order was given",
     "server.disable": "the order was given",
+    "node.drain": "a node of a fleet was ordered to take no servers any more, or to take some again",
     "login.begin": "a login at a server was begun",
     "login.answer": "a wrong code or address was given for a login: one record for each user, server and minute",
     "login.finish": "a login at a server was finished, or failed",

@@ -13,6 +13,7 @@ from actors.registry.actor import Message as RegistryMessage
 from actors.server import ServerMessage
 from actors.transport.mask import Mask
 from supervisor.config.effective import RestingServer
+from supervisor.fleet.errors import NodeAway
 from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.journals.journals import Journals
 
@@ -56,6 +57,8 @@ class Absences:
 
     async def report_elsewhere(self, name: str, kind: str) -> None:
         """Show a server that another node of the fleet runs, or will."""
+        text = f"server {name!r} does not run at this node of the fleet; give the order to the one that has it"
+        self._directory.explain(name, lambda: NodeAway(text, server=name))
         since = trio.current_time()
         status = ServerStatus(server=name, state=State.DORMANT, wanted="dormant", since=since, transport=kind)
         await self._registry.tell(ServerChanged(status=status, previous=State.DORMANT))

@@ -82,8 +82,7 @@ class Servers:
         registers = Registers(self.directory, self.statuses, registry)
         self._launcher = Launcher(connect, shared, reached or starts, self.journals, registers)
         self.absences = Absences(registry, self.directory, self.journals)
-        self.may_run: Callable[[str], bool] = lambda name: True
-        """Says whether a launch may run here; in a fleet, another node may own it."""
+        self.may_run: Callable[[str], bool] = lambda name: True  # in a fleet, another node may own it
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Run all children, from `started` on, until it is cancelled."""
@@ -105,6 +104,7 @@ class Servers:
         One of this name that is there leaves: its calls in flight have `drain_s` seconds, and the others are passed on.
         """
         if not self.may_run(server.name):
+            await self.remove(server.name, CHANGED, drain_s)
             await self.absences.report_elsewhere(server.name, server.config.kind)
             return
         if disabled:
@@ -116,18 +116,23 @@ class Servers:
         if before is not None and disabled and not before.leaving:
             await before.leave(Departure(reason=CHANGED, drain_s=drain_s))
 
-    async def remove(self, name: str, reason: str, drain_s: float) -> None:
+    async def remove(
+        self, name: str, reason: str, drain_s: float, successor: Address[ServerMessage] | None = None
+    ) -> None:
         """Have a server leave, if it is there; its calls in flight have `drain_s` seconds. It is not found any more."""
         child = self._children.pop(name, None)
         if child is not None:
             self._withdraw(name)
-            await child.leave(Departure(reason=reason, drain_s=drain_s))
+            await child.leave(Departure(reason=reason, drain_s=drain_s, successor=successor))
 
     async def end(self, name: str, reason: str) -> None:
         """Have a server end at once; return when nothing is left of it."""
-        child = self._newest.get(name)
         await self.remove(name, reason, 0.0)
-        if child is not None:
+        await self.wait_gone(name)
+
+    async def wait_gone(self, name: str) -> None:
+        """Return when nothing of a server runs any more that was told to leave."""
+        for child in [each for each in self._running if each.name == name and each.leaving]:
             await child.gone.wait()
 
     async def resize(self, server: DeployedServer, drain_s: float) -> None:

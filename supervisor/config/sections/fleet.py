@@ -16,6 +16,7 @@ from supervisor.config.syntax.values import Problem, read_members
 
 FLEET: Final = "fleet"
 SCHEMES: Final = ("redis", "rediss", "unix")
+ANY_ADDRESS: Final = ("0.0.0.0", "::")
 MIN_KEY_CHARS: Final = 32
 NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 PREFIX: Final = re.compile(r"[A-Za-z0-9:._-]{1,64}")
@@ -69,6 +70,10 @@ def _check(own: Mapping[str, Any], problem: Problem) -> None:
     if not PREFIX.fullmatch(own.get("prefix", FleetSettings().prefix)):
         problem((FLEET, "prefix"), "is no prefix", "letters, digits, colons, dots, dashes, underscores, 64 at most")
     try:
-        split_address(own.get("listen", FleetSettings().listen))
+        host, _ = split_address(own.get("listen", FleetSettings().listen))
     except ValueError as error:
         problem((FLEET, "listen"), str(error), 'for example "10.0.0.1:3002"')
+    else:
+        if host in ANY_ADDRESS:
+            hint = "name the address of this machine by which the other nodes reach it"
+            problem((FLEET, "listen"), "is no address that others can reach", hint)

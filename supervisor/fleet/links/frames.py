@@ -119,9 +119,9 @@ class Failed(FleetFrame, frozen=True, tag=13):
 
 
 class MovedOn(FleetFrame, frozen=True, tag=14):
-    """Nothing was done: the launch is at another place."""
+    """Nothing was done: the launch is at another place; None if nobody owns it now."""
 
-    place: Place
+    place: Place | None
 
 
 class NoteSent(FleetFrame, frozen=True, tag=15):

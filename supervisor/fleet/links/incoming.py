@@ -23,7 +23,7 @@ from actors.messages import (
     WakeServer,
 )
 from actors.protocol.asking.visits import Visitor
-from supervisor.fleet.errors import NodeAway
+from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import failures
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (
@@ -210,7 +210,9 @@ class IncomingLink:
         """Answer; but what was done by an owner of before may have been done by another one, too."""
         if sent.id not in self._open or self._stream.gone:
             return
-        if reply.failure is not None:
+        if isinstance(reply.failure, Elsewhere):  # it is moved away from here
+            self._answer(sent.id, MovedOn(sent.id, reply.failure.place))
+        elif reply.failure is not None:
             self._fail(sent.id, reply.failure)
         elif self._ownership.fence(sent.launch) != fence:
             self._fail(sent.id, NodeAway("the node lost its lease while it worked on this", outcome="unknown"))

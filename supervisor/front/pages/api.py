@@ -28,6 +28,7 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor.delivery.events import DaemonEvents
+from supervisor.fleet.status import NO_FLEET, FleetView
 from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import Described
@@ -124,6 +125,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     bearer: Bearer | None = None
     accounts: Callable[[], Accounts | None] = lambda: None
     launches: LaunchFacts = NO_LAUNCHES
+    fleet: FleetView = NO_FLEET
     elicitations: Elicitations
     consents: Consents = msgspec.field(default_factory=lambda: Consents(time.time))
     logs: LogReader

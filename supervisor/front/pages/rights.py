@@ -35,7 +35,7 @@ AUDITORS: Final = (
         "GET /metrics",
     ),
     *("GET /api/servers/<server>", "GET /api/configuration", "GET /api/events/kept"),
-    "GET /api/audit",
+    *("GET /api/audit", "GET /api/nodes"),
     *("GET /ui/servers", "GET /ui/servers/<server>", "GET /ui/tools", "GET /ui/tool", "POST /ui/tool"),
     *("GET /ui/changes", "GET /ui/people"),
 )

@@ -13,6 +13,8 @@ from supervisor.fleet.lease import Lease
 
 SCRIPT: Final = Path(__file__).with_name("lease_guard.py")
 SHIM: Final = Path(__file__).parents[3] / "actors" / "transport" / "stdio" / "kill_shim.py"
+AGAIN_S: Final = 1.0
+"""Between the end of one and the start of another."""
 
 
 class LeaseGuard:
@@ -32,12 +34,15 @@ class LeaseGuard:
             return
         while True:
             process = await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-S", str(SCRIPT), str(SHIM)], stdin=subprocess.PIPE, start_new_session=True
+                [sys.executable, "-I", "-S", str(SCRIPT), str(SHIM)],
+                stdin=subprocess.PIPE,
+                process_group=0,  # not a session: a child of ours in another one is taken for an orphan and swept
             )
             try:
                 await self._tell_all(process)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 await process.wait()
+                await trio.sleep(AGAIN_S)
             finally:
                 with trio.CancelScope(shield=True), trio.move_on_after(1.0):
                     assert process.stdin is not None

@@ -24,6 +24,7 @@ from supervisor.fleet.engine import Engine
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import OfferPublished
 from supervisor.host.loop.workbench import beside
+from supervisor.servers.fleet.launch_keys import LaunchKeys
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +48,13 @@ class FleetMemory:
 
 
 class FleetOffers:
-    """What this node publishes and reads. `knows` says which launches there are by its own configuration."""
+    """What this node publishes and reads. Launches are those of its own configuration, by their names here."""
 
-    def __init__(self, engine: Engine, ownership: Ownership, knows: Callable[[str], bool]) -> None:
+    def __init__(self, engine: Engine, ownership: Ownership, keys: LaunchKeys) -> None:
         self._engine = engine
         self._ownership = ownership
-        self._knows = knows
+        self._keys = keys
+        self._wants_everything = False
         self._unpublished: dict[str, Offer] = {}
         self._unread: dict[str, str] = {}
         self._published: dict[str, str] = {}
@@ -60,15 +62,24 @@ class FleetOffers:
 
     def publish(self, launch: str, offer: Offer) -> None:
         """Have the fleet know what a launch offers, soon, if it is ours."""
-        if self._ownership.fence(launch):
+        if self._ownership.fence(self._keys.key(launch)):
             self._unpublished[launch] = offer
             self._bell.set()
 
     def take(self, entry: OfferPublished) -> None:
         """Hear that something new is offered; our own is known."""
-        if self._published.get(entry.launch) != entry.digest and self._knows(entry.launch):
-            self._unread[entry.launch] = entry.digest
+        launch = self._keys.name(entry.launch)
+        if launch and self._published.get(launch) != entry.digest:
+            self._unread[launch] = entry.digest
             self._bell.set()
+
+    def want_everything(self) -> None:
+        """Read what all launches offer: at the beginning, where the feed does not go back far enough, and where another
+        configuration has other launches.
+        """
+        self._wants_everything = True
+        self._published.clear()
+        self._bell.set()
 
     async def run(self, registry: Address[RegistryMessage]) -> None:
         """Publish and read, for ever: the newest of each launch."""
@@ -77,6 +88,7 @@ class FleetOffers:
             await self._bell.wait()
             self._bell = trio.Event()
             try:
+                await self._read_index()
                 await self._publish_all()
                 await self._read_all(registry)
                 pauses.reset()
@@ -85,17 +97,18 @@ class FleetOffers:
                 self._bell.set()
                 await trio.sleep(pauses.next())
 
-    async def read_everything(self) -> None:
-        """Read what all launches offer: at the beginning, and where the feed does not go back far enough."""
-        for launch, digest in (await self._engine.offers()).digests.items():
-            self.take(OfferPublished(launch, digest, 0))
+    async def _read_index(self) -> None:
+        if self._wants_everything:
+            self._wants_everything = False
+            for key, digest in (await self._engine.offers()).digests.items():
+                self.take(OfferPublished(key, digest, 0))
 
     async def _publish_all(self) -> None:
         while self._unpublished:
             launch, offer = next(iter(self._unpublished.items()))
             text = await beside(partial(encode_offer, offer))
             digest = hashlib.blake2b(text, digest_size=20).hexdigest()
-            grant = self._ownership.grant(launch)
+            grant = self._ownership.grant(self._keys.key(launch))
             if grant is not None:
                 self._published[launch] = digest
                 await self._engine.publish(grant, digest, text)

@@ -82,6 +82,7 @@ class Reload:
         self.ephemeral: dict[str, dict[str, Any]] = {}
         self._deployment = deployment
         self._servers = servers
+        self.directory = servers.directory  # or one that finds launches elsewhere, too
         self._registry = registry
         self._feed: Feed[Happening] = registry.feed
         self._store = store
@@ -183,7 +184,7 @@ class Reload:
             self._set(new, plugins)  # other lines, other remarks
         else:
             await self._prepare(new)
-            nursery.start_soon(discover, self._servers.directory, await self._apply(old, new, changes, plugins))
+            nursery.start_soon(discover, self.directory, await self._apply(old, new, changes, plugins))
         self.source.set(ConfigurationFile(path=self._path, loaded_at=self._clock(), restart=changes.restart))
         message = changes.sentence()
         if not idle or before.refused:

@@ -39,6 +39,7 @@ def test_variables_are_filled_in() -> None:
         ({"engine": ENGINE, "keys": [KEY], "node": "a b"}, "fleet.node: is no name of a node"),
         ({"engine": ENGINE, "keys": [KEY], "prefix": "{a}"}, "fleet.prefix: is no prefix"),
         ({"engine": ENGINE, "keys": [KEY], "listen": "nowhere"}, "fleet.listen"),
+        ({"engine": ENGINE, "keys": [KEY], "listen": "0.0.0.0:3002"}, "is no address that others can reach"),
         ({"engine": ENGINE, "keys": [KEY], "lease_s": 1}, "fleet.lease_s"),
         ({"engin": ENGINE}, 'did you mean "engine"?'),
     ],

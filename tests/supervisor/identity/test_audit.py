@@ -48,6 +48,7 @@ IN_PARTS = (
     "login.begin",
     "login.forget",
     "audit.lose",
+    "node.drain",
 )
 """Actions that are put together, or stand in a table."""
 

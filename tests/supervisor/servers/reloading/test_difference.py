@@ -135,7 +135,7 @@ READ_IN: dict[str, set[str]] = {
     "metrics_tools": {"house", "front/pages/metrics"},
     "profiles": {"config/load", "service/doors/addresses", "service/gateway"},
     "reload_on_change": {"servers/reloading/reload"},
-    "reload_drain_s": {"servers/launches/running", "servers/reloading/reload"},
+    "reload_drain_s": {"servers/fleet/launch_messages", "servers/launches/running", "servers/reloading/reload"},
     "catalogue_max_age_s": {"config/load"},
     "expose": {"config/call_rules"},
     "confirm": {"config/call_rules"},

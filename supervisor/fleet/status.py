@@ -1,0 +1,60 @@
+"""How a fleet looks from one node, and what may be ordered of it. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One member. `here`: it is the node that says so. `alike`: it has read the same configuration as that one, so it
+    may take over its servers. `weight`: how much is placed on it, compared with others.
+    """
+
+    name: str
+    address: str
+    version: str
+    weight: int
+    alike: bool
+    here: bool
+
+
+class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A fleet as this `node` sees it; without a name the daemon is alone.
+
+    `member`: its lease runs, for `lease_s` seconds from now. `owns` are the servers that run at it, or would, and
+    `position` how far it has read the feed. `draining`: it takes no servers any more.
+    """
+
+    node: str = ""
+    member: bool = False
+    lease_s: float = 0.0
+    owns: tuple[str, ...] = ()
+    position: int = 0
+    draining: bool = False
+    nodes: tuple[NodeStatus, ...] = ()
+
+
+class FleetView(Protocol):
+    """What pages know and order of a fleet."""
+
+    def status(self) -> FleetStatus:
+        """Return the fleet as this node sees it now."""
+
+    async def drain(self, *, undo: bool = False) -> int:
+        """Take no servers any more and give up those that there are, or take some again; return how many moved."""
+
+
+class NoFleet:
+    """Implements `FleetView` for a daemon that is alone."""
+
+    def status(self) -> FleetStatus:
+        return FleetStatus()
+
+    async def drain(self, *, undo: bool = False) -> int:
+        del undo
+        return 0
+
+
+NO_FLEET = NoFleet()

@@ -1,0 +1,203 @@
+"""Messages for launches of a fleet: sent to wherever a launch is, and handed over where it is owned.
+
+A launch gets its actor with the first message for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import trio
+from msgspec.structs import replace
+
+from actors.catalogue.offer import Offer
+from actors.errors import SupervisorError
+from actors.kit import Latest, Reply
+from actors.messages import CallServer, WakeServer
+from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.jsonrpc import RemoteError
+from supervisor.fleet.errors import Elsewhere, EngineSettling, LeaseEnded
+from supervisor.fleet.links.frames import ForLaunch
+from supervisor.fleet.links.links import Links
+from supervisor.fleet.ownership import Ownership
+from supervisor.fleet.reach import reach
+from supervisor.fleet.records import Place
+from supervisor.servers.children import Servers
+from supervisor.servers.deployment import Deployment
+from supervisor.servers.fleet.directory import LaunchAddress
+from supervisor.servers.fleet.launch_keys import LaunchKeys
+
+DRAINED = "its node is drained; another node takes it over"
+SETTLES_S = 600.0
+"""For so long an order waits for an engine that was started a moment ago: a lease is not longer."""
+JOINS_S = 3.0
+"""For so long a call waits for this node to be a member, which it is soon after its start. A first look at what a
+server offers has time."""
+LOOK_AGAIN_S = 0.05
+
+
+class LaunchMemory(msgspec.Struct, frozen=True):
+    """What is known of a launch: what it offers by its name, the era that it speaks by its digest."""
+
+    offer: Callable[[str], Offer | None]
+    era: Callable[[str], Awaitable[Era | None]]
+
+
+class LaunchMessages:
+    """Those that clients of this node send, and those that come from other nodes. Both settle in any case.
+
+    `leaving` are launches that this node gives up, by their keys, with what is set when it has.
+    """
+
+    def __init__(
+        self,
+        deployment: Latest[Deployment],
+        keys: LaunchKeys,
+        ownership: Ownership,
+        links: Links,
+        servers: Servers,
+        known: LaunchMemory,
+    ) -> None:
+        self.leaving: dict[str, trio.Event] = {}
+        self._deployment = deployment
+        self._keys = keys
+        self._ownership = ownership
+        self._links = links
+        self._servers = servers
+        self._known = known
+        self._beginning: dict[str, trio.Event] = {}
+        self._nursery: trio.Nursery
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Have a task for each message that waits; from `started` on."""
+        async with trio.open_nursery() as self._nursery:
+            task_status.started()
+            await trio.sleep_forever()
+
+    def send(self, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
+        """Send a message to a launch, wherever that is."""
+        reply.release()
+        self._nursery.start_soon(self._send, launch, message, reply)
+
+    async def _send(self, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
+        key = self._keys.key(launch)
+
+        async def here(fence: int) -> None:
+            answer: Reply[Any] = Reply()
+            reply.on_abandon(answer.abandon)
+            self.deliver(key, message, answer)
+            reply.answer(await answer.wait())
+
+        async def there(place: Place) -> None:
+            answer: Reply[Any] = Reply()
+            reply.on_abandon(answer.abandon)
+            await self._links.ask(place, message, answer)
+            reply.answer(await answer.wait())
+
+        began, in_no_hurry = trio.current_time(), isinstance(message, WakeServer) and not message.urgent
+        settled_by = began + (message.deadline_s if isinstance(message, CallServer) else SETTLES_S)
+        joined_by = began + (SETTLES_S if in_no_hurry else JOINS_S)
+        while not reply.settled:
+            try:
+                await reach(self._ownership, key, here, there)
+                return
+            except EngineSettling as error:  # it is over soon
+                if (again := trio.current_time() + (error.retry_after_s or 1.0)) > settled_by:
+                    reply.fail(error)
+                    return
+                await trio.sleep_until(again)
+            except LeaseEnded as error:  # it may be on its way to the next one
+                if trio.current_time() > joined_by:
+                    reply.fail(error)
+                    return
+                with trio.move_on_at(joined_by):
+                    await self._ownership.membership.wait_joined()
+                await trio.sleep(LOOK_AGAIN_S)
+            except (SupervisorError, RemoteError) as error:
+                reply.fail(error)
+                return
+
+    def deliver(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
+        """Hand a message to a launch that this node owns; one without an actor gets one first."""
+        launch = self._keys.name(key)
+        message = replace(message, server=launch)
+        if not launch:
+            self._nursery.start_soon(self._refuse, key, reply)
+        elif key in self.leaving:
+            self._nursery.start_soon(self._pass_on, key, message, reply)
+        elif (address := self._servers.directory.find(launch)) is not None:
+            address.forward(message, reply)
+        else:
+            self._nursery.start_soon(self._deliver_late, launch, message, reply)
+
+    async def _deliver_late(self, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
+        if (beginning := self._beginning.get(launch)) is not None:
+            await beginning.wait()
+        else:
+            self._beginning[launch] = trio.Event()
+            try:
+                await self._begin(launch)
+            finally:
+                self._beginning.pop(launch).set()
+        address = self._servers.directory.find(launch)
+        if address is None:
+            reply.fail(self._servers.directory.why_not(launch))
+        elif not reply.settled:
+            address.forward(message, reply)
+
+    async def _pass_on(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
+        """Have a message go to the node that takes a launch over which leaves this one."""
+        await self.leaving[key].wait()
+        try:
+            place = await self._ownership.find(key, {self._ownership.membership.node.incarnation})
+        except SupervisorError as error:
+            reply.fail(error)
+            return
+        if self._ownership.is_here(place):  # no other one takes it
+            self.deliver(key, message, reply)
+        else:
+            reply.fail(Elsewhere(place))
+
+    async def _refuse(self, key: str, reply: Reply[Any]) -> None:
+        """Have whoever asks find another node: this one starts it otherwise by now, if at all."""
+        try:
+            await self.give_up(key)
+        except SupervisorError as error:
+            reply.fail(error)
+        else:
+            reply.fail(Elsewhere(None))
+
+    async def give_up(self, key: str) -> None:
+        """Own a launch no longer, as soon as nothing of it runs that was told to leave."""
+        await self._servers.wait_gone(self._keys.launch(key))
+        await self._ownership.release(key)
+
+    async def move(self, key: str) -> None:
+        """Have a launch go to another node, when its calls have ended; return when nothing of it runs here."""
+        launch, drain_s = self._keys.name(key), self._deployment.value.settings.reload_drain_s
+        if key in self.leaving or not launch:
+            return
+        self.leaving[key] = trio.Event()
+        try:
+            with trio.CancelScope(shield=True):  # whoever ordered it may be gone by now
+                await self._servers.remove(launch, DRAINED, drain_s, LaunchAddress(launch, self.send))
+                with suppress(SupervisorError):  # then the others wait until the lease ends
+                    await self.give_up(key)
+        finally:
+            self.leaving.pop(key).set()
+        await self.show_elsewhere(launch)
+
+    async def show_elsewhere(self, launch: str) -> None:
+        """Show a launch as one that does not run here."""
+        if (server := self._deployment.value.servers.get(launch)) is not None:  # else it is configured no longer
+            await self._servers.absences.report_elsewhere(launch, server.config.kind)
+
+    async def _begin(self, launch: str) -> None:
+        """Make a launch an actor here, unless it was taken out of the configuration a moment ago."""
+        server = self._deployment.value.servers.get(launch)
+        if server is not None:
+            era = await self._known.era(server.digest)
+            await self._servers.add(server, self._known.offer(launch), era, disabled=self._servers.is_off(launch))

@@ -1,0 +1,239 @@
+"""Two daemons of a fleet in one process, with a real engine: what one of them runs, the other one has, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from supervisor.host.datadir import open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.fakes.mcp_server import FakeServer, tool
+from tests.fakes.memory import MemoryTransport
+from tests.fleet.valkey import ValkeyServer, valkey
+from tests.supervisor.commands.test_cli import ask as command
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+pytestmark = pytest.mark.process
+
+KEY = "the key of this fleet, which is long"
+
+
+class FleetOfTwo:
+    """Their clients by name, and the server that is shared: one fake for both, so what it was asked is seen."""
+
+    def __init__(self, clients: dict[str, httpx2.AsyncClient], fake: FakeServer, engine: ValkeyServer) -> None:
+        self.clients = clients
+        self.fake = fake
+        self.engine = engine
+
+    async def call(self, node: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        params = {"name": name, "arguments": arguments}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answer: dict[str, Any] = (await self.clients[node].post("/mcp", json=request)).json()["result"]
+        return answer
+
+    async def echo(self, node: str, text: str) -> dict[str, Any]:
+        return await self.call(node, "execute_mcp_tool", {"tool_path": "desk:echo", "arguments": {"text": text}})
+
+    async def tools(self, node: str) -> set[str]:
+        rows = (await self.clients[node].get("/api/tools")).json()["tools"]
+        return {row["path"] for row in rows}
+
+    async def owner(self) -> tuple[str, str]:
+        """Return the name of the node that runs the server, and that of the other one."""
+        told = (await self.clients["a"].get("/api/nodes")).json()
+        return ("a", "b") if told["owns"] else ("b", "a")
+
+
+@asynccontextmanager
+async def fleet_of_two(directory: Path, *, differ: bool = False, engine_runs: bool = True) -> AsyncIterator[FleetOfTwo]:
+    """`differ`: each starts the server in its own way."""
+    fake = FakeServer(tools=[tool("echo")])
+
+    def connect(server: DeployedServer) -> MemoryTransport:
+        del server
+        return MemoryTransport(fake.serve)
+
+    (directory / "engine").mkdir()
+    with valkey(directory / "engine") as engine, ExitStack() as stack:
+        configurations, data = {}, {}
+        for name in "ab":
+            (directory / name).mkdir()
+            fleet = {"engine": engine.url, "keys": [KEY], "node": name, "lease_s": 2.0}
+            desk = {"command": "x", "args": [name] if differ else []}
+            configurations[name] = configuration(directory / name, {"desk": desk}, fleet=fleet)
+            data[name] = stack.enter_context(open_data_dir(directory / name / "data", {}))
+        if not engine_runs:
+            engine.kill()
+        async with (
+            running(configurations["a"], data["a"], connect=connect) as a,
+            running(configurations["b"], data["b"], connect=connect) as b,
+        ):
+            for client in (a, b) if engine_runs else ():
+                await until_ready(client)
+            yield FleetOfTwo({"a": a, "b": b}, fake, engine)
+
+
+async def until(condition: Callable[[], Awaitable[object]]) -> None:
+    while not await condition():  # noqa: ASYNC110 - nothing tells a page
+        await trio.sleep(0.02)
+
+
+async def until_tools(two: FleetOfTwo, node: str, wanted: set[str]) -> None:
+    async def there() -> bool:
+        return await two.tools(node) == wanted
+
+    await until(there)
+
+
+async def test_a_call_at_either_node_reaches_the_one_process_that_there_is(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        for node in ("a", "b", "a"):
+            assert (await two.echo(node, node))["structuredContent"] == {"text": node}
+        assert two.fake.starts == 1
+
+
+async def test_a_change_of_tools_is_known_at_every_node(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        for node in "ab":
+            await until_tools(two, node, {"desk:echo"})
+        await two.echo("a", "it")
+        two.fake.tools.append(tool("more"))
+        await two.fake.notify("notifications/tools/list_changed")
+        for node in "ab":
+            await until_tools(two, node, {"desk:echo", "desk:more"})
+
+
+async def test_an_order_reaches_the_node_that_runs_the_server(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        await two.echo("a", "it")
+        _, other = await two.owner()
+        url = str(two.clients[other].base_url)
+        assert "desk is restarted" in (await command(url, "restart", "desk")).stdout
+        assert two.fake.starts == 2
+
+
+async def test_the_nodes_are_shown(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        await two.echo("a", "it")
+        owner, other = await two.owner()
+        shown = await command(str(two.clients[owner].base_url), "nodes")
+        assert f"{owner} (this one)" in shown.stdout
+        assert shown.stderr.startswith(f"{owner} runs desk; its lease lasts ")
+        assert (await command(str(two.clients[other].base_url), "nodes")).stderr.startswith(f"{other} runs no server;")
+        told = (await two.clients[owner].get("/api/nodes")).json()
+        assert [node["name"] for node in told["nodes"]] == ["a", "b"]
+        assert all(node["alike"] for node in told["nodes"])
+
+
+async def test_without_the_engine_the_status_says_so_until_it_is_back(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        await two.echo("a", "it")
+        two.engine.kill()
+        client = two.clients["a"]
+
+        async def degraded_now() -> Any:
+            return (await client.get("/api/status")).json()["degraded"]
+
+        async def alone() -> bool:
+            return not (await client.get("/api/nodes")).json()["member"]
+
+        async def well() -> bool:
+            return not await degraded_now() and not (await two.echo("b", "again")).get("isError")
+
+        await until(degraded_now)
+        degraded = await degraded_now()
+        assert degraded[0]["what"] == "fleet"
+        assert "not renewed" in degraded[0]["why"] or "no member" in degraded[0]["why"]
+        await until(alone)
+        refused = await two.echo("a", "it")
+        assert refused["isError"]
+        assert refused["structuredContent"]["error"]["type"] == "unavailable"
+        shown = (await command(str(client.base_url), "nodes")).stderr
+        assert "has no lease now, so it runs no server" in shown
+        two.engine.start()
+        await until(well)
+
+
+async def test_a_node_that_is_drained_gives_its_servers_away_and_takes_none(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        await two.echo("a", "it")
+        owner, other = await two.owner()
+        url = str(two.clients[owner].base_url)
+        answers: list[dict[str, Any]] = []
+        async with trio.open_nursery() as nursery:
+            stopping = trio.Event()
+
+            async def call_all_the_time(node: str) -> None:
+                while not stopping.is_set():
+                    answers.append(await two.echo(node, node))
+
+            for node in "ab":
+                nursery.start_soon(call_all_the_time, node)
+            drained = await command(url, "drain")
+            stopping.set()
+        assert drained.stderr == f"{owner} takes no servers any more, and gave 1 up; it may be stopped now\n"
+        assert [answer for answer in answers if answer.get("isError")] == []
+        assert (await two.echo(owner, "it"))["structuredContent"] == {"text": "it"}
+        assert await two.owner() == (other, owner)
+        assert two.fake.starts == 2
+        assert "drained" in (await command(url, "nodes")).stdout
+        assert (await command(url, "drain", "--undo")).stderr == f"{owner} takes servers again\n"
+        told = (await two.clients[owner].get("/api/nodes")).json()
+        assert not told["draining"]
+
+
+async def test_nodes_that_read_a_newer_configuration_one_after_the_other_serve_all_the_time(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        await two.echo("a", "it")
+        for node in "ab":
+            file = tmp_path / node / "mcp.json"
+            written = json.loads(file.read_text())
+            written["mcpServers"] = {"desk": {"command": "x", "args": ["--new"]}, "shelf": {"command": "x"}}
+            file.write_text(json.dumps(written))
+            assert (await command(str(two.clients[node].base_url), "reload")).exit_code == 0
+            for other in "ab":
+                assert (await two.echo(other, other))["structuredContent"] == {"text": other}
+        for node in "ab":
+            await until_tools(two, node, {"desk:echo", "shelf:echo"})
+        assert (await two.clients["a"].get("/api/nodes")).json()["nodes"][1]["alike"]
+        assert two.fake.starts - two.fake.exits == 2  # of each launch there is one process in the end
+
+
+async def test_a_node_that_starts_a_server_otherwise_runs_it_itself(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path, differ=True) as two:
+        for node in "abab":
+            assert (await two.echo(node, node))["structuredContent"] == {"text": node}
+        assert two.fake.starts == 2
+        told = (await two.clients["a"].get("/api/nodes")).json()
+        assert [node["alike"] for node in told["nodes"]] == [True, False]
+        assert "others, or started otherwise" in (await command(str(two.clients["a"].base_url), "nodes")).stdout
+
+
+async def test_a_daemon_starts_without_its_engine_and_joins_when_that_is_there(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path, engine_runs=False) as two:
+        refused = await two.call("a", "execute_mcp_tool", {"tool_path": "desk:echo", "arguments": {}})
+        assert refused["isError"]
+        assert (await two.clients["a"].get("/api/status")).json()["degraded"][0]["what"] == "fleet"
+        two.engine.start()
+        for node in "ab":
+            await until_tools(two, node, {"desk:echo"})
+        assert (await two.echo("b", "it"))["structuredContent"] == {"text": "it"}
+        assert two.fake.starts == 1
+
+
+async def test_a_daemon_alone_says_so(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path / "data", {}) as data:
+        async with running(configuration(tmp_path, {}), data) as client:
+            assert (await client.get("/api/nodes")).json()["node"] == ""
+            assert (await command(str(client.base_url), "nodes")).stderr.startswith("This daemon is alone.")
+            refused = await command(str(client.base_url), "drain")
+            assert refused.exit_code == 1
+            assert "this daemon is alone" in refused.stderr
