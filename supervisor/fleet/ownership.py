@@ -31,6 +31,8 @@ class Ownership:
     """
 
     def __init__(self, engine: Engine, membership: Membership, end: Callable[[str], Awaitable[None]]) -> None:
+        self.draining = False
+        """This node takes no launch that another one can take."""
         self._engine = engine
         self.membership = membership
         self._end = end
@@ -56,6 +58,9 @@ class Ownership:
         Raises `EngineAway` and `LeaseEnded`, where that cannot be known.
         """
         me = self.membership.node
+        if self.draining:
+            avoid = {*avoid, me.incarnation}
+        await self._wait_changed(launch)  # what is being given up is not ours
         if fence := self.fence(launch):
             return Place(launch, me, fence)
         if (known := self._known.get(launch)) is not None:
@@ -65,6 +70,8 @@ class Ownership:
         if not self.membership.holds:
             raise LeaseEnded("this node is no member of the fleet now")
         place = await self._engine.find(launch)
+        if place is not None and self.is_here(place) and launch in self._changing:
+            return await self.find(launch, avoid)  # it is given up by now
         if place is None:
             for node in self.membership.members.place(launch, me.configuration, 1 + len(avoid)):
                 if node.incarnation not in avoid:
@@ -73,6 +80,12 @@ class Ownership:
         else:
             self.learn(place)
         return await self.claim(launch) if place is None or self.is_here(place) else place
+
+    async def take(self, launch: str) -> Place:
+        """Own a launch that another node has placed here, unless it is elsewhere or this one takes none; else where it
+        is. Raises as `find` does.
+        """
+        return await (self.find(launch) if self.draining else self.claim(launch))
 
     async def claim(self, launch: str) -> Place:
         """Own a launch, unless another node does; return where it is. Raises as `find` does."""
@@ -127,11 +140,15 @@ class Ownership:
             for launch in launches:
                 nursery.start_soon(self._end, launch)
 
+    async def _wait_changed(self, launch: str) -> None:
+        """Return when nobody changes who owns a launch. A checkpoint if somebody does."""
+        while (changing := self._changing.get(launch)) is not None:
+            await changing.wait()
+
     @asynccontextmanager
     async def _change(self, launch: str) -> AsyncIterator[None]:
         """Let one after the other change who owns a launch."""
-        while (changing := self._changing.get(launch)) is not None:
-            await changing.wait()
+        await self._wait_changed(launch)
         self._changing[launch] = trio.Event()
         try:
             yield

@@ -8,8 +8,8 @@ import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from tests.e2e.daemons import PATIENCE_S, Daemon, Json, running
-from tests.fleet.valkey import ValkeyServer, valkey
+from tests.fleet.valkey import ValkeyServer, settle, valkey
 
 pytestmark = pytest.mark.e2e
 
@@ -61,13 +61,14 @@ def _is_good(answer: Json) -> bool:
     return "result" in answer and not answer["result"].get("isError")
 
 
-@contextmanager
-def fleet(directory: Path, *names: str) -> Iterator[Fleet]:
+@asynccontextmanager
+async def fleet(directory: Path, *names: str, lease_s: float = LEASE_S) -> AsyncIterator[Fleet]:
     """Run nodes of these names, and their engine."""
     servers = {name: {"command": sys.executable, "args": ["-I", LOCKED, name, str(directory)]} for name in SERVERS}
     (directory / "engine").mkdir()
     with valkey(directory / "engine") as engine, ExitStack() as stack:
-        settings = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": LEASE_S}
+        await settle(engine)
+        settings = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": lease_s}
         nodes = {
             name: stack.enter_context(
                 running(directory / name, servers, leaves_calls=True, fleet={**settings, "node": name})
@@ -130,7 +131,7 @@ class Load:
 
 
 async def test_every_node_answers_for_every_server_and_each_runs_once(tmp_path: Path) -> None:
-    with fleet(tmp_path, "a", "b", "c") as three:
+    async with fleet(tmp_path, "a", "b", "c", lease_s=60.0) as three:
         for daemon in three.nodes.values():
             await daemon.ready()
             for server in SERVERS:
@@ -140,7 +141,7 @@ async def test_every_node_answers_for_every_server_and_each_runs_once(tmp_path: 
 
 
 async def test_a_node_that_is_killed_loses_its_own_calls_and_its_servers_come_back_elsewhere(tmp_path: Path) -> None:
-    with fleet(tmp_path, "a", "b", "c") as three:
+    async with fleet(tmp_path, "a", "b", "c") as three:
         await three.answered(three.nodes["a"], "one", PATIENCE_S)
         owner = await three.owner("one")
         load = Load(three, 1)
@@ -153,7 +154,7 @@ async def test_a_node_that_is_killed_loses_its_own_calls_and_its_servers_come_ba
 
 
 async def test_a_node_that_is_stopped_gives_its_servers_up_and_serves_again_when_it_is_thawed(tmp_path: Path) -> None:
-    with fleet(tmp_path, "a", "b", "c") as three:
+    async with fleet(tmp_path, "a", "b", "c") as three:
         await three.answered(three.nodes["a"], "one", PATIENCE_S)
         owner = await three.owner("one")
         load = Load(three, 2)
@@ -171,7 +172,7 @@ async def test_a_node_that_is_stopped_gives_its_servers_up_and_serves_again_when
 
 @pytest.mark.parametrize("away_s", [0.0, 2 * LEASE_S])
 async def test_an_engine_that_was_away_costs_no_call_twice(tmp_path: Path, away_s: float) -> None:
-    with fleet(tmp_path, "a", "b") as two:
+    async with fleet(tmp_path, "a", "b") as two:
         await two.answered(two.nodes["a"], "one", PATIENCE_S)
         load = Load(two, 3)
         async with load.on():

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import coredis
+
 from benchmarks.machine import until
 
 NAMES = ("valkey-server", "redis-server")
@@ -47,6 +49,13 @@ class ValkeyServer:
             self._process.kill()
             self._process.wait()
             (self.directory / "socket").unlink(missing_ok=True)
+
+
+async def settle(server: ValkeyServer, prefix: str = "mcpvisor:") -> None:
+    """Have a fresh engine grant at once, as nobody can hold a lease of before."""
+    async with coredis.Redis.from_url(server.url) as client:
+        about = await client.info("server")
+        await client.hset(f"{prefix}{{fleet}}:state", {"run": str(about["run_id"]), "opens": "0"})
 
 
 @contextmanager

@@ -188,7 +188,7 @@ class IncomingLink:
 
     async def _claim(self, sent: CallSent | OrderSent, begun: _Open, before: bytes) -> None:
         try:
-            place = await self._ownership.claim(sent.launch)
+            place = await self._ownership.take(sent.launch)
         except SupervisorError as error:
             self._fail(sent.id, error)
             return

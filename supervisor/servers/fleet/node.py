@@ -82,8 +82,6 @@ class FleetNode:
         self.membership.on_joined = self.offers.want_everything
         self._servers: Servers
         self._messages: LaunchMessages
-        self.draining = False
-        """It takes no servers any more, and gives those up that it has."""
         self._nursery: trio.Nursery
 
     def transport(self, connect: Callable[[DeployedServer], Transport], server: DeployedServer) -> Transport:
@@ -158,7 +156,7 @@ class FleetNode:
             lease_s=max(0.0, left_s),
             owns=tuple(sorted(filter(None, map(self._keys.name, self.ownership.fences())))),
             position=membership.position,
-            draining=self.draining,
+            draining=self.ownership.draining,
             nodes=tuple(nodes),
         )
 
@@ -169,7 +167,7 @@ class FleetNode:
 
         Calls that come meanwhile go to the nodes that take them over. `undo`: take servers again.
         """
-        self.draining = not undo
+        self.ownership.draining = not undo
         self.membership.hurry()
         keys = [] if undo else [key for key in self.ownership.fences() if self._keys.name(key)]
         async with trio.open_nursery() as nursery:
@@ -188,7 +186,7 @@ class FleetNode:
             certificate=self.links.certificate.fingerprint,
             version=VERSION,
             configuration=self._keys.digest(),
-            weight=0 if self.draining else weight_of(self._free_bytes(), self.calls()),
+            weight=0 if self.ownership.draining else weight_of(self._free_bytes(), self.calls()),
         )
 
     def _take(self, position: int, entry: Entry) -> None:

@@ -240,6 +240,33 @@ async def test_a_release_that_is_done_late_takes_nothing_away(autojump_clock: Mo
         assert await rigs["b"].own.claim(launch) == place
 
 
+async def test_what_is_being_released_is_not_claimed_again(autojump_clock: MockClock) -> None:
+    async with fleet_of("a", "b") as (engine, rigs), trio.open_nursery() as nursery:
+        launch = placed_at(rigs, "a")
+        await rigs["a"].own.find(launch)
+        rigs["a"].own.draining = True
+        held_back = trio.Event()
+
+        async def release_late(grants: Sequence[LaunchGrant]) -> None:
+            await held_back.wait()
+            await MemoryEngine.release(engine, grants)
+
+        engine.release = release_late  # type: ignore[method-assign]
+        nursery.start_soon(rigs["a"].own.release, launch)
+        await wait_all_tasks_blocked()
+        places: list[Place] = []
+
+        async def find() -> None:
+            places.append(await rigs["a"].own.find(launch))
+
+        nursery.start_soon(find)
+        await wait_all_tasks_blocked()
+        held_back.set()
+        await wait_all_tasks_blocked()
+        assert [place.node.name for place in places] == ["b"]
+        assert rigs["a"].own.fences() == {}
+
+
 async def test_a_draining_node_takes_nothing_new_and_keeps_what_it_has(autojump_clock: MockClock) -> None:
     async with fleet_of("a", "b") as (_engine, rigs):
         launch = placed_at(rigs, "a")
@@ -250,6 +277,25 @@ async def test_a_draining_node_takes_nothing_new_and_keeps_what_it_has(autojump_
         assert rigs["b"].membership.members.find("a/1") == node
         assert await rigs["b"].own.find(launch) == replace(place, node=node)
         assert (await rigs["b"].own.find(next(f"m{n}" for n in range(50)))).node.name == "b"
+
+
+async def test_a_node_that_drains_takes_nothing_before_the_others_know_of_it_either(autojump_clock: MockClock) -> None:
+    async with fleet_of("a", "b") as (_engine, rigs):
+        launch = placed_at(rigs, "a")
+        rigs["a"].own.draining = True
+        assert (await rigs["a"].own.find(launch)).node.name == "b"
+        assert (await rigs["a"].own.take(launch)).node.name == "b"
+        assert rigs["a"].own.fences() == {}
+        assert (await rigs["b"].own.claim(launch)).node.name == "b"
+        rigs["a"].own.draining = False
+        other = next(f"m{n}" for n in range(100) if rigs["a"].membership.members.place(f"m{n}", "")[0].name == "a")
+        assert rigs["a"].own.is_here(await rigs["a"].own.take(other))
+
+
+async def test_a_node_alone_keeps_what_it_would_give_away(autojump_clock: MockClock) -> None:
+    async with fleet_of("a") as (_engine, rigs):
+        rigs["a"].own.draining = True
+        assert rigs["a"].own.is_here(await rigs["a"].own.find("l"))
 
 
 # Sending something ------------------------------------------------------------------------------------------------
