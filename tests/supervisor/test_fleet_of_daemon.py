@@ -12,6 +12,8 @@ import httpx2
 import pytest
 import trio
 
+from actors.errors import ConfigError
+from actors.kit import first_of
 from supervisor.host.datadir import open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
@@ -233,6 +235,28 @@ async def test_a_daemon_starts_without_its_engine_and_joins_when_that_is_there(t
             return not (await two.echo("b", "it")).get("isError")
 
         await until(answers)
+
+
+async def test_daemons_end_in_order_without_their_engine(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        await two.echo("a", "it")
+        two.engine.kill()
+    assert two.fake.exits == two.fake.starts == 1
+
+
+async def test_an_address_that_is_taken_is_said_to_be(tmp_path: Path) -> None:
+    (taken,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    address = f"127.0.0.1:{taken.socket.getsockname()[1]}"
+    (tmp_path / "engine").mkdir()
+    with valkey(tmp_path / "engine") as engine, open_data_dir(tmp_path / "data", {}) as data:
+        fleet = {"engine": engine.url, "keys": [KEY], "listen": address}
+        with pytest.raises(ExceptionGroup) as refused:
+            async with running(configuration(tmp_path, {}, fleet=fleet), data):
+                raise AssertionError
+    await taken.aclose()
+    error = first_of(refused.value)
+    assert isinstance(error, ConfigError)
+    assert f"cannot listen at {address}: " in error.message
 
 
 async def test_a_daemon_alone_says_so(tmp_path: Path) -> None:

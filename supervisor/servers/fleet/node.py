@@ -17,7 +17,7 @@ from typing import Any
 import trio
 
 from actors.catalogue.offer import Offer
-from actors.errors import SupervisorError
+from actors.errors import ConfigError, SupervisorError
 from actors.kit import Address, Conditions, Latest, Reply
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
@@ -45,6 +45,7 @@ from supervisor.servers.fleet.owned_transport import OwnedTransport
 
 log = logging.getLogger(__name__)
 
+LEAVE_S = 2.0
 LAPSED = "the lease of this node in the fleet has ended; another node takes it over"
 """Why calls in flight are cut off."""
 
@@ -116,9 +117,16 @@ class FleetNode:
     async def run(
         self, registry: Address[RegistryMessage], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Be a node until it is cancelled, and a member of the fleet whenever it can be."""
+        """Be a node until it is cancelled, and a member of the fleet whenever it can be. Raises `ConfigError`."""
         host, _, port = self._address.rpartition(":")
-        listeners = await trio.open_tcp_listeners(int(port), host=host.strip("[]"))
+        try:
+            listeners = await trio.open_tcp_listeners(int(port), host=host.strip("[]"))
+        except OSError as error:
+            text, hint = (
+                f"cannot listen at {self._address}: {error.strerror or error}",
+                "name another one of this machine",
+            )
+            raise ConfigError(text, key="supervisor.fleet.listen", hint=hint) from None
         self._address = f"{host}:{listeners[0].socket.getsockname()[1]}"
         async with trio.open_nursery() as self._nursery:
             await self._nursery.start(self._messages.run)
@@ -131,8 +139,8 @@ class FleetNode:
             task_status.started()
 
     async def leave(self) -> None:
-        """Leave the fleet, when nothing runs any more."""
-        with trio.move_on_after(2.0):
+        """Leave the fleet, when nothing runs any more; without the engine the lease ends by itself."""
+        with trio.move_on_after(LEAVE_S), suppress(SupervisorError):
             await self.membership.leave(self.ownership)
 
     def status(self) -> FleetStatus:
