@@ -147,12 +147,12 @@ class Daemon:
         servers, known, deployed = house.servers, house.known, house.deployment.value
         await supervised.start(servers.run)
         servers.switch(*known.off, on=False)
-        if house.fleet is not None:
-            await supervised.start(house.fleet.run, house.registry.address)
         for name, server in deployed.servers.items():
             await servers.add(server, known.offers.get(name), known.eras.get(name), disabled=name in known.off)
         for resting in deployed.resting:
             await servers.absences.report(resting)
+        if house.fleet is not None:  # not before: other nodes ask for servers at once, which begin then
+            await supervised.start(house.fleet.run, house.registry.address)
         supervised.start_soon(house.launches.run)
         unknown = [name for name in deployed.servers if name not in known.offers and name not in known.off]
         supervised.start_soon(discover, house.directory, unknown)

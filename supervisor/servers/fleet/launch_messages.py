@@ -200,4 +200,5 @@ class LaunchMessages:
         server = self._deployment.value.servers.get(launch)
         if server is not None:
             era = await self._known.era(server.digest)
-            await self._servers.add(server, self._known.offer(launch), era, disabled=self._servers.is_off(launch))
+            if self._servers.directory.find(launch) is None:  # a reload may have begun it meanwhile
+                await self._servers.add(server, self._known.offer(launch), era, disabled=self._servers.is_off(launch))
