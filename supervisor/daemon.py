@@ -176,9 +176,13 @@ class Daemon:
         drain_s = house.deployment.value.settings.drain_within_s
         log.info("ending: calls in flight have %g s", drain_s)
         with trio.move_on_after(drain_s), suppress(SupervisorError):
+            if house.fleet is not None:
+                await house.fleet.end(drain_s)
             await house.router.address.ask_in_turn(BeginShutdown())
             await front.wait_answered()
         front.end_calls()
+        if house.fleet is not None:
+            house.fleet.close()
         await house.servers.stop()
         if house.fleet is not None:
             await house.fleet.leave()

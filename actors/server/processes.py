@@ -53,7 +53,7 @@ class Processes:
         self._supposed: Era | None = None
         """The era to begin with, though nothing proves it."""
         self._untried: Era | None = None
-        """The era to begin with once, as a process was ruined by the probe of it and no other one followed."""
+        """The era to begin with once, as the probe of the other one ruined the last process, and none followed it."""
         self._prolonged = False
         self._again = False  # the next process follows one that was only ruined by the probe of its era
         self._turn: Turn | None = None

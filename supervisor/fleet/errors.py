@@ -27,6 +27,11 @@ class NodeAway(SupervisorError, code=-31503, kind="unavailable", retryable=True)
     call may have run."""
 
 
+def detail_of(error: SupervisorError) -> str:
+    """Return why, for operators: addresses and the words of an engine are not for clients."""
+    return str(error.__cause__ or error.message)[:200]
+
+
 # Not for clients ------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from actors.errors import SupervisorError
 from actors.kit import Conditions, Pauses
 from supervisor.fleet.engine import Engine
-from supervisor.fleet.errors import EngineAway, FeedLost, LeaseEnded
+from supervisor.fleet.errors import EngineAway, FeedLost, LeaseEnded, detail_of
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.members import Members
 from supervisor.fleet.records import Entry, Joined, Node, NodeGone, NodeSeen
@@ -88,6 +88,7 @@ class Membership:
         self._take = take
         self.lease: Lease | None = None
         self.position = 0
+        self._running = trio.CancelScope()
         self._joined = trio.Event()
         self._hurried = trio.Event()
 
@@ -105,19 +106,21 @@ class Membership:
         await self._joined.wait()
 
     async def run(self, holder: LeaseHolder) -> None:
-        """Be a member whenever that is possible, for ever."""
-        while True:
-            self.node = replace(self._describe(), incarnation=self._make_incarnation())
-            await self._join_at_last()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._renew_for_ever, holder)
-                nursery.start_soon(self._follow, holder)
-                await self._wait_lapsed()
-                nursery.cancel_scope.cancel()
-            await self._lapse(holder)
+        """Be a member whenever that is possible, until it leaves."""
+        with self._running:
+            while True:
+                self.node = replace(self._describe(), incarnation=self._make_incarnation())
+                await self._join_at_last()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._renew_for_ever, holder)
+                    nursery.start_soon(self._follow, holder)
+                    await self._wait_lapsed()
+                    nursery.cancel_scope.cancel()
+                await self._lapse(holder)
 
     async def leave(self, holder: LeaseHolder) -> None:
-        """Stop what is owned, and end the lease at once."""
+        """Stop what is owned, end the lease at once, and join no more."""
+        self._running.cancel()
         await self._lapse(holder)
         await self._engine.leave(self.node.incarnation)
 
@@ -127,7 +130,7 @@ class Membership:
             try:
                 await self._join(None)
             except SupervisorError as error:
-                self._conditions.begin(WHAT, f"this node is no member: {error.message}")
+                self._conditions.begin(WHAT, f"this node is no member: {detail_of(error)}")
                 await trio.sleep(pauses.next())
             else:
                 return
@@ -149,7 +152,12 @@ class Membership:
         self.on_renewed(self.lease)
 
     async def _rejoin(self, holder: LeaseHolder) -> None:
-        """Join as who we are: the engine has lost what it knew, or we what it said."""
+        """Join as who we are: the engine has lost what it knew, or we what it said.
+
+        Not when our lease is over: what we owned may have had another owner meanwhile.
+        """
+        if not self.holds:
+            raise LeaseEnded("this node is no member of the fleet now")
         await holder.keep((await self._join(holder.fences())).kept)
 
     async def _lapse(self, holder: LeaseHolder) -> None:
@@ -176,7 +184,7 @@ class Membership:
                 if waiting.cancelled_caught:
                     raise EngineAway("the engine of the fleet does not answer in time")
             except SupervisorError as error:
-                self._conditions.begin(WHAT, f"the lease is not renewed: {error.message}")
+                self._conditions.begin(WHAT, f"the lease is not renewed: {detail_of(error)}")
             with trio.move_on_at(self._clock.trio_time(sent + self._times.renew_s)):
                 await self._hurried.wait()
             self._hurried = trio.Event()
@@ -186,8 +194,7 @@ class Membership:
         try:
             newest = await self._engine.renew(self.node.incarnation, None if news == self.node else news)
         except LeaseEnded:
-            if self.holds:  # else it is over, and what we owned may have had another owner meanwhile
-                await self._rejoin(holder)
+            await self._rejoin(holder)
             return
         self.node = news
         self._begin(sent)

@@ -131,8 +131,7 @@ class ValkeyEngine:
             with trio.fail_after(answer_s):
                 return await request
         except (RedisError, OSError, trio.TooSlowError) as error:
-            text = str(error) or type(error).__name__
-            raise EngineAway(f"the engine of the fleet does not do what it is asked: {text[:200]}") from error
+            raise EngineAway from error
 
 
 @asynccontextmanager

@@ -31,8 +31,8 @@ def test_a_goal_is_met_but_for_what_a_busy_machine_costs(name: str) -> None:
 
 
 def _far_off(figure: Figure) -> bool:
-    bound, busy = figure.aim.bound, BUSY**2 if figure.aim.unit == "times" else BUSY  # of two times, either may be off
-    return figure.value > bound * busy if figure.aim.relation == "<=" else figure.value < bound / busy
+    bound = figure.aim.bound
+    return figure.value > bound * BUSY if figure.aim.relation == "<=" else figure.value < bound / BUSY
 
 
 def test_a_figure_says_what_was_asked_and_whether_it_was_missed() -> None:

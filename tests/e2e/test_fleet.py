@@ -79,10 +79,11 @@ async def fleet(directory: Path, *names: str, lease_s: float = LEASE_S) -> Async
 
 
 class Load:
-    """Calls of many clients at all nodes. `answers` counts those of each request, `good` are the results."""
+    """Calls of many clients at some nodes, or all. `answers` counts those of each request, `good` are the results."""
 
-    def __init__(self, fleet: Fleet, seed: int) -> None:
+    def __init__(self, fleet: Fleet, seed: int, *nodes: str) -> None:
         self._fleet = fleet
+        self._nodes = nodes or tuple(fleet.nodes)
         self._random = random.Random(seed)
         self.answers: Counter[str] = Counter()
         self.lost: set[str] = set()
@@ -103,7 +104,7 @@ class Load:
         number = 0
         while not stopping.is_set():
             number += 1
-            node, server = self._random.choice([*self._fleet.nodes]), self._random.choice(SERVERS)
+            node, server = self._random.choice(self._nodes), self._random.choice(SERVERS)
             await self._call(self._fleet.nodes[node], server, f"{client}/{number}")
             await trio.sleep(0.02)
 
@@ -151,6 +152,22 @@ async def test_a_node_that_is_killed_loses_its_own_calls_and_its_servers_come_ba
             took_s = await three.answered(three.others(owner)[0], "one", PATIENCE_S)
         load.check(lost_at_most=len(load.answers))
         assert took_s < LEASE_S + 20.0  # a lease and a cold start, on a busy machine
+
+
+async def test_a_node_that_ends_in_order_costs_the_clients_of_others_nothing(tmp_path: Path) -> None:
+    async with fleet(tmp_path, "a", "b", "c", lease_s=60.0) as three:
+        await three.answered(three.nodes["a"], "one", PATIENCE_S)
+        owner = await three.owner("one")
+        load = Load(three, 4, *(name for name in three.nodes if name != owner))
+        async with load.on():
+            await trio.sleep(1.0)
+            three.nodes[owner].process.send_signal(signal.SIGTERM)
+            assert await three.nodes[owner].ended() == 0
+            for daemon in three.others(owner):
+                for server in SERVERS:
+                    await three.answered(daemon, server, PATIENCE_S)
+        load.check()
+        assert load.reasons == {}
 
 
 async def test_a_node_that_is_stopped_gives_its_servers_up_and_serves_again_when_it_is_thawed(tmp_path: Path) -> None:

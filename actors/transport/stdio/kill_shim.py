@@ -25,7 +25,7 @@ server: what is sent to that does not reach bwrap, and an init takes no SIGTERM.
   (SIGHUP, then SIGCONT: POSIX `_exit`, "orphaned process group"). While the daemon lives, it kills us.
 - The server is not reaped before it is reported, so its process group id cannot belong to somebody else.
 - Where memory is out, the kernel kills a server before it kills the daemon: servers get `OOM_SCORE`, we do not.
-- Standard streams are the server's alone: ours are /dev/null once it runs.
+- Standard streams are the server's alone: ours are /dev/null once it runs, so that ends of files go through.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from supervisor.fleet.errors import NodeAway
 from supervisor.fleet.links.frames import BadFrame, SentError
 
 REMOTE: Final = RemoteError.__name__
+MAX_DATA_BYTES: Final = 1_048_576
 _INTERNAL: Final = "internal error at another node; its log says more"
 
 
@@ -20,6 +21,7 @@ def send(error: Exception) -> SentError:
     if isinstance(error, RemoteError):
         fields = {"server": error.server, "waited_s": error.waited_s}
         sent, data = error.error, bytes(error.error.data)
+        data = data if len(data) <= MAX_DATA_BYTES else b""  # as clients get it
         return SentError(REMOTE, sent.code, sent.message, msgspec.msgpack.encode(fields), data)
     if not isinstance(error, SupervisorError):
         error = NodeAway(_INTERNAL, outcome="unknown")

@@ -8,17 +8,39 @@ from typing import Final
 
 import trio
 
-from supervisor.fleet.links.frames import AnyFrame, BadFrame, BodyPart, FrameBuffer, SignOfLife, write
+from supervisor.fleet.links.frames import PART_BYTES, AnyFrame, BadFrame, BodyPart, FrameBuffer, SignOfLife, write
 
 KEEP_ALIVE_S: Final = 3.0
 """Between two signs of life that are asked for."""
 DEAD_S: Final = 10.0
-"""A peer of whom nothing is heard for so long is gone: it is stopped, or the network is cut."""
-MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
-"""A peer that leaves so much unread is gone as well."""
+"""A peer of whom nothing is heard for so long, or that takes nothing, is gone: it is stopped, or the network is cut."""
+MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
+"""Of what waits to be sent; what would be more is refused."""
 CROWDED_BYTES: Final = 1024 * 1024
 """With so much waiting, what may be dropped is dropped."""
-_READ_BYTES: Final = 64 * 1024
+_BYTES: Final = 64 * 1024
+"""Read at a time, and written at a time beside a part of a long text."""
+
+
+class _Text:
+    """A long text on its way, in parts: the frame that ends it goes with the last one."""
+
+    def __init__(self, id_: int, body: bytes, end: AnyFrame) -> None:
+        self._id = id_
+        self._body = memoryview(body)
+        self._end = end
+        self._at = 0
+
+    @property
+    def over(self) -> bool:
+        return self._at >= len(self._body)
+
+    def next(self) -> tuple[bytes, int]:
+        """Return the next part as it is sent, and how many bytes of the text it has."""
+        part = self._body[self._at : self._at + PART_BYTES]
+        self._at += len(part)
+        data = write(BodyPart(self._id, bytes(part)))
+        return data + write(self._end) if self.over else data, len(part)
 
 
 class FrameStream:
@@ -28,7 +50,7 @@ class FrameStream:
         self.gone = False
         self._stream = stream
         self._frames: deque[bytes] = deque()
-        self._parts: deque[bytes] = deque()
+        self._texts: deque[_Text] = deque()
         self._waiting = 0
         self._bell = trio.lowlevel.ParkingLot()
 
@@ -36,13 +58,21 @@ class FrameStream:
     def crowded(self) -> bool:
         return self._waiting > CROWDED_BYTES
 
-    def send(self, *frames: AnyFrame) -> None:
-        """Send frames soon. Parts of long texts leave room for others, so what ends a text is sent as its last part."""
-        long = isinstance(frames[0], BodyPart)
-        for frame in frames:
-            data = write(frame)
-            (self._parts if long else self._frames).append(data)
-            self._waiting += len(data)
+    def has_room(self, size: int) -> bool:
+        """Say whether so many bytes more may wait to be sent."""
+        return self._waiting + size <= MAX_WAITING_BYTES
+
+    def send(self, frame: AnyFrame) -> None:
+        """Send a frame soon."""
+        data = write(frame)
+        self._frames.append(data)
+        self._waiting += len(data)
+        self._bell.unpark()
+
+    def send_text(self, id_: int, body: bytes, end: AnyFrame) -> None:
+        """Send a long text in parts, and the frame that ends it. Other frames, and parts of other texts, go between."""
+        self._texts.append(_Text(id_, body, end))
+        self._waiting += len(body)
         self._bell.unpark()
 
     async def run(self, take: Callable[[bytes], None]) -> None:
@@ -53,7 +83,7 @@ class FrameStream:
                 nursery.start_soon(self._keep_alive)
                 await self._read(take)
                 nursery.cancel_scope.cancel()
-        except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError, BadFrame):
+        except* (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError, OSError, BadFrame):
             pass
         finally:
             self.gone = True
@@ -65,7 +95,7 @@ class FrameStream:
         while True:
             data = b""
             with trio.move_on_after(DEAD_S):
-                data = bytes(await self._stream.receive_some(_READ_BYTES))
+                data = bytes(await self._stream.receive_some(_BYTES))
             if not data:
                 return
             for body in buffer.feed(data):
@@ -73,17 +103,27 @@ class FrameStream:
 
     async def _write(self) -> None:
         while True:
-            while not self._waiting:
+            while not self._frames and not self._texts:
                 await self._bell.park()
-            if self._waiting > MAX_WAITING_BYTES:
-                raise trio.BrokenResourceError("it does not read")
-            batch = [*self._frames]
-            self._frames.clear()
-            if self._parts:
-                batch.append(self._parts.popleft())
-            data = b"".join(batch)
-            self._waiting -= len(data)
-            await self._stream.send_all(data)
+            data = self._next()
+            with trio.fail_after(DEAD_S):
+                await self._stream.send_all(data)
+
+    def _next(self) -> bytes:
+        """Return what is sent now: some frames, and one part."""
+        batch, size = [], 0
+        while self._frames and size < _BYTES:
+            batch.append(self._frames.popleft())
+            size += len(batch[-1])
+        self._waiting -= size
+        if self._texts:
+            text = self._texts.popleft()
+            part, length = text.next()
+            batch.append(part)
+            self._waiting -= length
+            if not text.over:
+                self._texts.append(text)
+        return b"".join(batch)
 
     async def _keep_alive(self) -> None:
         while True:

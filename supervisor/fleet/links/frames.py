@@ -25,8 +25,10 @@ from actors.protocol.exchanges import Interest
 from supervisor.fleet.records import Place
 
 PART_BYTES: Final = 128 * 1024
-MAX_FRAME_BYTES: Final = 1024 * 1024
-"""Of one frame: a part, and what is said beside it."""
+MAX_FRAME_BYTES: Final = 16 * 1024 * 1024
+"""Of one frame: what is said beside a text, such as the definition of what a client can be asked."""
+MAX_TEXT_BYTES: Final = 128 * 1024 * 1024
+"""Of a text that goes in parts."""
 HEAD_BYTES: Final = 4
 
 OrderKind = Literal["wake", "restart", "refresh", "sleep"]
@@ -153,7 +155,7 @@ class VisitEnded(FleetFrame, frozen=True, tag=18):
 
 
 class BodyPart(FleetFrame, frozen=True, tag=19):
-    """A part of the body of a result, or of the members of a call, before what ends it."""
+    """A part of the body of a result, or of the members of a call, which are long; what ends them has the rest."""
 
     part: bytes
 
@@ -224,14 +226,6 @@ def read_answering(body: bytes) -> Answering:
         return _answering.decode(body)
     except (msgspec.MsgspecError, ValueError) as error:
         raise BadFrame(str(error)) from None
-
-
-def parts_of(id_: int, body: bytes) -> tuple[list[BodyPart], bytes]:
-    """Return what of a long text is sent in parts, and the end of it."""
-    if len(body) <= PART_BYTES:
-        return [], body
-    cuts = range(0, len(body) - PART_BYTES, PART_BYTES)
-    return [BodyPart(id_, body[cut : cut + PART_BYTES]) for cut in cuts], body[len(cuts) * PART_BYTES :]
 
 
 class FrameBuffer:

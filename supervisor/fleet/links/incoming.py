@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from actors.errors import CannotAsk, SupervisorError, TooManyCalls
+from actors.errors import CallTooLarge, CannotAsk, SupervisorError, TooManyCalls
 from actors.kit import Reply
 from actors.messages import (
     CallServer,
@@ -27,8 +27,11 @@ from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import failures
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (
+    MAX_TEXT_BYTES,
+    PART_BYTES,
     Abandoned,
     AnyFrame,
+    BadFrame,
     BodyPart,
     CallSent,
     ClientProgressed,
@@ -44,15 +47,12 @@ from supervisor.fleet.links.frames import (
     ResultSent,
     SignOfLife,
     VisitEnded,
-    parts_of,
     read_asking,
 )
 from supervisor.fleet.ownership import Ownership
 
 MAX_OPEN: Final = 8192
 """Calls of one other node at a time."""
-MAX_TEXT_BYTES: Final = 64 * 1024 * 1024
-"""Of what is said in parts."""
 Deliver = Callable[[str, ForLaunch, Reply[Any]], None]
 """Hands a message to a launch that is owned here."""
 
@@ -140,14 +140,16 @@ class IncomingLink:
         self._deliver = deliver
         self._open: dict[int, _Open] = {}
         self._parts: dict[int, bytearray] = {}
+        self._parted = 0
         self._nursery: trio.Nursery
 
     async def run(self) -> None:
         """Serve it to its end; whatever is under way for it then is abandoned."""
         async with trio.open_nursery() as self._nursery:
             await self._stream.run(self._take)
-            for each in [*self._open.values()]:
+            for id_, each in [*self._open.items()]:
                 each.reply.abandon()
+                self._end(id_)
             self._nursery.cancel_scope.cancel()
 
     def _take(self, body: bytes) -> None:
@@ -170,14 +172,16 @@ class IncomingLink:
                 pass
 
     def _take_part(self, id_: int, part: bytes) -> None:
-        text = self._parts.setdefault(id_, bytearray())
-        if len(text) + len(part) <= MAX_TEXT_BYTES:
-            text += part
+        self._parted += len(part)
+        if self._parted > MAX_TEXT_BYTES:  # a node that keeps the rules refuses such a call itself
+            raise BadFrame("texts of calls that are too long")
+        self._parts.setdefault(id_, bytearray()).extend(part)
 
     def _begin(self, sent: CallSent | OrderSent) -> None:
         reply: Reply[Any] = Reply()
         begun = self._open[sent.id] = _Open(reply)
         before = bytes(self._parts.pop(sent.id, b""))
+        self._parted -= len(before)
         reply.on_abandon(partial(self._end, sent.id))
         if len(self._open) > MAX_OPEN:
             self._fail(sent.id, TooManyCalls(f"{MAX_OPEN} calls of one node are under way at another one"))
@@ -217,7 +221,7 @@ class IncomingLink:
         elif self._ownership.fence(sent.launch) != fence:
             self._fail(sent.id, NodeAway("the node lost its lease while it worked on this", outcome="unknown"))
         elif isinstance(reply.value, Result):
-            self._answer(sent.id, *_frames_of(sent.id, fence, reply.value))
+            self._answer_result(sent.id, fence, reply.value)
         else:
             refreshed = reply.value if isinstance(reply.value, Refreshed) else None
             self._answer(sent.id, OrderDone(sent.id, fence, refreshed))
@@ -225,10 +229,31 @@ class IncomingLink:
     def _fail(self, id_: int, error: Exception) -> None:
         self._answer(id_, Failed(id_, failures.send(error)))
 
-    def _answer(self, id_: int, *frames: AnyFrame) -> None:
+    def _answer_result(self, id_: int, fence: int, result: Result) -> None:
+        body = bytes(result.body)
+        long = len(body) > PART_BYTES
+        end = ResultSent(
+            id=id_,
+            fence=fence,
+            body=b"" if long else body,
+            era=result.era,
+            run=result.run,
+            waited_s=result.waited_s,
+            woke=result.woke,
+        )
+        if not long:
+            self._answer(id_, end)
+        elif len(body) > MAX_TEXT_BYTES or not self._stream.has_room(len(body)):
+            text = "the tool ran, but its result is too much for the connection between two nodes now"
+            self._fail(id_, CallTooLarge(text, outcome="completed"))
+        elif id_ in self._open:
+            self._end(id_)
+            self._stream.send_text(id_, body, end)
+
+    def _answer(self, id_: int, frame: AnyFrame) -> None:
         if id_ in self._open:
             self._end(id_)
-            self._stream.send(*frames)
+            self._stream.send(frame)
 
     def _end(self, id_: int) -> None:
         each = self._open.pop(id_, None)
@@ -265,11 +290,3 @@ def _order_of(sent: OrderSent) -> ForLaunch:
             return RestartServer(server=sent.launch, principal=sent.principal)
         case "sleep":
             return SleepServer(server=sent.launch, principal=sent.principal)
-
-
-def _frames_of(id_: int, fence: int, result: Result) -> list[AnyFrame]:
-    parts, rest = parts_of(id_, bytes(result.body))
-    end = ResultSent(
-        id=id_, fence=fence, body=rest, era=result.era, run=result.run, waited_s=result.waited_s, woke=result.woke
-    )
-    return [*parts, end]

@@ -28,7 +28,17 @@ CONNECT_S: Final = 3.0
 """For a connection and both proofs."""
 MAX_GREETING_BYTES: Final = 4096
 MAX_STRANGERS: Final = 64
-"""Connections at a time that have not proved anything."""
+"""Connections at a time that have not proved anything; more are closed at once."""
+QUIET_S: Final = 30.0
+FAILURES: Final = (trio.TooSlowError, OSError, ValueError, trio.BrokenResourceError, LinkRefused)
+"""How a connection does not come about."""
+
+
+class _Opening(msgspec.Struct, eq=False):
+    """An attempt to open a link; why it failed, if it did."""
+
+    done: trio.Event
+    failure: str = ""
 
 
 class Links:
@@ -41,9 +51,10 @@ class Links:
         self._ownership = ownership
         self._deliver = deliver
         self._open: dict[str, OutgoingLink] = {}
-        self._opening: dict[str, trio.Event] = {}
+        self._opening: dict[str, _Opening] = {}
         self._context = identity.client_context()
         self._strangers = trio.Semaphore(MAX_STRANGERS)
+        self._quiet_until = 0.0
         self._nursery: trio.Nursery
 
     async def run(
@@ -66,18 +77,28 @@ class Links:
         return None if link is None or link.stream.gone else link
 
     async def _link(self, node: Node) -> OutgoingLink:
-        while (opening := self._opening.get(node.incarnation)) is not None:
-            await opening.wait()
+        """Return the link to a node, opened if need be. All who wait for one attempt have its outcome."""
         if (link := self.find(node)) is not None:
             return link
-        self._opening[node.incarnation] = trio.Event()
+        opening = self._opening.get(node.incarnation)
+        if opening is None:
+            opening = self._opening[node.incarnation] = _Opening(trio.Event())
+            self._nursery.start_soon(self._open_link, node, opening)
+        await opening.done.wait()
+        if (link := self.find(node)) is None:
+            raise NodeAway(opening.failure or f"the node {node.name} hung up", retry_after_s=1.0)
+        return link
+
+    async def _open_link(self, node: Node, opening: _Opening) -> None:
         try:
-            stream = await self._connect(node)
-            link = self._open[node.incarnation] = OutgoingLink(FrameStream(stream), node.name)
+            link = OutgoingLink(FrameStream(await self._connect(node)), node.name)
+            self._open[node.incarnation] = link
             self._nursery.start_soon(self._keep, node, link)
-            return link
+        except NodeAway as error:
+            opening.failure = error.message
         finally:
-            self._opening.pop(node.incarnation).set()
+            del self._opening[node.incarnation]
+            opening.done.set()
 
     async def _keep(self, node: Node, link: OutgoingLink) -> None:
         await link.run()
@@ -98,26 +119,39 @@ class Links:
                 made = await _hear(stream, LinkChallenge)
                 await _say(stream, identity.respond(self._keys, hello, made, node.incarnation, node.certificate))
                 return stream
-        except (trio.TooSlowError, OSError, ValueError, trio.BrokenResourceError, LinkRefused) as error:
+        except FAILURES as error:
             if stream is not None:
                 await trio.aclose_forcefully(stream)
-            reason = str(error) or f"no answer within {CONNECT_S:g} s"
-            raise NodeAway(f"the node {node.name} cannot be reached: {reason}", retry_after_s=1.0) from None
+            log.debug("the node %s at %s: %s", node.name, node.address, str(error) or f"nothing within {CONNECT_S:g} s")
+            why = f": {error}" if isinstance(error, LinkRefused) else ""
+            raise NodeAway(f"the node {node.name} cannot be reached{why}", retry_after_s=1.0) from None
 
     # Being asked ------------------------------------------------------------------------------------------------------
 
     async def _serve(self, socket: trio.SocketStream) -> None:
         stream = trio.SSLStream(socket, self.certificate.context, server_side=True)
         try:
-            async with self._strangers:
-                with trio.fail_after(CONNECT_S):
-                    await stream.do_handshake()
-                    await self._admit(stream)
-        except (trio.TooSlowError, OSError, ValueError, trio.BrokenResourceError, LinkRefused) as error:
-            log.warning("a connection to the fleet's address was refused: %s", str(error) or "it was too slow")
+            self._strangers.acquire_nowait()
+        except trio.WouldBlock:
             await trio.aclose_forcefully(stream)
             return
+        try:
+            with trio.fail_after(CONNECT_S):
+                await stream.do_handshake()
+                await self._admit(stream)
+        except FAILURES as error:
+            self._tell_refused(str(error) or "it was too slow")
+            await trio.aclose_forcefully(stream)
+            return
+        finally:
+            self._strangers.release()
         await IncomingLink(FrameStream(stream), self._ownership, self._deliver).run()
+
+    def _tell_refused(self, why: str) -> None:
+        """Log that somebody was refused, now and then: whoever reaches the address could fill the log with it."""
+        if trio.current_time() >= self._quiet_until:
+            self._quiet_until = trio.current_time() + QUIET_S
+            log.warning("a connection to the fleet's address was refused: %s", why)
 
     async def _admit(self, stream: trio.abc.Stream) -> None:
         hello = await _hear(stream, LinkHello)

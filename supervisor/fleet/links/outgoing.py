@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.errors import CallTooLarge
 from actors.kit import Reply
 from actors.messages import (
     CallServer,
@@ -24,8 +25,11 @@ from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import failures
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (
+    MAX_TEXT_BYTES,
+    PART_BYTES,
     Abandoned,
     AnyFrame,
+    BadFrame,
     BodyPart,
     CallSent,
     ClientProgressed,
@@ -42,7 +46,6 @@ from supervisor.fleet.links.frames import (
     ResultSent,
     SignOfLife,
     VisitEnded,
-    parts_of,
     read_answering,
 )
 from supervisor.fleet.records import Place
@@ -88,14 +91,20 @@ class OutgoingLink:
         if self.stream.gone:
             reply.fail(NodeAway(f"the node {self._peer} cannot be reached"))
             return
+        text = message.members if isinstance(message, CallServer) else b""
+        if len(text) > MAX_TEXT_BYTES or not self.stream.has_room(len(text)):
+            reply.fail(CallTooLarge("the call is too much for the connection between two nodes now"))
+            return
         self._number += 1
         id_ = self._number
         self._sent[id_] = _Sent(place, message, reply, bytearray(), {})
         reply.on_abandon(partial(self._abandon, id_))
-        if isinstance(message, CallServer):
-            self.stream.send(*_frames_of(id_, place.launch, message))
-        else:
+        if not isinstance(message, CallServer):
             self.stream.send(_order_of(id_, place.launch, message))
+        elif len(text) > PART_BYTES:
+            self.stream.send_text(id_, text, _call_of(id_, place.launch, message, b""))
+        else:
+            self.stream.send(_call_of(id_, place.launch, message, text))
 
     def _abandon(self, id_: int) -> None:
         if (each := self._sent.pop(id_, None)) is not None:
@@ -121,6 +130,8 @@ class OutgoingLink:
         match frame:
             case BodyPart(part=part):
                 each.body += part
+                if len(each.body) > MAX_TEXT_BYTES:  # a node that keeps the rules sends none
+                    raise BadFrame("a result that is too long")
             case NoteSent(method=method, params=params):
                 if (caller := _caller_of(each)) is not None:
                     caller.note(Note(method, params))
@@ -147,7 +158,7 @@ class OutgoingLink:
                 each.reply.answer(refreshed)
             case ResultSent():
                 self._keep_visitor(frame.id, each)
-                body = bytes(each.body) + frame.body if each.body else frame.body
+                body = bytes(each.body) or frame.body
                 each.reply.answer(
                     Result(msgspec.Raw(body), frame.era, run=frame.run, waited_s=frame.waited_s, woke=frame.woke)
                 )
@@ -195,15 +206,14 @@ def _caller_of(each: _Sent) -> Any:
     return each.message.exchange if isinstance(each.message, CallServer) else None
 
 
-def _frames_of(id_: int, launch: str, call: CallServer) -> list[AnyFrame]:
-    parts, rest = parts_of(id_, call.members)
+def _call_of(id_: int, launch: str, call: CallServer, members: bytes) -> CallSent:
     caller = call.exchange
     meta = call.meta if call.trace is None else call.trace.send(call.meta)
-    sent = CallSent(
+    return CallSent(
         id=id_,
         launch=launch,
         method=call.method,
-        members=rest,
+        members=members,
         meta=meta,
         name=call.name,
         interest=call.interest,
@@ -217,7 +227,6 @@ def _frames_of(id_: int, launch: str, call: CallServer) -> list[AnyFrame]:
         client=None if caller is None else _name_of(caller.identity),
         visits=caller is not None and caller.visitor() is not None,
     )
-    return [*parts, sent]
 
 
 def _name_of(identity: Hashable) -> tuple[str, ...]:

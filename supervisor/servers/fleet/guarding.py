@@ -9,6 +9,8 @@ from typing import Final
 
 import trio
 
+from actors.kit import Conditions
+from actors.kit.want import persist
 from supervisor.fleet.lease import Lease
 
 SCRIPT: Final = Path(__file__).with_name("lease_guard.py")
@@ -20,7 +22,8 @@ AGAIN_S: Final = 1.0
 class LeaseGuard:
     """`tell` is called with each new lease. Where there are no shims (not on Linux) it guards nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, conditions: Conditions) -> None:
+        self._conditions = conditions
         self._newest: Lease | None = None
         self._bell = trio.lowlevel.ParkingLot()
 
@@ -33,11 +36,7 @@ class LeaseGuard:
         if sys.platform != "linux":
             return
         while True:
-            process = await trio.lowlevel.open_process(
-                [sys.executable, "-I", "-S", str(SCRIPT), str(SHIM)],
-                stdin=subprocess.PIPE,
-                process_group=0,  # not a session: a child of ours in another one is taken for an orphan and swept
-            )
+            process = await persist(self._conditions, "lease guard", self._start)
             try:
                 await self._tell_all(process)
             except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -48,6 +47,13 @@ class LeaseGuard:
                     assert process.stdin is not None
                     await process.stdin.aclose()
                     await process.wait()
+
+    async def _start(self) -> trio.Process:
+        return await trio.lowlevel.open_process(
+            [sys.executable, "-I", "-S", str(SCRIPT), str(SHIM)],
+            stdin=subprocess.PIPE,
+            process_group=0,  # not a session: a child of ours in another one is taken for an orphan and swept
+        )
 
     async def _tell_all(self, process: trio.Process) -> None:
         assert process.stdin is not None

@@ -14,7 +14,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.catalogue.offer import Offer
-from actors.errors import SupervisorError
+from actors.errors import ShuttingDown, SupervisorError
 from actors.kit import Latest, Reply
 from actors.messages import CallServer, WakeServer
 from actors.protocol.agreement.versions import Era
@@ -62,6 +62,8 @@ class LaunchMessages:
         known: LaunchMemory,
     ) -> None:
         self.leaving: dict[str, trio.Event] = {}
+        self.ending = False
+        """The daemon ends: nothing is begun here any more."""
         self._deployment = deployment
         self._keys = keys
         self._ownership = ownership
@@ -124,10 +126,12 @@ class LaunchMessages:
         """Hand a message to a launch that this node owns; one without an actor gets one first."""
         launch = self._keys.name(key)
         message = replace(message, server=launch)
-        if not launch:
+        if self.ending:
+            reply.fail(ShuttingDown())
+        elif not launch:
             self._nursery.start_soon(self._refuse, key, reply)
-        elif key in self.leaving:
-            self._nursery.start_soon(self._pass_on, key, message, reply)
+        elif (leaving := self.leaving.get(key)) is not None:
+            self._nursery.start_soon(self._pass_on, key, leaving, message, reply)
         elif (address := self._servers.directory.find(launch)) is not None:
             address.forward(message, reply)
         else:
@@ -148,9 +152,9 @@ class LaunchMessages:
         elif not reply.settled:
             address.forward(message, reply)
 
-    async def _pass_on(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
+    async def _pass_on(self, key: str, leaving: trio.Event, message: ForLaunch, reply: Reply[Any]) -> None:
         """Have a message go to the node that takes a launch over which leaves this one."""
-        await self.leaving[key].wait()
+        await leaving.wait()
         try:
             place = await self._ownership.find(key, {self._ownership.membership.node.incarnation})
         except SupervisorError as error:
@@ -175,20 +179,27 @@ class LaunchMessages:
         await self._servers.wait_gone(self._keys.launch(key))
         await self._ownership.release(key)
 
-    async def move(self, key: str) -> None:
-        """Have a launch go to another node, when its calls have ended; return when nothing of it runs here."""
-        launch, drain_s = self._keys.name(key), self._deployment.value.settings.reload_drain_s
-        if key in self.leaving or not launch:
-            return
-        self.leaving[key] = trio.Event()
-        try:
-            with trio.CancelScope(shield=True):  # whoever ordered it may be gone by now
-                await self._servers.remove(launch, DRAINED, drain_s, LaunchAddress(launch, self.send))
-                with suppress(SupervisorError):  # then the others wait until the lease ends
-                    await self.give_up(key)
-        finally:
-            self.leaving.pop(key).set()
+    async def move_all(self, drain_s: float | None = None) -> int:
+        """Have all launches go to other nodes, each when its calls have ended, within `drain_s` or as for a reload.
+
+        Return how many there were, when nothing of them runs here. Whoever waits for that may go away.
+        """
+        drain_s = self._deployment.value.settings.reload_drain_s if drain_s is None else drain_s
+        for key in self._ownership.fences():
+            if key not in self.leaving and (launch := self._keys.name(key)):
+                self.leaving[key] = trio.Event()
+                self._nursery.start_soon(self._move, key, launch, drain_s)
+        moving = [*self.leaving.values()]
+        for moved in moving:
+            await moved.wait()
+        return len(moving)
+
+    async def _move(self, key: str, launch: str, drain_s: float) -> None:
+        await self._servers.remove(launch, DRAINED, drain_s, LaunchAddress(launch, self.send))
+        with suppress(SupervisorError):  # then the others wait until the lease ends
+            await self.give_up(key)
         await self.show_elsewhere(launch)
+        self.leaving.pop(key).set()
 
     async def show_elsewhere(self, launch: str) -> None:
         """Show a launch as one that does not run here."""

@@ -76,7 +76,7 @@ class FleetNode:
         self._clock = BootClock()
         self.membership = Membership(engine, times, self._clock, self._describe, make, self._take, conditions)
         self.ownership = Ownership(engine, self.membership, self._end)
-        self._guard = LeaseGuard()
+        self._guard = LeaseGuard(conditions)
         self.membership.on_renewed = self._guard.tell
         self.links = Links(keys, lambda: self.membership.node, self.ownership, self._deliver)
         self.offers = FleetOffers(engine, self.ownership, self._keys)
@@ -177,11 +177,18 @@ class FleetNode:
         """
         self.ownership.draining = not undo
         self.membership.hurry()
-        keys = [] if undo else [key for key in self.ownership.fences() if self._keys.name(key)]
-        async with trio.open_nursery() as nursery:
-            for key in keys:
-                nursery.start_soon(self._messages.move, key)
-        return len(keys)
+        return 0 if undo else await self._messages.move_all()
+
+    async def end(self, drain_s: float) -> None:
+        """Give all servers to others, if there are any, and begin none any more: the daemon ends."""
+        if len(self.membership.members.all()) > 1:
+            self.ownership.draining = True
+            self.membership.hurry()
+            await self._messages.move_all(drain_s)
+
+    def close(self) -> None:
+        """Begin no server any more."""
+        self._messages.ending = True
 
     # What the fleet says of us, and we of it --------------------------------------------------------------------------
 

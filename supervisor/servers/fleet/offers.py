@@ -98,10 +98,16 @@ class FleetOffers:
                 await trio.sleep(pauses.next())
 
     async def _read_index(self) -> None:
-        if self._wants_everything:
-            self._wants_everything = False
-            for key, digest in (await self._engine.offers()).digests.items():
-                self.take(OfferPublished(key, digest, 0))
+        if not self._wants_everything:
+            return
+        self._wants_everything = False
+        try:
+            digests = (await self._engine.offers()).digests
+        except SupervisorError:
+            self._wants_everything = True
+            raise
+        for key, digest in digests.items():
+            self.take(OfferPublished(key, digest, 0))
 
     async def _publish_all(self) -> None:
         while self._unpublished:

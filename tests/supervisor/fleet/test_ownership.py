@@ -186,7 +186,8 @@ async def test_who_was_stopped_for_longer_than_its_lease_keeps_nothing(autojump_
         await rigs["a"].own.find(launch)
         engine._end("a/1")
         rigs["a"].membership.lease = Lease(trio.current_time() - TIMES.lease_s, TIMES)
-        await rigs["a"].membership._renew(rigs["a"].own)
+        with pytest.raises(LeaseEnded):
+            await rigs["a"].membership._renew(rigs["a"].own)
         assert await engine.find(launch) is None
         await trio.sleep(5)
         assert launch in rigs["a"].ended
@@ -265,6 +266,17 @@ async def test_what_is_being_released_is_not_claimed_again(autojump_clock: MockC
         await wait_all_tasks_blocked()
         assert [place.node.name for place in places] == ["b"]
         assert rigs["a"].own.fences() == {}
+
+
+async def test_who_has_left_joins_no_more(autojump_clock: MockClock) -> None:
+    async with fleet_of("a", "b") as (engine, rigs):
+        launch = placed_at(rigs, "a")
+        await rigs["a"].own.find(launch)
+        await rigs["a"].membership.leave(rigs["a"].own)
+        await trio.sleep(60)
+        assert [node.name for node in rigs["b"].membership.members.all()] == ["b"]
+        assert (await engine.join(Node(name="c", incarnation="c/1"), None)).nodes[0].name == "b"
+        assert launch in rigs["a"].ended
 
 
 async def test_a_draining_node_takes_nothing_new_and_keeps_what_it_has(autojump_clock: MockClock) -> None:

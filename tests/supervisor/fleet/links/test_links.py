@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 from actors.errors import (
     CallTimedOut,
+    CallTooLarge,
     CannotAsk,
     ConfigError,
     LeftAlone,
@@ -41,7 +42,7 @@ from actors.protocol.exchanges import Interest
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.lease import LeaseTimes
-from supervisor.fleet.links import failures
+from supervisor.fleet.links import failures, incoming, outgoing
 from supervisor.fleet.links.frame_stream import DEAD_S, FrameStream
 from supervisor.fleet.links.frames import CallSent, ForLaunch, NoteSent, SignOfLife, read_answering
 from supervisor.fleet.links.identity import FleetKeys
@@ -199,6 +200,83 @@ async def test_a_long_result_holds_up_no_other_call() -> None:
         assert bytes((await short.wait()).body) == b"{}"
         assert not long.settled
         assert len((await long.wait()).body) == 50_000_000
+
+
+async def test_many_long_results_at_once_all_arrive() -> None:
+    async with linked() as (a, b, place):
+        replies = [await ask(a, place, call(name=str(n))) for n in range(12)]
+        while len(b.delivered) < 12:
+            await b.was_asked()
+        for number, (_, _, answer) in enumerate(b.delivered):
+            answer.answer(Result(msgspec.Raw(b"%d" % (number % 10) * 10_000_000), "modern"))
+        for number, reply in enumerate(replies):
+            body = bytes((await reply.wait()).body)
+            assert (len(body), body[:1], body[-1:]) == (10_000_000, *[b"%d" % (number % 10)] * 2)
+
+
+async def test_what_is_too_much_for_a_connection_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with linked() as (a, b, place):
+        other, long = await ask(a, place, call()), await ask(a, place, call())
+        while len(b.delivered) < 2:
+            await b.was_asked()
+        monkeypatch.setattr(incoming, "MAX_TEXT_BYTES", 200_000)
+        monkeypatch.setattr(outgoing, "MAX_TEXT_BYTES", 200_000)
+        b.delivered[1][2].answer(Result(msgspec.Raw(b"x" * 200_001), "modern"))
+        with pytest.raises(CallTooLarge, match="the tool ran") as ran:
+            await long.wait()
+        assert ran.value.outcome == "completed"
+        with pytest.raises(CallTooLarge, match="the call is too much") as refused:
+            await (await ask(a, place, call(members=b"x" * 200_001))).wait()
+        assert refused.value.outcome == "not_sent"
+        b.delivered[0][2].answer(Result(msgspec.Raw(b"{}"), "modern"))
+        await other.wait()
+        assert len(b.delivered) == 2
+
+
+async def test_many_who_ask_a_node_that_is_away_wait_for_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with linked() as (a, _, place):
+        attempts, give_up = [], trio.Event()
+
+        async def connect(node: Node) -> trio.abc.Stream:
+            attempts.append(node.name)
+            await give_up.wait()
+            raise NodeAway("no way there")
+
+        monkeypatch.setattr(a.links, "_connect", connect)
+        refused: list[str] = []
+
+        async def try_it() -> None:
+            try:
+                await ask(a, place, call())
+            except NodeAway as error:
+                refused.append(error.message)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(try_it)
+            await wait_all_tasks_blocked()
+            give_up.set()
+        assert attempts == ["b"]
+        assert refused == ["no way there"] * 50
+
+
+async def test_strangers_beyond_a_number_are_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with linked() as (a, b, place):
+        b.links._strangers = trio.Semaphore(1)
+
+        async def until_left(number: int) -> None:
+            while b.links._strangers.value != number:  # noqa: ASYNC110 - nothing tells of it
+                await trio.sleep(0.01)
+
+        host, _, port = b.address.rpartition(":")
+        async with await trio.open_tcp_stream(host, int(port)):
+            await until_left(0)
+            async with await trio.open_tcp_stream(host, int(port)) as second:
+                with suppress(trio.BrokenResourceError):
+                    assert await second.receive_some() == b""
+        await until_left(1)
+        await ask(a, place, call())
+        await b.was_asked()
 
 
 @pytest.mark.parametrize(
