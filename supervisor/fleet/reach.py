@@ -40,8 +40,11 @@ async def reach(
             place = error.place or await ownership.find(launch, avoid)
             ownership.learn(place)
         except NodeAway as error:
-            if place.fence or error.outcome != "not_sent":
+            if error.outcome != "not_sent":
                 raise
-            avoid.add(place.node.incarnation)  # nobody owns it, so another one may
-            place = await ownership.find(launch, avoid)
+            ownership.forget(launch, place.fence)
+            avoid.add(place.node.incarnation)
+            away, place = place, await ownership.find(launch, avoid)
+            if place.node.incarnation == away.node.incarnation:  # it owns it until its lease ends
+                raise
     raise NodeAway(f"{launch} moves from node to node; retry shortly", retry_after_s=1.0)

@@ -6,7 +6,8 @@
     is revoked            ends                                ends
     gives another right   ends, a moment later                ends, a moment later
 
-What ends so is cut short: nothing that could be said then would be true.
+What ends so is cut short: nothing that could be said then would be true. But a stream of events that is gone on with
+later ends as it does otherwise.
 
 Requests take connections, of which there are so many: nobody has more under way than are left for others.
 """
@@ -62,17 +63,23 @@ class Ongoing:
     def stay(self, request: HttpRequest) -> Iterator[None]:
         """Serve a request in the block, which may be ended before it is answered."""
         requester = request.requester
-        with trio.CancelScope() as scope:
+        with trio.CancelScope() as whole:
+            scope = whole
 
-            def end_with_credential() -> None:
+            def end_with_credential(part: trio.CancelScope | None = None) -> None:
+                nonlocal scope
+                if part is not None:
+                    del self._scopes[scope]
+                    self._scopes[part] = requester
+                    scope = part
                 if requester.expires_at is not None:
                     left_s = max(0.0, requester.expires_at - self._clock())
                     scope.deadline = min(scope.deadline, trio.current_time() + left_s)
 
             request.end_with_credential = end_with_credential
+            self._scopes[scope] = requester
             if request.is_websocket:
                 end_with_credential()
-            self._scopes[scope] = requester
             self._shares.add(request.principal)
             try:
                 yield

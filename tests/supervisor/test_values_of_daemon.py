@@ -112,6 +112,18 @@ async def test_each_person_gives_and_sees_what_is_their_own(tmp_path: Path, data
         assert (await rows(at, "ben"))["github.TOKEN"]["missing"]
 
 
+async def test_who_gives_a_value_hears_the_stream_of_events_end_in_order(tmp_path: Path, data: DataDir) -> None:
+    """They have another launch from then on, so the stream of before is over: a browser must not call that an error."""
+    async with doorway(tmp_path, data) as at:
+        await at.admit("ben")
+        headers = {"authorization": f"Bearer {at.keys['ben']}", "accept": "text/event-stream"}
+        async with at.client.stream("GET", "/api/events", headers=headers, timeout=20) as answer:
+            parts = answer.aiter_bytes()
+            assert await anext(parts)
+            assert (await put(at, "ben", "user/ben/github/TOKEN", GIVEN_USER)).status_code == 200
+            assert b"event: hello" in b"".join([part async for part in parts])  # raises if it is cut short
+
+
 async def test_what_is_anothers_is_as_if_it_were_not_there(tmp_path: Path, data: DataDir) -> None:
     async with doorway(tmp_path, data) as at:
         await at.admit("ben", role="admin")

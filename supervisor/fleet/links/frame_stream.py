@@ -52,6 +52,7 @@ class FrameStream:
         self._frames: deque[bytes] = deque()
         self._texts: deque[_Text] = deque()
         self._waiting = 0
+        self._scope = trio.CancelScope()
         self._bell = trio.lowlevel.ParkingLot()
 
     @property
@@ -75,20 +76,28 @@ class FrameStream:
         self._waiting += len(body)
         self._bell.unpark()
 
+    def hang_up(self) -> None:
+        """End the connection; what waits to be sent is not."""
+        self._scope.cancel()
+
     async def run(self, take: Callable[[bytes], None]) -> None:
         """Send, and hand over the bodies of frames as they arrive, until the connection is over; raises nothing."""
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._write)
-                nursery.start_soon(self._keep_alive)
-                await self._read(take)
-                nursery.cancel_scope.cancel()
+            with self._scope:
+                await self._run(take)
         except* (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError, OSError, BadFrame):
             pass
         finally:
             self.gone = True
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(self._stream)
+
+    async def _run(self, take: Callable[[bytes], None]) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write)
+            nursery.start_soon(self._keep_alive)
+            await self._read(take)
+            nursery.cancel_scope.cancel()
 
     async def _read(self, take: Callable[[bytes], None]) -> None:
         buffer = FrameBuffer()

@@ -166,6 +166,10 @@ class SignOfLife(FleetFrame, frozen=True, tag=20):
     asked: bool = True
 
 
+class LinkClosing(FleetFrame, frozen=True, tag=21):
+    """The node ends: whoever asks sends nothing more over this link, and hangs up when it has all its answers."""
+
+
 class SentError(msgspec.Struct, frozen=True, array_like=True):
     """A failure on its way: the class by name, its row of the taxonomy, and what its instance has.
 
@@ -194,6 +198,7 @@ Answering = (
     | VisitEnded
     | BodyPart
     | SignOfLife
+    | LinkClosing
 )
 AnyFrame = Asking | Answering
 

@@ -37,6 +37,7 @@ from supervisor.fleet.links.frames import (
     ClientProgressed,
     Failed,
     ForLaunch,
+    LinkClosing,
     MovedOn,
     NoteSent,
     OrderDone,
@@ -151,6 +152,10 @@ class IncomingLink:
                 each.reply.abandon()
                 self._end(id_)
             self._nursery.cancel_scope.cancel()
+
+    def close(self) -> None:
+        """Have the other node hang up when it has all its answers, and not ask again."""
+        self._stream.send(LinkClosing(0))
 
     def _take(self, body: bytes) -> None:
         match read_asking(body):

@@ -11,7 +11,7 @@ import msgspec
 import trio
 
 from actors.kit import Reply
-from supervisor.fleet.errors import NodeAway
+from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import identity
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import HEAD_BYTES, ForLaunch
@@ -51,6 +51,10 @@ class Links:
         self._ownership = ownership
         self._deliver = deliver
         self._open: dict[str, OutgoingLink] = {}
+        self._incoming: set[IncomingLink] = set()
+        self._accepting = trio.CancelScope()
+        self._accepted = 0
+        self._accepted_gone = trio.Event()
         self._opening: dict[str, _Opening] = {}
         self._context = identity.client_context()
         self._strangers = trio.Semaphore(MAX_STRANGERS)
@@ -63,13 +67,30 @@ class Links:
         """Serve other nodes, and be able to ask them, for ever; from `started` on."""
         async with trio.open_nursery() as self._nursery:
             task_status.started()
-            await trio.serve_listeners(self._serve, listeners, handler_nursery=self._nursery)
+            with self._accepting:
+                await trio.serve_listeners(self._serve, listeners, handler_nursery=self._nursery)
+            await trio.sleep_forever()
 
     # Asking -----------------------------------------------------------------------------------------------------------
 
     async def ask(self, place: Place, message: ForLaunch, reply: Reply[Any]) -> None:
-        """Send a message to the node that has a launch. Raises `NodeAway` if it cannot be reached; then it was not."""
-        (await self._link(place.node)).ask(place, message, reply)
+        """Send a message to the node that has a launch.
+
+        Raises `NodeAway` if that cannot be reached, and `Elsewhere` if it ends: then nothing was sent.
+        """
+        link = await self._link(place.node)
+        if link.closing:
+            raise Elsewhere(None)
+        link.ask(place, message, reply)
+
+    async def close(self) -> None:
+        """Have all others ask this node no more, and return when they have their answers and have hung up."""
+        self._accepting.cancel()  # who connects from now on has sent nothing
+        for link in self._incoming:
+            link.close()
+        while self._accepted:
+            self._accepted_gone = trio.Event()
+            await self._accepted_gone.wait()
 
     def find(self, node: Node) -> OutgoingLink | None:
         """Return the link to a node, if there is one now."""
@@ -129,6 +150,15 @@ class Links:
     # Being asked ------------------------------------------------------------------------------------------------------
 
     async def _serve(self, socket: trio.SocketStream) -> None:
+        self._accepted += 1
+        try:
+            await self._greet_and_serve(socket)
+        finally:
+            self._accepted -= 1
+            if not self._accepted:
+                self._accepted_gone.set()
+
+    async def _greet_and_serve(self, socket: trio.SocketStream) -> None:
         stream = trio.SSLStream(socket, self.certificate.context, server_side=True)
         try:
             self._strangers.acquire_nowait()
@@ -145,7 +175,14 @@ class Links:
             return
         finally:
             self._strangers.release()
-        await IncomingLink(FrameStream(stream), self._ownership, self._deliver).run()
+        link = IncomingLink(FrameStream(stream), self._ownership, self._deliver)
+        self._incoming.add(link)
+        if self._accepting.cancel_called:
+            link.close()
+        try:
+            await link.run()
+        finally:
+            self._incoming.discard(link)
 
     def _tell_refused(self, why: str) -> None:
         """Log that somebody was refused, now and then: whoever reaches the address could fill the log with it."""

@@ -35,6 +35,7 @@ from supervisor.fleet.links.frames import (
     ClientProgressed,
     Failed,
     ForLaunch,
+    LinkClosing,
     MovedOn,
     NoteSent,
     OrderDone,
@@ -65,10 +66,14 @@ class _Sent(msgspec.Struct, eq=False):
 
 
 class OutgoingLink:
-    """A connection to another node, on which we ask. Every reply settles, also where the connection breaks."""
+    """A connection to another node, on which we ask. Every reply settles, also where the connection breaks.
+
+    `closing`: the node ends, and is asked no more.
+    """
 
     def __init__(self, stream: FrameStream, peer: str) -> None:
         self.stream = stream
+        self.closing = False
         self._peer = peer
         self._number = 0
         self._sent: dict[int, _Sent] = {}
@@ -121,10 +126,14 @@ class OutgoingLink:
         if isinstance(frame, SignOfLife):
             if frame.asked:
                 self.stream.send(SignOfLife(0, asked=False))
+        elif isinstance(frame, LinkClosing):
+            self.closing = True
         elif isinstance(frame, VisitEnded):
             self._end_visit(frame)
         elif (each := self._sent.get(frame.id)) is not None:
             self._take_for(each, frame)
+        if self.closing and not self._sent:
+            self.stream.hang_up()
 
     def _take_for(self, each: _Sent, frame: AnyFrame) -> None:
         match frame:

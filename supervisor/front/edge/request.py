@@ -108,8 +108,9 @@ class HttpRequest:
         self.is_websocket = incoming.upgrade
         self.lacking: Callable[[bytes], NotAllowed] | None = None
         """The answer to a call of a tool whose id is given, where the credential is not for that."""
-        self.end_with_credential: Callable[[], None] = lambda: None
-        """Called by whoever answers with what has no end of its own: it lasts as long as the credential does."""
+        self.end_with_credential: Callable[[trio.CancelScope | None], None] = lambda part: None
+        """Called by whoever answers with what has no end of its own: it lasts as long as the credential does. Where a
+        `part` of the request is given, only that ends then."""
         self.forwarded_for: str | None = None
         """Where it comes from, as a proxy says that is believed; None: there is none in between."""
         self.common: Lines = ()

@@ -88,7 +88,7 @@ class ModernFront:
 
     async def _follow(self, subscription: Subscription, message: ModernRequest, request: HttpRequest) -> None:
         """Subscribe to the resources, then tell of everything, until the client is gone."""
-        request.end_with_credential()
+        request.end_with_credential(None)
         updates = Updates()
         exchange = Exchange(
             message.client(request.principal),

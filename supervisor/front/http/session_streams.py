@@ -44,7 +44,7 @@ class SessionStreams:
     async def serve(self, session: HttpSession, event: bytes | None, request: HttpRequest) -> None:
         """Serve a GET; `event` is the last one that the client has of an answer's stream. A checkpoint."""
         if event is None:
-            request.end_with_credential()
+            request.end_with_credential(None)
             await self._follow(session, EventStream(request), request.leaving)
         elif (told := self._redelivery.find(session.digest, event)) is not None:
             go_on, pause_s = partial(self._sessions.touch, session), self._settings.sse_keepalive_s

@@ -124,8 +124,8 @@ class EventStreams:
         if request.is_websocket:
             await serve_socket(request, self._view.closing, lambda socket: telling.run(partial(_say, socket)))
             return
-        request.end_with_credential()
         async with trio.open_nursery() as nursery:
+            request.end_with_credential(nursery.cancel_scope)
             nursery.start_soon(cancel_when_set, self._view.closing, nursery.cancel_scope)
             with request.leaving.ends(nursery.cancel_scope):
                 stream = EventStream(request)

@@ -139,7 +139,11 @@ class FleetNode:
             task_status.started()
 
     async def leave(self) -> None:
-        """Leave the fleet, when nothing runs any more; without the engine the lease ends by itself."""
+        """Leave the fleet, when nothing runs any more and the others have their answers; without the engine the lease
+        ends by itself.
+        """
+        with trio.move_on_after(LEAVE_S):
+            await self.links.close()
         with trio.move_on_after(LEAVE_S), suppress(SupervisorError):
             await self.membership.leave(self.ownership)
 

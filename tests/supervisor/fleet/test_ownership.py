@@ -364,6 +364,20 @@ async def test_what_nobody_owns_goes_to_the_next_node_if_the_first_cannot_be_rea
         assert [place.node.name for place in asked.there] == ["b", "c"]
 
 
+async def test_what_another_node_owns_by_now_goes_there_if_its_owner_of_before_is_gone(
+    autojump_clock: MockClock,
+) -> None:
+    async with fleet_of("a", "b", "c") as (_engine, rigs):
+        launch = placed_at(rigs, "b")
+        await rigs["b"].own.claim(launch)
+        assert (await rigs["a"].own.find(launch)).node.name == "b"
+        await rigs["b"].own.release(launch)
+        await rigs["c"].own.claim(launch)
+        asked = Asked(NodeAway("no way there"))
+        assert await reach(rigs["a"].own, launch, asked.do_here, asked.do_there) == "there"
+        assert [place.node.name for place in asked.there] == ["b", "c"]
+
+
 @pytest.mark.parametrize("owned", [True, False])
 async def test_what_may_have_been_sent_is_not_sent_again(autojump_clock: MockClock, owned: bool) -> None:
     async with fleet_of("a", "b") as (_engine, rigs):

@@ -42,7 +42,7 @@ from actors.protocol.exchanges import Interest
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.lease import LeaseTimes
-from supervisor.fleet.links import failures, incoming, outgoing
+from supervisor.fleet.links import failures, identity, incoming, outgoing
 from supervisor.fleet.links.frame_stream import DEAD_S, FrameStream
 from supervisor.fleet.links.frames import CallSent, ForLaunch, NoteSent, SignOfLife, read_answering
 from supervisor.fleet.links.identity import FleetKeys
@@ -432,6 +432,53 @@ async def test_a_node_that_is_asked_for_what_nobody_owns_owns_it_from_then_on() 
         assert b.own.fence("n~1")
         answer.answer(Result(msgspec.Raw(b"{}"), "modern"))
         await reply.wait()
+
+
+async def test_a_node_that_ends_answers_everything_and_is_asked_no_more() -> None:
+    async with linked() as (a, b, place), trio.open_nursery() as nursery:
+        reply = await ask(a, place, call())
+        _, _, answer = await b.was_asked()
+        closed = trio.Event()
+
+        async def close() -> None:
+            await b.links.close()
+            closed.set()
+
+        nursery.start_soon(close)
+        link = a.links.find(place.node)
+        assert link is not None
+        while not link.closing:
+            await trio.lowlevel.checkpoint()
+        with pytest.raises(Elsewhere) as elsewhere:
+            await ask(a, place, call())
+        assert elsewhere.value.place is None
+        assert not closed.is_set()
+        answer.answer(Result(msgspec.Raw(b"{}"), "modern"))
+        await reply.wait()
+        await closed.wait()
+        with pytest.raises(NodeAway, match="cannot be reached") as away:  # who has not heard of it yet connects again
+            await ask(a, place, call())
+        assert away.value.outcome == "not_sent"
+
+
+async def test_whoever_connects_while_a_node_ends_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with linked() as (a, b, place), trio.open_nursery() as nursery:
+        ours, closed, prove = await a.own.claim("m~1"), trio.Event(), identity.check
+
+        async def close() -> None:
+            await b.links.close()
+            closed.set()
+
+        def end_meanwhile(*proof: Any) -> None:
+            nursery.start_soon(close)
+            prove(*proof)
+
+        monkeypatch.setattr(identity, "check", end_meanwhile)
+        reply = await ask(a, Place("m~1", place.node, 0), call())
+        with pytest.raises(Elsewhere) as elsewhere:
+            await reply.wait()
+        assert elsewhere.value.place == ours
+        await closed.wait()
 
 
 async def test_what_was_done_while_the_lease_ended_is_not_known() -> None:
