@@ -70,6 +70,8 @@ class Subscribers:
 
     def __init__(self, later: Later) -> None:
         self._later = later
+        self.left: Callable[[str, str], None] = lambda server, uri: None
+        """Called when the last one has left a resource of a server."""
         self._of: defaultdict[str, _Subscribed] = defaultdict(_Subscribed)
         self._due: OrderedDict[tuple[str, str], None] = OrderedDict()
         self._told: dict[Tell, Hashable] = {}
@@ -96,7 +98,13 @@ class Subscribers:
         last = self._of[server].remove(uri, tell)
         if not self._of[server].by_uri:
             del self._of[server]
+        if last:
+            self.left(server, uri)
         return last
+
+    def servers(self) -> list[str]:
+        """Return the servers that somebody is subscribed to."""
+        return [server for server, subscribed in self._of.items() if subscribed.by_uri]
 
     def tell_update(self, server: str, uri: str) -> None:
         """Tell those who are subscribed to a resource, or else to what it is a part of, that it changed.

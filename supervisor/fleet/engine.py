@@ -60,6 +60,12 @@ class Engine(Protocol):
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         """Return the texts of these digests, as far as there are any."""
 
+    async def end_sessions(self, left: Mapping[str, float]) -> None:
+        """Remember that sessions are over, by their digests, each for so many seconds: while its id would be good."""
+
+    async def has_ended(self, session: str) -> bool:
+        """Say whether the session of this digest is over."""
+
     async def append(self, entries: Sequence[Entry]) -> None:
         """Put entries into the feed."""
 

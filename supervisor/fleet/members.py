@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from supervisor.fleet.placement import rank
+from supervisor.fleet.placement import heir_of, rank
 from supervisor.fleet.records import Node, NodeGone, NodeSeen
 
 
@@ -26,6 +26,12 @@ class Members:
 
     def find(self, incarnation: str) -> Node | None:
         return self._nodes.get(incarnation)
+
+    def find_life(self, life: str) -> Node | None:
+        return next((node for node in self._nodes.values() if node.life == life), None)
+
+    def heir(self, session: str) -> Node | None:
+        return heir_of(session, self._nodes.values())
 
     def all(self) -> list[Node]:
         return [*self._nodes.values()]

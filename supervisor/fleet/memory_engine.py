@@ -41,6 +41,7 @@ class MemoryEngine:
         self._offers: dict[str, tuple[int, str]] = {}
         self._texts: dict[str, bytes] = {}
         self._uses: Counter[str] = Counter()
+        self._over: dict[str, float] = {}
         self._feed: list[Entry] = []
         self._last = 0
         self._news = trio.Event()
@@ -124,6 +125,16 @@ class MemoryEngine:
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         await trio.lowlevel.checkpoint()
         return {digest: self._texts[digest] for digest in digests if digest in self._texts}
+
+    async def end_sessions(self, left: Mapping[str, float]) -> None:
+        await trio.lowlevel.checkpoint()
+        now = self._clock()
+        self._over = {each: until for each, until in self._over.items() if until > now}
+        self._over |= {session: now + left_s for session, left_s in left.items()}
+
+    async def has_ended(self, session: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        return self._over.get(session, 0.0) > self._clock()
 
     async def append(self, entries: Sequence[Entry]) -> None:
         await trio.lowlevel.checkpoint()

@@ -28,6 +28,12 @@ def rank(launch: str, nodes: Iterable[Node], most: int = 3) -> list[Node]:
     return [node for _, _, node in nlargest(most, scored, key=lambda each: each[:2])]
 
 
+def heir_of(session: str, nodes: Iterable[Node]) -> Node | None:
+    """Return which node has a session whose own is gone: by names alone, so that it stays the same for long."""
+    seed = _hash(session)
+    return max(nodes, key=lambda node: (_score(seed ^ _hash(node.name), 1), node.incarnation), default=None)
+
+
 def weight_of(free_bytes: int, calls: int) -> int:
     """Return the weight of a node with so much free memory and so many calls under way.
 

@@ -17,7 +17,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     `place`: its data directory; a node of the same name and place is the same daemon, started again. `address`: where
     other nodes reach it, `certificate`: the SHA-256 of the one that it shows there, in hex. `configuration`: the digest
-    of what it read. `weight`: how much is placed on it, compared with others; 0 takes nothing new.
+    of what it read. `weight`: how much is placed on it, compared with others; 0 takes nothing new. `life`: names its
+    process, in hex: what lives in its memory is there as long as that runs, whatever becomes of its leases.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     configuration: str = ""
     weight: int = 100
+    life: str = ""
 
 
 class LaunchGrant(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,20 +68,13 @@ class OfferPublished(msgspec.Struct, frozen=True, tag="offer"):
     fence: int
 
 
-class SessionOver(msgspec.Struct, frozen=True, tag="session"):
-    """A session is over for good; its id would be valid until `expires_at`, unix seconds."""
-
-    digest: str
-    expires_at: float
-
-
 class Happened(msgspec.Struct, frozen=True, tag="event"):
     """An event of a node, JSON text as its readers get it."""
 
     event: str
 
 
-Entry = NodeSeen | NodeGone | OfferPublished | SessionOver | Happened
+Entry = NodeSeen | NodeGone | OfferPublished | Happened
 """What the feed of a fleet has: every node reads all of it, in one order."""
 
 

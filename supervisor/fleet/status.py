@@ -6,6 +6,8 @@ from typing import Protocol
 
 import msgspec
 
+from supervisor.fleet.peers import Peers
+
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One member. `here`: it is the node that says so. `alike`: it has read the same configuration as that one, so it
@@ -37,7 +39,9 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetView(Protocol):
-    """What pages know and order of a fleet."""
+    """What pages know and order of a fleet; and the other nodes, None where the daemon is alone."""
+
+    peers: Peers | None
 
     def status(self) -> FleetStatus:
         """Return the fleet as this node sees it now."""
@@ -48,6 +52,8 @@ class FleetView(Protocol):
 
 class NoFleet:
     """Implements `FleetView` for a daemon that is alone."""
+
+    peers: Peers | None = None
 
     def status(self) -> FleetStatus:
         return FleetStatus()

@@ -27,8 +27,8 @@ T = TypeVar("T")
 ANSWER_S: Final = 5.0
 """How long the engine has for an answer, beside what it was asked to wait."""
 PAGE: Final = 1000
-_KEYS: Final = ("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state")
-_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "append")
+_KEYS: Final = ("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over")
+_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "append", "end")
 _ENTRY: Final = msgspec.json.Decoder(Entry)
 _NODE: Final = msgspec.json.Decoder(Node)
 
@@ -98,6 +98,14 @@ class ValkeyEngine:
             return {}
         texts = await self._ask(self._client.hmget(self._key("texts"), [*digests]))
         return {digest: text for digest, text in zip(digests, texts, strict=True) if text is not None}
+
+    async def end_sessions(self, left: Mapping[str, float]) -> None:
+        given = [part for session, left_s in left.items() for part in (session, str(round(left_s * 1000)))]
+        await self._run("end", *given)
+
+    async def has_ended(self, session: str) -> bool:
+        # One whose time is over is found until another one ends: then its id is not good any more.
+        return await self._ask(self._client.zscore(self._key("over"), session)) is not None
 
     async def append(self, entries: Sequence[Entry]) -> None:
         await self._run("append", *(msgspec.json.encode(entry) for entry in entries))

@@ -34,6 +34,7 @@ from supervisor.service.asking.consents import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
+from supervisor.service.lives import Life
 from supervisor.service.port import Service
 
 
@@ -57,6 +58,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         audit=house.trail,
         subscribers=servers.subscribers,
         key=house.data.key("request-state"),
+        life=_life_of(house),
         elicitations=elicitations,
         launches=house.launches.names,
         consents=consents,
@@ -145,6 +147,12 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     house.parts.start("end when idle", partial(end_when_idle, counters, settings.idle_exit_s, house.closing))
     state = EdgeState(counters, Budget(buffered_bytes(settings)), house.conditions)
     return await Front.open(settings, sockets, doors, view, house.data, store, state)
+
+
+def _life_of(house: House) -> Life | None:
+    """Return what names say of the process that gives them; nothing outside of a fleet."""
+    peers = house.fleet
+    return None if peers is None else Life(house.data.life, lambda life: peers.find(life.hex()) is not None)
 
 
 def buffered_bytes(settings: Settings) -> int:

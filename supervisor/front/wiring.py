@@ -19,11 +19,14 @@ from supervisor.front.certificates import Certificates
 from supervisor.front.cors import CrossOrigin
 from supervisor.front.dispatch import Dispatch
 from supervisor.front.edge.connection import Handler
+from supervisor.front.edge.leaving import Departures
 from supervisor.front.edge.request import BodyLimits
 from supervisor.front.edge.serve import serve
-from supervisor.front.edge.wire import EdgeState
+from supervisor.front.edge.wire import ConnectionContext, EdgeState
 from supervisor.front.guard import Guard
+from supervisor.front.http.elsewhere import shared_memory
 from supervisor.front.http.endpoint import McpHttp
+from supervisor.front.http.forwarded import answer_with
 from supervisor.front.http.session_ids import Sealer
 from supervisor.front.http.sessions import SessionMemory
 from supervisor.front.mcp.listen import StreamLimit
@@ -121,20 +124,34 @@ class Front:
         clock, told = view.clock, (view.meters, view.tracer)
         drain = RequestDrain(doors.find("").service, view.closing, data.mark, *told)
         ended = await store.load_ended_sessions(clock()) if store.ready.is_set() else None
+        peers = view.fleet.peers
         http = McpHttp(
             drain,
             sealer=Sealer(data.key("session")),
             settings=settings,
             now=clock,
-            memory=SessionMemory(
-                ended=store.end_session,
-                ended_until=store.end_sessions_until,
-                kept=store.keep,
-                already_ended=ended or {},
+            memory=shared_memory(
+                SessionMemory(
+                    ended=store.end_session,
+                    ended_until=store.end_sessions_until,
+                    kept=store.keep,
+                    already_ended=ended or {},
+                ),
+                peers,
             ),
             limit=StreamLimit(),
             doors=doors,
+            peers=peers,
         )
+        if peers is not None:
+            context = ConnectionContext(
+                settings=settings,
+                budget=state.budget,
+                counters=state.counters,
+                departures=Departures(),
+                closing=view.closing,
+            )
+            peers.answer_with(answer_with(http.serve, context))
         websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
         app = create_app(view.audit)
         add_welcome(view.version, app)

@@ -34,7 +34,7 @@ NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
 KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values"]
 """The keys of a daemon, each a file."""
-OF_FLEET: Final = frozenset({"launch", "session"})
+OF_FLEET: Final = frozenset({"launch", "session", "request-state"})
 """Those that all nodes of a fleet have in common: what one has named or sealed, another one knows."""
 
 DATABASE = "store.sqlite3"
@@ -49,6 +49,8 @@ class DataDir:
         self.root = root
         self.fleet_key = b""
         """What a fleet has in common, if this daemon is in one: keys that all nodes need are made of it."""
+        self.life = secrets.token_bytes(8)
+        """Names this process: what it gives names to lives in its memory."""
         self.database = root / DATABASE
         self.tokenizer_cache = root / "tokenizer"  # tiktoken makes it, and keeps its vocabulary there
         self.logs = root / "logs"  # of servers, made when there is something to write

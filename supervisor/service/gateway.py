@@ -49,6 +49,7 @@ from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import Introduction, SelfDescription
+from supervisor.service.lives import Life
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
@@ -87,6 +88,7 @@ class ServiceParts:
         used: Used,
         subscribers: Subscribers,
         key: bytes,
+        life: Life | None = None,
         elicitations: Elicitations,
         launches: LaunchNames | None = None,
         audit: Audit = NO_AUDIT,
@@ -112,9 +114,9 @@ class ServiceParts:
         self.may_have: Callable[[str], bool] = lambda server: True
         self.arrival = Arrival(router, self.visible)
         self.looks = Looks(router, self.visible)
-        self.parking = Parking(key)
-        self.results = KeptResults(deployment, self.bench)
-        self.tasks = HeldTasks(deployment, key)
+        self.parking = Parking(key, life)
+        self.results = KeptResults(deployment, self.bench, life)
+        self.tasks = HeldTasks(deployment, key, life)
         confirmations = Confirmations(self.parking, self.bench, audit, consents or Consents(time.time))
         round_trips = RoundTrips(router, deployment, safety, self.bench, self.parking, self.launches, confirmations)
         asking = PluginQuestions(self.parking, deployment, elicitations, self.bench)

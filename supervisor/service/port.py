@@ -27,6 +27,7 @@ from supervisor.identity.requester import MESSAGE_ID
 from supervisor.metrics.words import code_label
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import InputNeeded
+from supervisor.service.lives import HeldElsewhere
 from supervisor.service.request import unknown_method
 
 log = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ class Doors(Protocol):
 class Answer(msgspec.Struct, frozen=True):
     """A whole JSON-RPC answer and the HTTP status a modern client gets with it. `good`: it is a result, no error.
 
-    `error` is what kind of one it is, for metrics, `code` that of the answer.
+    `error` is what kind of one it is, for metrics, `code` that of the answer. `life`: the node of the fleet that has
+    what this is about, and can do better.
     """
 
     body: bytes
@@ -100,6 +102,7 @@ class Answer(msgspec.Struct, frozen=True):
     good: bool = True
     error: str = ""
     code: int = 0
+    life: str = ""
 
 
 async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer:
@@ -123,6 +126,8 @@ async def answer(service: Service, exchange: Exchange, mark: str = "") -> Answer
         return Answer(jsonrpc.success(id_, incomplete.result))
     except SupervisorError as error:
         return failure(id_, error)
+    except HeldElsewhere as held:
+        return msgspec.structs.replace(failure(id_, held.error), life=held.life)
     except jsonrpc.RemoteError as error:
         remote = error.error
         data = remote.data if bytes(remote.data) else None

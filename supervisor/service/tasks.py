@@ -26,10 +26,12 @@ from actors.protocol.tasks.tasks import CANCEL, GET, OVER, STATUS, UPDATE, Unkno
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.parking import SealedNames
 from supervisor.service.client import Client
+from supervisor.service.lives import Life
 
 MAX_TASKS: Final = 4096
 """Of all clients, which share it; see `actors.kit.fairness.quota`."""
 _ENDED: Final = "this task is not known any more: its time is over, or it had ended and made room for another one"
+_THERE: Final = "the task is at another node of the fleet; ask for it there"
 _LOST: Final = "there is no such task; one of before the last start of the daemon is lost, look how far it came"
 
 
@@ -87,9 +89,9 @@ class TaskVoice:
 class HeldTasks:
     """Those of all clients. `key` is the daemon's."""
 
-    def __init__(self, deployment: Latest[Deployment], key: bytes) -> None:
+    def __init__(self, deployment: Latest[Deployment], key: bytes, life: Life | None = None) -> None:
         self._deployment = deployment
-        self._names = SealedNames(key, b"mcp-task")
+        self._names = SealedNames(key, b"mcp-task", life=life)
         self._held: dict[str, HeldTask] = {}
         self._quota = Quota(MAX_TASKS)
 
@@ -138,7 +140,7 @@ class HeldTasks:
         return tasks.with_id(bytes(result.body), name)
 
     def find(self, name: str, principal: Principal, era: Era, server: str | None = None) -> HeldTask:
-        """Return a task by its name, at the door of a server or of all. Raises `UnknownTask`."""
+        """Return a task by its name, at the door of a server or of all. Raises `UnknownTask` and `HeldElsewhere`."""
         held = self._held.get(name)
         if held is not None and held.principal != principal:
             held = None
@@ -146,6 +148,7 @@ class HeldTasks:
             self._forget(held)
             raise UnknownTask("taskId: the time of this task is over", server=held.server, outcome="unknown")
         if held is None and self._names.is_given(name, principal):
+            self._names.check_here(name, principal, UnknownTask(f"taskId: {_THERE}"))
             text = _ENDED if self._names.is_of_this_run(name, principal) else _LOST
             raise UnknownTask(f"taskId: {text}", outcome="unknown")
         if held is None or held.era != era or server not in (None, held.server):

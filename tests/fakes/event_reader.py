@@ -66,6 +66,10 @@ class StreamReader(EventReader):
                 self._buffer += data
         return self._buffer
 
+    async def until_bytes(self, wanted: bytes) -> None:
+        """Wait for these bytes, and go on behind them."""
+        await self._part(wanted)
+
     async def comment(self) -> None:
         """Wait for a part that is only a comment."""
         while not (await self._part(b"\n\n")).startswith(b":"):

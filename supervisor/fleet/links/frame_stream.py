@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import trio
 
-from supervisor.fleet.links.frames import PART_BYTES, AnyFrame, BadFrame, BodyPart, FrameBuffer, SignOfLife, write
+from supervisor.fleet.links.frames import (
+    HEAD_BYTES,
+    MAX_FRAME_BYTES,
+    PART_BYTES,
+    AnyFrame,
+    BadFrame,
+    BodyPart,
+    SignOfLife,
+    write,
+)
 
 KEEP_ALIVE_S: Final = 3.0
 """Between two signs of life that are asked for."""
@@ -20,6 +29,27 @@ CROWDED_BYTES: Final = 1024 * 1024
 """With so much waiting, what may be dropped is dropped."""
 _BYTES: Final = 64 * 1024
 """Read at a time, and written at a time beside a part of a long text."""
+
+
+class FrameBuffer:
+    """Takes bytes as they arrive, and gives the bodies of whole frames."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take bytes, and return the frames that are whole by then. Raises `BadFrame` for one that is too long."""
+        self._bytes += data
+        begin = 0
+        while len(self._bytes) - begin >= HEAD_BYTES:
+            size = int.from_bytes(self._bytes[begin : begin + HEAD_BYTES], "big")
+            if size > MAX_FRAME_BYTES:
+                raise BadFrame(f"a frame of {size} bytes")
+            if len(self._bytes) - begin < HEAD_BYTES + size:
+                break
+            yield bytes(self._bytes[begin + HEAD_BYTES : begin + HEAD_BYTES + size])
+            begin += HEAD_BYTES + size
+        del self._bytes[:begin]
 
 
 class _Text:

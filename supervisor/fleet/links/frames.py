@@ -6,7 +6,6 @@ bytes. A text that is long travels in parts, so that it holds up no other call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -31,6 +30,8 @@ MAX_TEXT_BYTES: Final = 128 * 1024 * 1024
 """Of a text that goes in parts."""
 HEAD_BYTES: Final = 4
 
+HeaderLines = tuple[tuple[bytes, bytes], ...]
+"""Header lines of HTTP: names in lower case, and values."""
 OrderKind = Literal["wake", "restart", "refresh", "sleep"]
 ForLaunch = CallServer | WakeServer | RestartServer | RefreshServer | SleepServer
 
@@ -91,6 +92,23 @@ class ClientProgressed(FleetFrame, frozen=True, tag=5):
 
     question: int
     params: bytes
+
+
+class RequestSent(FleetFrame, frozen=True, tag=6):
+    """A request of a client that is answered there; `head` is all but its `body`, which ends with this, after parts."""
+
+    head: bytes
+    body: bytes = b""
+
+
+class RequestLeft(FleetFrame, frozen=True, tag=7):
+    """The client of a request has left."""
+
+
+class PartTaken(FleetFrame, frozen=True, tag=8):
+    """So many bytes of an answer were taken."""
+
+    size: int
 
 
 # From whoever is asked ------------------------------------------------------------------------------------------------
@@ -170,6 +188,37 @@ class LinkClosing(FleetFrame, frozen=True, tag=21):
     """The node ends: whoever asks sends nothing more over this link, and hangs up when it has all its answers."""
 
 
+class AnswerBegun(FleetFrame, frozen=True, tag=22):
+    """The head of the answer to a request. `whole`: all of it follows, else it goes on as long as it does."""
+
+    status: int
+    lines: HeaderLines
+    whole: bool
+
+
+class AnswerPart(FleetFrame, frozen=True, tag=23):
+    """A part of its body."""
+
+    part: bytes
+
+
+class AnswerEnded(FleetFrame, frozen=True, tag=24):
+    """It has all of its body."""
+
+
+class ResourceChanged(FleetFrame, frozen=True, tag=25):
+    """A resource of a launch has changed, to which clients of whoever asks are subscribed."""
+
+    launch: str
+    uri: str
+
+
+class LaunchMoved(FleetFrame, frozen=True, tag=26):
+    """The launch is here no longer, to whose resources clients of whoever asks are subscribed."""
+
+    launch: str
+
+
 class SentError(msgspec.Struct, frozen=True, array_like=True):
     """A failure on its way: the class by name, its row of the taxonomy, and what its instance has.
 
@@ -186,7 +235,18 @@ class SentError(msgspec.Struct, frozen=True, array_like=True):
     retryable: bool = False
 
 
-Asking = CallSent | OrderSent | Abandoned | QuestionSettled | ClientProgressed | BodyPart | SignOfLife
+Asking = (
+    CallSent
+    | OrderSent
+    | Abandoned
+    | QuestionSettled
+    | ClientProgressed
+    | RequestSent
+    | RequestLeft
+    | PartTaken
+    | BodyPart
+    | SignOfLife
+)
 Answering = (
     ResultSent
     | OrderDone
@@ -199,6 +259,11 @@ Answering = (
     | BodyPart
     | SignOfLife
     | LinkClosing
+    | AnswerBegun
+    | AnswerPart
+    | AnswerEnded
+    | ResourceChanged
+    | LaunchMoved
 )
 AnyFrame = Asking | Answering
 
@@ -231,24 +296,3 @@ def read_answering(body: bytes) -> Answering:
         return _answering.decode(body)
     except (msgspec.MsgspecError, ValueError) as error:
         raise BadFrame(str(error)) from None
-
-
-class FrameBuffer:
-    """Takes bytes as they arrive, and gives the bodies of whole frames."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take bytes, and return the frames that are whole by then. Raises `BadFrame` for one that is too long."""
-        self._bytes += data
-        begin = 0
-        while len(self._bytes) - begin >= HEAD_BYTES:
-            size = int.from_bytes(self._bytes[begin : begin + HEAD_BYTES], "big")
-            if size > MAX_FRAME_BYTES:
-                raise BadFrame(f"a frame of {size} bytes")
-            if len(self._bytes) - begin < HEAD_BYTES + size:
-                break
-            yield bytes(self._bytes[begin + HEAD_BYTES : begin + HEAD_BYTES + size])
-            begin += HEAD_BYTES + size
-        del self._bytes[:begin]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 import trio
 
-from actors.errors import CallTooLarge, CannotAsk, SupervisorError, TooManyCalls
+from actors.errors import CallTooLarge, SupervisorError, TooManyCalls
 from actors.kit import Reply
 from actors.messages import (
     CallServer,
-    Note,
-    Question,
     Refreshed,
     RefreshServer,
     RestartServer,
@@ -22,9 +20,10 @@ from actors.messages import (
     SleepServer,
     WakeServer,
 )
-from actors.protocol.asking.visits import Visitor
+from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import failures
+from supervisor.fleet.links.distant_caller import DistantCaller
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (
     MAX_TEXT_BYTES,
@@ -39,90 +38,28 @@ from supervisor.fleet.links.frames import (
     ForLaunch,
     LinkClosing,
     MovedOn,
-    NoteSent,
     OrderDone,
     OrderSent,
-    QuestionSent,
+    PartTaken,
     QuestionSettled,
-    QuestionTakenBack,
+    RequestLeft,
+    RequestSent,
     ResultSent,
     SignOfLife,
-    VisitEnded,
     read_asking,
 )
+from supervisor.fleet.links.requests import DistantRequest
+from supervisor.fleet.links.watches import LinkWatches, Watchers
 from supervisor.fleet.ownership import Ownership
 
 MAX_OPEN: Final = 8192
 """Calls of one other node at a time."""
+NOTHING: Final = msgspec.Raw(b"{}")
+_FULL: Final = f"{MAX_OPEN} calls of one node are under way at another one"
 Deliver = Callable[[str, ForLaunch, Reply[Any]], None]
 """Hands a message to a launch that is owned here."""
-
-
-class DistantCaller:
-    """Implements `actors.messages.Caller`: the client of a call that another node has sent."""
-
-    def __init__(self, stream: FrameStream, call: CallSent) -> None:
-        self._stream = stream
-        self._call = call
-        self._questions: dict[int, tuple[Question, Reply[msgspec.Raw]]] = {}
-        self._asked = 0
-
-    @property
-    def identity(self) -> Hashable:
-        return self._call.client or ()
-
-    def note(self, note: Note) -> bool:
-        if self._stream.gone or self._stream.crowded:
-            return False
-        self._stream.send(NoteSent(self._call.id, note.method, note.params))
-        return True
-
-    def ask(self, question: Question) -> Reply[msgspec.Raw]:
-        reply: Reply[msgspec.Raw] = Reply()
-        if self._stream.gone:
-            reply.fail(CannotAsk("the client that made this call cannot be reached any more"))
-            return reply
-        self._asked += 1
-        number = self._asked
-        self._questions[number] = question, reply
-        reply.on_abandon(partial(self._take_back, number))
-        params, progress = bytes(question.params), question.progress is not None
-        self._stream.send(QuestionSent(self._call.id, number, question.method, params, progress))
-        return reply
-
-    def visitor(self, question: Question | None = None) -> Visitor | None:
-        return self._end_visit if self._call.visits else None
-
-    def take(self, frame: QuestionSettled | ClientProgressed) -> None:
-        """Hear of a question that was asked."""
-        if (asked := self._questions.get(frame.question)) is None:
-            return
-        question, reply = asked
-        if isinstance(frame, ClientProgressed):
-            if question.progress is not None:
-                question.progress(frame.params)
-            return
-        del self._questions[frame.question]
-        if frame.error is None:
-            reply.answer(msgspec.Raw(frame.result))
-        else:
-            reply.fail(failures.receive(frame.error))
-
-    def close(self) -> None:
-        """Nobody is asked any more."""
-        questions, self._questions = self._questions, {}
-        for _, reply in questions.values():
-            reply.fail(CannotAsk("the call that this was about is over"))
-
-    def _take_back(self, number: int) -> None:
-        if self._questions.pop(number, None) is not None:
-            self._stream.send(QuestionTakenBack(self._call.id, number))
-
-    def _end_visit(self, visit: str) -> bool:
-        if self._stream.gone or self._stream.crowded:
-            return False
-        self._stream.send(VisitEnded(self._call.id, visit))
-        return True
+AnswerRequest = Callable[[DistantRequest], Awaitable[None]]
+"""Answers a request of a client of another node."""
 
 
 class _Open(msgspec.Struct, eq=False):
@@ -135,10 +72,23 @@ class _Open(msgspec.Struct, eq=False):
 class IncomingLink:
     """What one other node asks, as long as its connection lasts."""
 
-    def __init__(self, stream: FrameStream, ownership: Ownership, deliver: Deliver) -> None:
+    def __init__(
+        self,
+        stream: FrameStream,
+        ownership: Ownership,
+        deliver: Deliver,
+        answer: AnswerRequest,
+        requests: trio.Nursery,
+        watchers: Watchers,
+    ) -> None:
+        """`requests` outlives the link: what clients have asked for runs to its end, as it does when they leave."""
         self._stream = stream
         self._ownership = ownership
         self._deliver = deliver
+        self._answer_request = answer
+        self._request_tasks = requests
+        self.watches = LinkWatches(stream, watchers)
+        self._requests: dict[int, DistantRequest] = {}
         self._open: dict[int, _Open] = {}
         self._parts: dict[int, bytearray] = {}
         self._parted = 0
@@ -151,6 +101,9 @@ class IncomingLink:
             for id_, each in [*self._open.items()]:
                 each.reply.abandon()
                 self._end(id_)
+            for request in self._requests.values():
+                request.leave()
+            self.watches.clear()
             self._nursery.cancel_scope.cancel()
 
     def close(self) -> None:
@@ -163,9 +116,17 @@ class IncomingLink:
                 self._begin(call)
             case OrderSent() as order:
                 self._begin(order)
+            case RequestSent() as request:
+                self._begin_request(request)
+            case RequestLeft(id=id_) if id_ in self._requests:
+                self._requests[id_].leave()
+            case PartTaken(id=id_, size=size) if id_ in self._requests:
+                self._requests[id_].take_taken(size)
             case Abandoned(id=id_):
                 if id_ in self._open:
                     self._open[id_].reply.abandon()
+                elif id_ in self._requests:
+                    self._requests[id_].abandon()
             case QuestionSettled(id=id_) | ClientProgressed(id=id_) as heard:
                 if (each := self._open.get(id_)) is not None and each.caller is not None:
                     each.caller.take(heard)
@@ -173,8 +134,29 @@ class IncomingLink:
                 self._take_part(id_, part)
             case SignOfLife(asked=True):
                 self._stream.send(SignOfLife(0, asked=False))
-            case SignOfLife():
+            case SignOfLife() | RequestLeft() | PartTaken():
                 pass
+
+    def _begin_request(self, sent: RequestSent) -> None:
+        before = self._parts_of(sent.id)
+        request = DistantRequest(self._stream, sent, before + sent.body)
+        if len(self._open) + len(self._requests) >= MAX_OPEN:
+            request.refuse(TooManyCalls(_FULL))
+            return
+        self._requests[sent.id] = request
+        self._request_tasks.start_soon(self._serve_request, sent.id, request)
+
+    async def _serve_request(self, id_: int, request: DistantRequest) -> None:
+        try:
+            await request.serve(self._answer_request)
+        finally:
+            self._requests.pop(id_, None)
+
+    def _parts_of(self, id_: int) -> bytes:
+        """Return the parts that have arrived of what is whole now."""
+        before = bytes(self._parts.pop(id_, b""))
+        self._parted -= len(before)
+        return before
 
     def _take_part(self, id_: int, part: bytes) -> None:
         self._parted += len(part)
@@ -185,11 +167,10 @@ class IncomingLink:
     def _begin(self, sent: CallSent | OrderSent) -> None:
         reply: Reply[Any] = Reply()
         begun = self._open[sent.id] = _Open(reply)
-        before = bytes(self._parts.pop(sent.id, b""))
-        self._parted -= len(before)
+        before = self._parts_of(sent.id)
         reply.on_abandon(partial(self._end, sent.id))
         if len(self._open) > MAX_OPEN:
-            self._fail(sent.id, TooManyCalls(f"{MAX_OPEN} calls of one node are under way at another one"))
+            self._fail(sent.id, TooManyCalls(_FULL))
         elif fence := self._ownership.fence(sent.launch):
             self._hand_over(sent, begun, fence, before)
         else:
@@ -208,6 +189,8 @@ class IncomingLink:
 
     def _hand_over(self, sent: CallSent | OrderSent, begun: _Open, fence: int, before: bytes) -> None:
         if isinstance(sent, CallSent):
+            if not self._watch(sent):
+                return
             begun.caller = DistantCaller(self._stream, sent) if sent.client is not None else None
             message: ForLaunch = _call_of(sent, before, begun.caller)
         else:
@@ -215,10 +198,25 @@ class IncomingLink:
         begun.reply.on_settled(partial(self._settle, sent, begun.reply, fence))
         self._deliver(sent.launch, message, begun.reply)
 
+    def _watch(self, call: CallSent) -> bool:
+        """Note what clients of the other node are subscribed to; False for what the server has no need to hear."""
+        if call.method == SUBSCRIBE:
+            try:
+                self.watches.add(call.launch, call.name)
+            except SupervisorError as error:
+                self._fail(call.id, error)
+                return False
+        if call.method == UNSUBSCRIBE and not self.watches.remove(call.launch, call.name):
+            self._answer_result(call.id, self._ownership.fence(call.launch), Result(NOTHING, "legacy"))
+            return False
+        return True
+
     def _settle(self, sent: CallSent | OrderSent, reply: Reply[Any], fence: int) -> None:
         """Answer; but what was done by an owner of before may have been done by another one, too."""
         if sent.id not in self._open or self._stream.gone:
             return
+        if reply.failure is not None and isinstance(sent, CallSent) and sent.method == SUBSCRIBE:
+            self.watches.remove(sent.launch, sent.name)
         if isinstance(reply.failure, Elsewhere):  # it is moved away from here
             self._answer(sent.id, MovedOn(sent.id, reply.failure.place))
         elif reply.failure is not None:

@@ -16,8 +16,10 @@ from supervisor.fleet.links import identity
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import HEAD_BYTES, ForLaunch
 from supervisor.fleet.links.identity import FleetKeys, LinkChallenge, LinkHello, LinkProof, LinkRefused, NodeCertificate
-from supervisor.fleet.links.incoming import Deliver, IncomingLink
+from supervisor.fleet.links.incoming import AnswerRequest, Deliver, IncomingLink
 from supervisor.fleet.links.outgoing import OutgoingLink
+from supervisor.fleet.links.requests import DistantRequest, SentRequest
+from supervisor.fleet.links.watches import Watchers
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import Node, Place
 
@@ -50,6 +52,10 @@ class Links:
         self._node = node
         self._ownership = ownership
         self._deliver = deliver
+        self.answer: AnswerRequest = _refuse
+        """Answers requests of clients of other nodes."""
+        self.watchers: Watchers
+        """Who hears of changes of resources; set before it runs."""
         self._open: dict[str, OutgoingLink] = {}
         self._incoming: set[IncomingLink] = set()
         self._accepting = trio.CancelScope()
@@ -83,6 +89,18 @@ class Links:
             raise Elsewhere(None)
         link.ask(place, message, reply)
 
+    def move(self, launch: str) -> None:
+        """A launch is here no longer: other nodes whose clients are subscribed to it hear of that."""
+        for link in self._incoming:
+            link.watches.move(launch)
+
+    async def request(self, node: Node, head: bytes, body: bytes) -> SentRequest:
+        """Have a request of a client answered by another node. Raises as `ask` does, and `CallTooLarge`."""
+        link = await self._link(node)
+        if link.closing:
+            raise Elsewhere(None)
+        return link.request(head, body)
+
     async def close(self) -> None:
         """Have all others ask this node no more, and return when they have their answers and have hung up."""
         self._accepting.cancel()  # who connects from now on has sent nothing
@@ -112,7 +130,7 @@ class Links:
 
     async def _open_link(self, node: Node, opening: _Opening) -> None:
         try:
-            link = OutgoingLink(FrameStream(await self._connect(node)), node.name)
+            link = OutgoingLink(FrameStream(await self._connect(node)), node.name, self.watchers)
             self._open[node.incarnation] = link
             self._nursery.start_soon(self._keep, node, link)
         except NodeAway as error:
@@ -175,7 +193,9 @@ class Links:
             return
         finally:
             self._strangers.release()
-        link = IncomingLink(FrameStream(stream), self._ownership, self._deliver)
+        link = IncomingLink(
+            FrameStream(stream), self._ownership, self._deliver, self.answer, self._nursery, self.watchers
+        )
         self._incoming.add(link)
         if self._accepting.cancel_called:
             link.close()
@@ -196,6 +216,11 @@ class Links:
         made = identity.challenge(self._keys, hello, self._node().incarnation, fingerprint)
         await _say(stream, made)
         identity.check(self._keys, hello, made, await _hear(stream, LinkProof), fingerprint)
+
+
+async def _refuse(request: DistantRequest) -> None:
+    await trio.lowlevel.checkpoint()
+    request.refuse(NodeAway("the node answers no requests yet", retry_after_s=1.0))
 
 
 async def _say(stream: trio.abc.Stream, greeting: LinkHello | LinkChallenge | LinkProof) -> None:

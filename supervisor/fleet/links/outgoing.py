@@ -28,6 +28,9 @@ from supervisor.fleet.links.frames import (
     MAX_TEXT_BYTES,
     PART_BYTES,
     Abandoned,
+    AnswerBegun,
+    AnswerEnded,
+    AnswerPart,
     AnyFrame,
     BadFrame,
     BodyPart,
@@ -35,6 +38,7 @@ from supervisor.fleet.links.frames import (
     ClientProgressed,
     Failed,
     ForLaunch,
+    LaunchMoved,
     LinkClosing,
     MovedOn,
     NoteSent,
@@ -44,11 +48,15 @@ from supervisor.fleet.links.frames import (
     QuestionSent,
     QuestionSettled,
     QuestionTakenBack,
+    RequestSent,
+    ResourceChanged,
     ResultSent,
     SignOfLife,
     VisitEnded,
     read_answering,
 )
+from supervisor.fleet.links.requests import SentRequest
+from supervisor.fleet.links.watches import Watchers
 from supervisor.fleet.records import Place
 
 MAX_VISITS: Final = 1024
@@ -71,16 +79,18 @@ class OutgoingLink:
     `closing`: the node ends, and is asked no more.
     """
 
-    def __init__(self, stream: FrameStream, peer: str) -> None:
+    def __init__(self, stream: FrameStream, peer: str, watchers: Watchers) -> None:
+        self._watchers = watchers
         self.stream = stream
         self.closing = False
         self._peer = peer
         self._number = 0
         self._sent: dict[int, _Sent] = {}
+        self._requests: dict[int, SentRequest] = {}
         self._visits: dict[int, CallServer] = {}
 
     def __len__(self) -> int:
-        return len(self._sent)
+        return len(self._sent) + len(self._requests)
 
     async def run(self) -> None:
         """Serve it to its end. What has no answer then may have been done."""
@@ -90,6 +100,22 @@ class OutgoingLink:
             text = f"the connection to the node {self._peer} broke before the answer came"
             each.reply.fail(NodeAway(text, outcome="unknown"))
         self._sent.clear()
+        self._watchers.hear_lost()
+        for request in self._requests.values():
+            request.fail(NodeAway(f"the connection to the node {self._peer} broke", outcome="unknown"))
+        self._requests.clear()
+
+    def request(self, head: bytes, body: bytes) -> SentRequest:
+        """Have a request of a client answered there. Raises `CallTooLarge` where there is no room for it now."""
+        if len(body) > MAX_TEXT_BYTES or not self.stream.has_room(len(body)):
+            raise CallTooLarge("the request is too much for the connection between two nodes now")
+        self._number += 1
+        sent = self._requests[self._number] = SentRequest(self.stream, self._number)
+        if len(body) > PART_BYTES:
+            self.stream.send_text(self._number, body, RequestSent(self._number, head))
+        else:
+            self.stream.send(RequestSent(self._number, head, body))
+        return sent
 
     def ask(self, place: Place, message: ForLaunch, reply: Reply[Any]) -> None:
         """Send a message for a launch. Its reply fails with `Elsewhere` if nothing was done as it is not there."""
@@ -130,9 +156,18 @@ class OutgoingLink:
             self.closing = True
         elif isinstance(frame, VisitEnded):
             self._end_visit(frame)
+        elif isinstance(frame, ResourceChanged):
+            self._watchers.hear(frame.launch, frame.uri)
+        elif isinstance(frame, LaunchMoved):
+            self._watchers.hear_moved(frame.launch)
+        elif (request := self._requests.get(frame.id)) is not None:
+            if isinstance(frame, AnswerBegun | AnswerPart | AnswerEnded | Failed):
+                request.take(frame)
+            if request.over:
+                del self._requests[frame.id]
         elif (each := self._sent.get(frame.id)) is not None:
             self._take_for(each, frame)
-        if self.closing and not self._sent:
+        if self.closing and not len(self):
             self.stream.hang_up()
 
     def _take_for(self, each: _Sent, frame: AnyFrame) -> None:

@@ -95,6 +95,8 @@ class HttpRequest:
         """Called with the status when a whole answer is about to be sent: none in parts, or by somebody else."""
         self.method = incoming.method
         self.target = incoming.target
+        self.content = b""
+        """The body, once it was read by whoever may have to pass it on."""
         self.query = b""
         """What `hide_query` took out of the target."""
         self._is_private = False

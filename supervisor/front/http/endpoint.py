@@ -22,9 +22,11 @@ from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.config import Settings
+from supervisor.fleet.peers import Peers
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import BodyLimits, HttpRequest, Lines, TooLate
 from supervisor.front.http.answer_stream import KeepAlive
+from supervisor.front.http.elsewhere import RequestNodes
 from supervisor.front.http.heads.head import Head, scan
 from supervisor.front.http.heads.ladder import disagreement, is_modern, refusal
 from supervisor.front.http.heads.refusal import HttpRefusal, refusal_for_error, refusal_of, refusal_of_message
@@ -65,11 +67,12 @@ class McpHttp:
         now: Callable[[], float] = time.time,
         memory: SessionMemory | None = None,
         limit: StreamLimit | None = None,
+        peers: Peers | None = None,
     ) -> None:
         """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
         for session ids. `doors` are those below the path, too.
 
-        `memory` is of sessions that have ended. `limit` counts subscriptions.
+        `memory` is of sessions that have ended. `limit` counts subscriptions. `peers` are the other nodes of a fleet.
         """
         settings = settings or Settings()
         self._settings = settings
@@ -77,7 +80,8 @@ class McpHttp:
         self._keep_alive = KeepAlive(settings.sse_keepalive_s)
         self._redelivery = Redelivery(settings)
         memory = memory or SessionMemory()
-        self.sessions = Sessions(sealer, settings, memory, now=now)
+        self.sessions = Sessions(sealer, settings, memory, now=now, life="" if peers is None else peers.life)
+        self._nodes = None if peers is None else RequestNodes(peers, self.sessions, drain.closing)
         self._drain = drain
         self._kept = memory.kept
         self._limit = limit or StreamLimit()
@@ -116,6 +120,8 @@ class McpHttp:
             elif head.session is None:
                 missing = "a stream needs a session" if method == "GET" else "there is no session to end"
                 raise refusal_of(405, missing, lines=ALLOW_POST)
+            elif await self._is_elsewhere(fronts, head.session, request):
+                pass
             elif method == "DELETE":
                 await fronts.legacy.delete(head.session, request)
             elif not head.accepts.stream:
@@ -140,7 +146,7 @@ class McpHttp:
             fronts = self._fronts[door] = _Fronts(
                 door.service,
                 self._legacy(drain, door.name),
-                ModernFront(drain, settings=settings, keep_alive=alive, limit=self._limit),
+                ModernFront(drain, settings=settings, keep_alive=alive, limit=self._limit, nodes=self._nodes),
             )
         return fronts
 
@@ -152,8 +158,13 @@ class McpHttp:
             keep_alive=self._keep_alive,
             redelivery=self._redelivery,
             kept=self._kept,
+            nodes=self._nodes,
             door=door,
         )
+
+    async def _is_elsewhere(self, fronts: _Fronts, token: bytes, request: HttpRequest, id_: bytes = NULL) -> bool:
+        """Have the node of a session answer a request of it; False if that is this one. Raises `HttpRefusal`."""
+        return self._nodes is not None and await self._nodes.answer_session(request, token, fronts.legacy.door, id_)
 
     async def _read(self, head: Head, request: HttpRequest) -> Message:
         if not head.is_json:
@@ -166,6 +177,8 @@ class McpHttp:
             raise refusal_for_error(error) from None
         except TooLate as error:
             raise refusal_of(408, str(error)) from None
+        if self._nodes is not None:
+            request.content = body
         return read(body) if len(body) < LARGE_BYTES else await decode_in_thread(partial(read, body))
 
     async def _serve(self, fronts: _Fronts, message: Message, head: Head, request: HttpRequest) -> None:
@@ -181,6 +194,9 @@ class McpHttp:
             await request.answer(202)
         else:
             assert not isinstance(message, Invalid), "what is invalid has its refusal"
+            id_ = message.id if isinstance(message, Request) else NULL
+            if head.session is not None and await self._is_elsewhere(fronts, head.session, request, id_):
+                return
             await fronts.legacy.post(message, head, request)
 
 

@@ -25,6 +25,7 @@ from actors.protocol.wire import jsonrpc
 from supervisor.config import Settings
 from supervisor.front.edge.request import HttpRequest, Lines
 from supervisor.front.http.answer_stream import KeepAlive
+from supervisor.front.http.elsewhere import RequestNodes
 from supervisor.front.http.event_stream import EventStream
 from supervisor.front.http.heads.head import SESSION, Accepts, Head
 from supervisor.front.http.heads.ladder import legacy_version
@@ -64,16 +65,18 @@ class LegacyFront:
         keep_alive: KeepAlive,
         redelivery: Redelivery,
         kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
+        nodes: RequestNodes | None = None,
         door: str = "",
     ) -> None:
         """`redelivery` keeps what was said, for clients whose connection breaks.
 
         `kept` waits until what was ended would survive the end of the daemon, or as long as is sensible.
 
-        `door` is the name of the one whose requests `drain` performs.
+        `door` is the name of the one whose requests `drain` performs; `nodes` are those of a fleet.
         """
         self._kept = kept
-        self._door = door
+        self._nodes = nodes
+        self.door = door
         self._drain = drain
         self._service = drain.service
         self._sessions = sessions
@@ -107,7 +110,7 @@ class LegacyFront:
         await http.answer(204)
 
     def _find(self, token: bytes, http: HttpRequest, id_: bytes = NULL) -> HttpSession:
-        session = self._sessions.find(token, http.principal, self._door)
+        session = self._sessions.find(token, http.principal, self.door)
         if session is None:
             raise refusal_of(404, "Session not found", id_)
         return session
@@ -132,7 +135,7 @@ class LegacyFront:
             client_version=asked.client_info.version,
             capabilities=client.capabilities,
             told=self._service.revisions(principal),
-            door=self._door,
+            door=self.door,
         )
         await _respond(http, accepts, answer.body, ((SESSION, session.token),))
 
@@ -153,14 +156,14 @@ class LegacyFront:
         try:
             exchange = _exchange(request, client, session, late)
             exchange.lines = http.fields.lines
-            body = (await self._answer(exchange, request.key, session)).body
+            answer = await self._answer(exchange, request.key, session)
         finally:
             if late is not None:
                 self._keep_alive.remove(late)
         if late is not None and late.committed:
-            await late.finish(body)
-        else:
-            await _respond(http, accepts, body)
+            await late.finish(answer.body)
+        elif self._nodes is None or not await self._nodes.answer_elsewhere(answer.life, http, request.id):
+            await _respond(http, accepts, answer.body)
 
     async def _answer(self, exchange: Exchange, key: Key, session: HttpSession | None) -> Answer:
         # Of two requests with the same id, the newer one is the one that can be cancelled; both are answered.

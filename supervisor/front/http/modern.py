@@ -16,6 +16,7 @@ from actors.errors import SupervisorError
 from supervisor.config import Settings
 from supervisor.front.edge.request import ClientGone, HttpRequest
 from supervisor.front.http.answer_stream import KeepAlive
+from supervisor.front.http.elsewhere import RequestNodes
 from supervisor.front.http.event_stream import EventStream, cancel_when_set
 from supervisor.front.http.heads.head import Accepts
 from supervisor.front.http.heads.refusal import refusal_of
@@ -40,7 +41,10 @@ class ModernFront:
         settings: Settings,
         keep_alive: KeepAlive,
         limit: StreamLimit,
+        nodes: RequestNodes | None = None,
     ) -> None:
+        """`nodes` are those of a fleet."""
+        self._nodes = nodes
         self._drain = drain
         self._service = drain.service
         self._settings = settings
@@ -70,6 +74,8 @@ class ModernFront:
             raise ClientGone
         if late is not None and late.committed:
             await late.finish(answer.body)
+        elif self._nodes is not None and await self._nodes.answer_elsewhere(answer.life, request, message.id):
+            pass
         elif accepts.json or answer.status != 200:
             await request.answer(answer.status, answer.body)
         else:

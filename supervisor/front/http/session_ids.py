@@ -59,6 +59,7 @@ class SessionClaims(
     msgspec.Struct,
     frozen=True,
     kw_only=True,
+    omit_defaults=True,
     rename={
         "nonce": "n",
         "version": "v",
@@ -68,12 +69,14 @@ class SessionClaims(
         "principal": "p",
         "issued_at": "iat",
         "expires_at": "exp",
+        "life": "l",
     },
 ):
     """What a session id says.
 
     `nonce`: 16 to 32 random bytes. `version`: the negotiated protocol version. `capabilities`: the client's, a JSON
     object. `principal`: who opened the session; whoever presents the token must be the same. Times in unix seconds.
+    `life`: names the process in a fleet whose memory has the session; see `supervisor.fleet.records.Node`.
     """
 
     nonce: bytes
@@ -84,6 +87,7 @@ class SessionClaims(
     principal: Principal
     issued_at: float
     expires_at: float
+    life: str = ""
 
 
 _CLAIMS: Final = msgspec.json.Decoder(SessionClaims)

@@ -113,8 +113,10 @@ class Sessions:
         *,
         now: Callable[[], float],
         clock: Callable[[], float] = trio.current_time,
+        life: str = "",
     ) -> None:
-        """`now` is wall time (unix s), `clock` measures idleness (s)."""
+        """`now` is wall time (unix s), `clock` measures idleness (s). `life` is that of this node of a fleet."""
+        self._life = life
         self._sealer = sealer
         self._settings = settings
         self._memory = memory
@@ -152,6 +154,7 @@ class Sessions:
                 principal=principal,
                 issued_at=now,
                 expires_at=now + self._settings.session_max_age_s,
+                life=self._life,
             ),
             door,
         )
@@ -175,6 +178,17 @@ class Sessions:
         session.last_used = moment
         return session
 
+    def is_live(self, token: bytes) -> bool:
+        return token in self._live
+
+    def read(self, token: bytes, door: str = "") -> tuple[SessionClaims, str] | None:
+        """Return what an id says that is good here, also of a session that may be over, and its digest."""
+        try:
+            text = token.decode("ascii")
+            return self._sealer.unseal(text, self._now(), door), session_digest(text)
+        except (UnicodeDecodeError, SealBroken):
+            return None
+
     def end(self, session: HttpSession) -> None:
         """End a session for good; its stream ends, its requests in flight are cancelled."""
         self._forget(session)
@@ -196,16 +210,13 @@ class Sessions:
         return True
 
     def _revive(self, token: bytes, principal: Principal, door: str) -> HttpSession | None:
-        try:
-            text = token.decode("ascii")
-            claims = self._sealer.unseal(text, self._now(), door)
-        except (UnicodeDecodeError, SealBroken):
+        if (known := self.read(token, door)) is None:
             return None
-        digest = session_digest(text)
+        claims, digest = known
         if claims.principal != principal or digest in self._ended or claims.expires_at <= self._ended_until:
             return None
         # What its client was told is not known any more, so it is told once that everything may have changed.
-        return self._admit(text, digest, claims, NOTHING_TOLD, door)
+        return self._admit(token.decode("ascii"), digest, claims, NOTHING_TOLD, door)
 
     def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions, door: str) -> HttpSession:
         self.sweep()

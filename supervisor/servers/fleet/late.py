@@ -47,7 +47,9 @@ def make_node(engine: Engine, deployment: Latest[Deployment], data: DataDir, roo
     from supervisor.servers.fleet.node import FleetNode
 
     keys = FleetKeys([_key_of(key) for key in deployment.value.settings.fleet.keys])
-    return FleetNode(engine, deployment, keys, data.place, lambda: room.look().available or 0, room.conditions)
+    return FleetNode(
+        engine, deployment, keys, data.place, data.life.hex(), lambda: room.look().available or 0, room.conditions
+    )
 
 
 def memory_of(fleet: FleetNode | None, memory: Memory) -> Memory:

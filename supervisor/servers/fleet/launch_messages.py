@@ -64,6 +64,8 @@ class LaunchMessages:
         self.leaving: dict[str, trio.Event] = {}
         self.ending = False
         """The daemon ends: nothing is begun here any more."""
+        self.moved: Callable[[str], None] = lambda launch: None
+        """Called with each launch that does not run here any more, as another node may have it."""
         self._deployment = deployment
         self._keys = keys
         self._ownership = ownership
@@ -178,6 +180,7 @@ class LaunchMessages:
         """Own a launch no longer, as soon as nothing of it runs that was told to leave."""
         await self._servers.wait_gone(self._keys.launch(key))
         await self._ownership.release(key)
+        self._links.move(key)
 
     async def move_all(self, drain_s: float | None = None) -> int:
         """Have all launches go to other nodes, each when its calls have ended, within `drain_s` or as for a reload.
@@ -205,6 +208,7 @@ class LaunchMessages:
         """Show a launch as one that does not run here."""
         if (server := self._deployment.value.servers.get(launch)) is not None:  # else it is configured no longer
             await self._servers.absences.report_elsewhere(launch, server.config.kind)
+        self.moved(launch)
 
     async def _begin(self, launch: str) -> None:
         """Make a launch an actor here, unless it was taken out of the configuration a moment ago."""

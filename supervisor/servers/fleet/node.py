@@ -23,12 +23,16 @@ from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Message as RegistryMessage
 from actors.transport.base import Transport
 from supervisor.fleet.engine import Engine
+from supervisor.fleet.errors import LeaseEnded
 from supervisor.fleet.lease import LeaseTimes
 from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.identity import FleetKeys
+from supervisor.fleet.links.incoming import AnswerRequest
 from supervisor.fleet.links.links import Links
+from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.membership import Membership
 from supervisor.fleet.ownership import Ownership
+from supervisor.fleet.peers import Peers
 from supervisor.fleet.placement import weight_of
 from supervisor.fleet.records import Entry, Node, OfferPublished
 from supervisor.fleet.status import FleetStatus, NodeStatus
@@ -37,11 +41,13 @@ from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.fleet.boot_clock import BootClock
 from supervisor.servers.fleet.directory import FleetDirectory
+from supervisor.servers.fleet.ended_sessions import EndedSessions
 from supervisor.servers.fleet.guarding import LeaseGuard
 from supervisor.servers.fleet.launch_keys import LaunchKeys
 from supervisor.servers.fleet.launch_messages import LaunchMemory, LaunchMessages
 from supervisor.servers.fleet.offers import FleetOffers
 from supervisor.servers.fleet.owned_transport import OwnedTransport
+from supervisor.servers.fleet.subscriptions import FleetSubscriptions
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +57,10 @@ LAPSED = "the lease of this node in the fleet has ended; another node takes it o
 
 
 class FleetNode:
-    """One for a daemon that is in a fleet. `place` names its data directory, `free_bytes` says how much it can take."""
+    """One for a daemon that is in a fleet. Implements `Peers`, too.
+
+    `place` names its data directory, `life` its process, `free_bytes` says how much it can take.
+    """
 
     def __init__(
         self,
@@ -59,12 +68,15 @@ class FleetNode:
         deployment: Latest[Deployment],
         keys: FleetKeys,
         place: str,
+        life: str,
         free_bytes: Callable[[], int],
         conditions: Conditions,
     ) -> None:
         self._deployment = deployment
         self._keys = LaunchKeys(deployment)
         self._place = place
+        self.life = life
+        self.peers: Peers | None = self
         self.calls: Callable[[], int] = lambda: 0
         """How many calls of clients of this node are under way."""
         self._free_bytes = free_bytes
@@ -79,10 +91,14 @@ class FleetNode:
         self._guard = LeaseGuard(conditions)
         self.membership.on_renewed = self._guard.tell
         self.links = Links(keys, lambda: self.membership.node, self.ownership, self._deliver)
+        self._engine = engine
+        self._ended = EndedSessions(engine)
+        self.note_ended, self.ended_written = self._ended.note, self._ended.written
         self.offers = FleetOffers(engine, self.ownership, self._keys)
         self.membership.on_joined = self.offers.want_everything
         self._servers: Servers
         self._messages: LaunchMessages
+        self._subscriptions: FleetSubscriptions
         self._nursery: trio.Nursery
 
     def transport(self, connect: Callable[[DeployedServer], Transport], server: DeployedServer) -> Transport:
@@ -105,6 +121,9 @@ class FleetNode:
         self._servers = servers
         known = LaunchMemory(recall, recall_era)
         self._messages = LaunchMessages(self._deployment, self._keys, self.ownership, self.links, servers, known)
+        self._subscriptions = FleetSubscriptions(servers.subscribers, self._keys, self.owns, self._messages.send)
+        self.links.watchers = self._subscriptions
+        self._messages.moved = self._subscriptions.ask_again
         servers.may_run = lambda launch: self.owns(launch) or not self._keys.has(launch)
         return FleetDirectory(servers.directory, self.owns, self._keys.has, self._messages.send)
 
@@ -132,6 +151,8 @@ class FleetNode:
             await self._nursery.start(self._messages.run)
             await self._nursery.start(self.links.run, listeners)
             self._nursery.start_soon(self._guard.run)
+            self._nursery.start_soon(self._ended.run)
+            self._nursery.start_soon(self._subscriptions.run)
             self._nursery.start_soon(self.membership.run, self.ownership)
             self._nursery.start_soon(self.offers.run, registry)
             self._nursery.start_soon(self._follow_deployment)
@@ -194,6 +215,28 @@ class FleetNode:
         """Begin no server any more."""
         self._messages.ending = True
 
+    # Requests of clients ---------------------------------------------------------------------------------------------
+
+    def answer_with(self, answer: AnswerRequest) -> None:
+        """Have requests of clients of other nodes answered here from now on."""
+        self.links.answer = answer
+
+    def find(self, life: str) -> Node | None:
+        node = self.membership.members.find_life(life)
+        return None if life == self.life else node
+
+    def heir(self, session: str) -> Node | None:
+        node = self.membership.members.heir(session) if self.membership.holds else None
+        if node is None:
+            raise LeaseEnded("this node is no member of the fleet now; retry shortly", retry_after_s=1.0)
+        return None if node.life == self.life else node
+
+    async def has_ended(self, session: str) -> bool:
+        return await self._engine.has_ended(session)
+
+    async def request(self, node: Node, head: bytes, body: bytes) -> SentRequest:
+        return await self.links.request(node, head, body)
+
     # What the fleet says of us, and we of it --------------------------------------------------------------------------
 
     def _describe(self) -> Node:
@@ -202,6 +245,7 @@ class FleetNode:
             incarnation="",
             place=self._place,
             address=self._address,
+            life=self.life,
             certificate=self.links.certificate.fingerprint,
             version=VERSION,
             configuration=self._keys.digest(),
@@ -216,6 +260,7 @@ class FleetNode:
         """End what runs of a launch whose lease is about to end; the reload has ended what is started another way."""
         if launch := self._keys.name(key):
             await self._servers.end(launch, LAPSED)
+            self.links.move(key)
             await self._messages.show_elsewhere(launch)
 
     async def _follow_deployment(self) -> None:

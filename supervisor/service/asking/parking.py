@@ -26,13 +26,14 @@ from typing import Final
 import msgspec
 import trio
 
-from actors.errors import CannotAsk, MalformedRequest
+from actors.errors import CannotAsk, MalformedRequest, SupervisorError
 from actors.kit import Quota, Reply
 from actors.messages import Result
 from actors.principal import Principal
 from actors.protocol.asking.input_required import InputRequired, incomplete_result
 from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded, Rounds
+from supervisor.service.lives import LIFE_BYTES, Life
 
 MAX_PARKED: Final = 1024
 """Of all clients, which share it; see `actors.kit.fairness.quota`."""
@@ -40,7 +41,6 @@ SWEPT: Final = 16
 """Calls that are given up at a time, each with up to 32 questions: all at once would hold up everybody."""
 GRACE_S: Final = 2.0
 """A question has its own time, after which the server is answered; its call has this time more."""
-_BOOT_BYTES: Final = 8
 _NAME_BYTES: Final = 16
 _MAC_BYTES: Final = 16
 _MAX_CHARS: Final = 160
@@ -53,10 +53,11 @@ class SealedNames:
     `key` is the daemon's.
     """
 
-    def __init__(self, key: bytes, label: bytes, prefix: str = "") -> None:
+    def __init__(self, key: bytes, label: bytes, prefix: str = "", life: Life | None = None) -> None:
+        self._life = life or Life()
         self._key = hmac.digest(key, label, hashlib.sha256)
         self._prefix = prefix
-        self._boot = secrets.token_bytes(_BOOT_BYTES)
+        self._boot = self._life.own or secrets.token_bytes(LIFE_BYTES)
 
     def make(self, owner: str = "") -> str:
         body = self._boot + secrets.token_bytes(_NAME_BYTES)
@@ -68,6 +69,10 @@ class SealedNames:
     def is_of_this_run(self, name: str, owner: str = "") -> bool:
         return self._boot_of(name, owner) == self._boot
 
+    def check_here(self, name: str, owner: str, error: SupervisorError) -> None:
+        """Raise `HeldElsewhere` for a name that another node of the fleet has given."""
+        self._life.check_here(self._boot_of(name, owner), error)
+
     def _boot_of(self, name: str, owner: str) -> bytes | None:
         if not name.startswith(self._prefix) or len(name) > _MAX_CHARS:
             return None
@@ -76,9 +81,9 @@ class SealedNames:
         except ValueError:
             return None
         body, mac = sealed[:-_MAC_BYTES], sealed[-_MAC_BYTES:]
-        if len(body) != _BOOT_BYTES + _NAME_BYTES or not hmac.compare_digest(mac, self._mac(body, owner)):
+        if len(body) != LIFE_BYTES + _NAME_BYTES or not hmac.compare_digest(mac, self._mac(body, owner)):
             return None
-        return body[:_BOOT_BYTES]
+        return body[:LIFE_BYTES]
 
     def _mac(self, body: bytes, owner: str) -> bytes:
         return hmac.digest(self._key, body + owner.encode(), hashlib.sha256)[:_MAC_BYTES]
@@ -105,8 +110,8 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
 class Parking:
     """All parked calls. `key` is the daemon's; `run` has to run somewhere."""
 
-    def __init__(self, key: bytes) -> None:
-        self._states = SealedNames(key, b"mcp-request-state", PREFIX)
+    def __init__(self, key: bytes, life: Life | None = None) -> None:
+        self._states = SealedNames(key, b"mcp-request-state", PREFIX, life)
         self._parked: dict[str, Parked] = {}
         self._programs: dict[str, Hashable] = {}
         self._quota = Quota(MAX_PARKED)
@@ -142,10 +147,12 @@ class Parking:
         return self._states.is_given(state)
 
     def find(self, state: str, principal: Principal, digest: bytes) -> Parked:
-        """Return the call that a retry is about; it stays parked. Raises `MalformedRequest`."""
+        """Return the call that a retry is about; it stays parked. Raises `MalformedRequest` and `HeldElsewhere`."""
         if not self._states.is_given(state):
             raise MalformedRequest("requestState: not one that was given here")
         if not self._states.is_of_this_run(state):
+            waits = "requestState: the call waits at another node of the fleet; make this request there"
+            self._states.check_here(state, "", MalformedRequest(waits))
             text = "the daemon was started again since: the call is lost, and whether it was carried out is not known"
             raise MalformedRequest(f"requestState: {text}; look before you make it again", outcome="unknown")
         parked = self._parked.get(state)

@@ -9,7 +9,6 @@ In memory, for a time, and for the session of its call: `Exchange.identity`, and
 
 from __future__ import annotations
 
-import secrets
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final
@@ -17,12 +16,14 @@ from typing import Final
 import msgspec
 import trio
 
+from actors.errors import InvalidArguments
 from actors.kit import Latest, Quota
 from actors.protocol.wire import json
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import WHOLE, not_found
+from supervisor.service.lives import Life, life_in
 from supervisor.service.results.cutting import cut
 from supervisor.service.results.long_text import LongText
 from supervisor.service.results.reading import ResultPart, answer, read_address
@@ -31,6 +32,7 @@ CUT_COST: Final = 8
 """So many bytes of a result cost as much, to be taken apart, as one that a model wrote."""
 _READ_COST: Final = 256
 _ID_BYTES: Final = 16
+_THERE: Final = "this result is kept at another node of the fleet; ask there"
 
 
 class _Kept(msgspec.Struct, frozen=True, eq=False):
@@ -43,7 +45,8 @@ class _Kept(msgspec.Struct, frozen=True, eq=False):
 class KeptResults:
     """The newest are the last of `_kept`, each with the moment of the trio clock until which it is kept."""
 
-    def __init__(self, deployment: Latest[Deployment], bench: Workbench) -> None:
+    def __init__(self, deployment: Latest[Deployment], bench: Workbench, life: Life | None = None) -> None:
+        self._life = life or Life()
         self._deployment = deployment
         self._bench = bench
         self._kept: OrderedDict[str, tuple[float, _Kept]] = OrderedDict()
@@ -62,12 +65,14 @@ class KeptResults:
     async def read(self, exchange: Exchange, uri: str) -> ResultPart:
         """Return a part of a result. A checkpoint if that is work.
 
-        Raises `InvalidArguments`, and `RemoteError` in the codes of the client's era for what is not kept.
+        Raises `InvalidArguments`, `HeldElsewhere`, and for what is not kept `RemoteError`, in the codes of the client's
+        era.
         """
         asked = read_address(uri)
         self._forget_old()
         _, kept = self._kept.get(asked.id, (0.0, None))
         if kept is None or kept.owner != exchange.identity:
+            self._life.check_here(life_in(asked.id), InvalidArguments(_THERE))
             text = "this result is not kept, or not any more, for this client; if it is needed, call the tool again"
             raise not_found(exchange.client.era, text, uri[:200])
         self._kept[asked.id] = self._until(), kept
@@ -95,7 +100,7 @@ class KeptResults:
         if not shared.has_room(program, long_text.memory):
             return None
         shared.add(program, long_text.memory)
-        id_ = secrets.token_urlsafe(_ID_BYTES)
+        id_ = self._life.make_name(_ID_BYTES)
         self._kept[id_] = self._until(), _Kept(long_text, budget, exchange.identity, program)
         return id_
 

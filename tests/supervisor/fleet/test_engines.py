@@ -14,7 +14,7 @@ import trio
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.memory_engine import MemoryEngine
-from supervisor.fleet.records import Entry, Happened, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, SessionOver
+from supervisor.fleet.records import Entry, Happened, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished
 from supervisor.fleet.valkey_engine import open_valkey
 from tests.fleet.valkey import ValkeyServer, valkey
 
@@ -250,9 +250,18 @@ async def test_an_owner_of_before_publishes_nothing(rig: Rig) -> None:
     assert dict((await rig.engine.offers()).digests) == {"l": "d2"}
 
 
+async def test_sessions_that_are_over_are_known_as_such_as_long_as_their_ids_would_be_good(rig: Rig) -> None:
+    assert not await rig.engine.has_ended("d1")
+    await rig.engine.end_sessions({"d1": 600.0, "d2": 0.0})
+    assert await rig.engine.has_ended("d1")
+    await trio.sleep(0.01)
+    await rig.engine.end_sessions({"d3": 600.0})
+    assert [await rig.engine.has_ended(each) for each in ("d1", "d2", "d3", "d4")] == [True, False, True, False]
+
+
 async def test_the_feed_has_one_order_and_no_gaps(rig: Rig) -> None:
     position = (await rig.engine.join(A, None)).position
-    entries: list[Entry] = [Happened('{"type":"mcp.server.crashed"}'), SessionOver("0f", 1.5), Happened("{}")]
+    entries: list[Entry] = [Happened('{"type":"mcp.server.crashed"}'), NodeGone("0f"), Happened("{}")]
     await rig.engine.append(entries)
     page = await rig.engine.read(position, 0.01)
     assert page.entries == tuple(enumerate(entries, position + 1))

@@ -43,10 +43,10 @@ from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.lease import LeaseTimes
 from supervisor.fleet.links import failures, identity, incoming, outgoing
+from supervisor.fleet.links.distant_caller import DistantCaller
 from supervisor.fleet.links.frame_stream import DEAD_S, FrameStream
 from supervisor.fleet.links.frames import CallSent, ForLaunch, NoteSent, SignOfLife, read_answering
 from supervisor.fleet.links.identity import FleetKeys
-from supervisor.fleet.links.incoming import DistantCaller
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.outgoing import OutgoingLink
 from supervisor.fleet.membership import Membership
@@ -67,6 +67,42 @@ class SteadyClock:
         return moment
 
 
+class Heard:
+    """Implements `Watchers`. `heard` is what this node heard of others; `watched` who is told by it."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, ...]] = []
+        self.watched: dict[tuple[str, str], list[Callable[[], None]]] = {}
+        self.changed = trio.Event()
+
+    def add(self, launch: str, uri: str, tell: Callable[[], None], node: object) -> None:
+        if uri == "too many":
+            raise TooManyCalls("no more")
+        self.watched.setdefault((launch, uri), []).append(tell)
+
+    def remove(self, launch: str, uri: str, tell: Callable[[], None]) -> bool:
+        self.watched[launch, uri].remove(tell)
+        return not self.watched[launch, uri]
+
+    def hear(self, launch: str, uri: str) -> None:
+        self._hear("changed", launch, uri)
+
+    def hear_moved(self, launch: str) -> None:
+        self._hear("moved", launch)
+
+    def hear_lost(self) -> None:
+        self._hear("lost")
+
+    def _hear(self, *what: str) -> None:
+        self.heard.append(what)
+        self.changed.set()
+
+    async def next(self) -> tuple[str, ...]:
+        await self.changed.wait()
+        self.changed = trio.Event()
+        return self.heard[-1]
+
+
 class LinkedNode:
     """A node with an address. `delivered` is what it was asked for launches of its own."""
 
@@ -79,6 +115,7 @@ class LinkedNode:
         self.membership = Membership(engine, times, SteadyClock(), self._describe, lambda: f"{name}/1")
         self.own = Ownership(engine, self.membership, self._end)
         self.links = Links(FleetKeys(keys), lambda: self.membership.node, self.own, self._deliver)
+        self.watchers = self.links.watchers = Heard()
 
     def _describe(self) -> Node:
         known = getattr(self, "links", None)
@@ -434,6 +471,67 @@ async def test_a_node_that_is_asked_for_what_nobody_owns_owns_it_from_then_on() 
         await reply.wait()
 
 
+async def test_what_clients_of_another_node_are_subscribed_to_is_told_there() -> None:
+    async with linked() as (a, b, place):
+        uri = "file:///x"
+        reply = await ask(a, place, call(method="resources/subscribe", name=uri, members=b""))
+        _, message, answer = await b.was_asked()
+        assert isinstance(message, CallServer)
+        answer.answer(Result(msgspec.Raw(b"{}"), "legacy"))
+        await reply.wait()
+        (tell,) = b.watchers.watched["l~1", uri]
+        tell()
+        assert await a.watchers.next() == ("changed", "l~1", uri)
+        b.watchers.watched["l~1", uri].append(tell)  # somebody else is told, too: the server has no need to hear of it
+        leave = call(method="resources/unsubscribe", name=uri, members=b"")
+        assert bytes((await (await ask(a, place, leave)).wait()).body) == b"{}"
+        assert len(b.delivered) == 1
+        assert bytes((await (await ask(a, place, leave)).wait()).body) == b"{}"  # it is not subscribed any more
+        assert b.watchers.watched["l~1", uri] == [tell]
+
+
+async def test_the_last_one_to_leave_a_resource_tells_the_server() -> None:
+    async with linked() as (a, b, place):
+        uri = "file:///x"
+        for method in ("resources/subscribe", "resources/unsubscribe"):
+            reply = await ask(a, place, call(method=method, name=uri, members=b""))
+            _, message, answer = await b.was_asked()
+            assert isinstance(message, CallServer)
+            assert message.method == method
+            answer.answer(Result(msgspec.Raw(b"{}"), "legacy"))
+            await reply.wait()
+        assert b.watchers.watched["l~1", uri] == []
+
+
+async def test_whose_subscription_fails_is_told_of_nothing() -> None:
+    async with linked() as (a, b, place):
+        reply = await ask(a, place, call(method="resources/subscribe", name="file:///x", members=b""))
+        _, _, answer = await b.was_asked()
+        answer.fail(ServerExited("gone"))
+        with pytest.raises(ServerExited):
+            await reply.wait()
+        assert b.watchers.watched["l~1", "file:///x"] == []
+        with pytest.raises(TooManyCalls):
+            await (await ask(a, place, call(method="resources/subscribe", name="too many", members=b""))).wait()
+        assert len(b.delivered) == 1
+
+
+async def test_who_is_subscribed_hears_that_the_launch_moves_and_that_the_connection_is_lost() -> None:
+    async with linked() as (a, b, place):
+        reply = await ask(a, place, call(method="resources/subscribe", name="file:///x", members=b""))
+        _, _, answer = await b.was_asked()
+        answer.answer(Result(msgspec.Raw(b"{}"), "legacy"))
+        await reply.wait()
+        b.links.move("another")
+        b.links.move("l~1")
+        assert await a.watchers.next() == ("moved", "l~1")
+        assert b.watchers.watched["l~1", "file:///x"] == []
+        link = a.links.find(place.node)
+        assert link is not None
+        link.stream.hang_up()
+        assert await a.watchers.next() == ("lost",)
+
+
 async def test_a_node_that_ends_answers_everything_and_is_asked_no_more() -> None:
     async with linked() as (a, b, place), trio.open_nursery() as nursery:
         reply = await ask(a, place, call())
@@ -569,7 +667,7 @@ async def test_what_strangers_send_to_the_address_does_nothing() -> None:
 
 async def test_a_peer_of_whom_nothing_is_heard_is_gone(autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()
-    link = OutgoingLink(FrameStream(ours), "b")
+    link = OutgoingLink(FrameStream(ours), "b", Heard())
     reply: Reply[Any] = Reply()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(link.run)
