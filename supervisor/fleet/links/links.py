@@ -194,7 +194,7 @@ class Links:
         finally:
             self._strangers.release()
         link = IncomingLink(
-            FrameStream(stream), self._ownership, self._deliver, self.answer, self._nursery, self.watchers
+            FrameStream(stream), self._ownership, self._deliver, self._answer, self._nursery, self.watchers
         )
         self._incoming.add(link)
         if self._accepting.cancel_called:
@@ -209,6 +209,9 @@ class Links:
         if trio.current_time() >= self._quiet_until:
             self._quiet_until = trio.current_time() + QUIET_S
             log.warning("a connection to the fleet's address was refused: %s", why)
+
+    async def _answer(self, request: DistantRequest) -> None:
+        await self.answer(request)  # which may come later than links
 
     async def _admit(self, stream: trio.abc.Stream) -> None:
         hello = await _hear(stream, LinkHello)
