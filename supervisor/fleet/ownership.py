@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
 from supervisor.fleet.engine import Engine
-from supervisor.fleet.errors import LeaseEnded
+from supervisor.fleet.errors import Elsewhere, LeaseEnded, NodeAway
 from supervisor.fleet.membership import Membership
 from supervisor.fleet.records import LaunchGrant, Place
 
+R = TypeVar("R")
+
+MAX_STEPS: Final = 4
+"""Nodes that are asked for one launch. Each one that does not own it says who does, by the engine."""
 MAX_KNOWN: Final = 100_000
 """Owners that are remembered; the oldest is forgotten, and asked for again."""
 
@@ -154,3 +158,38 @@ class Ownership:
             yield
         finally:
             self._changing.pop(launch).set()
+
+
+async def reach(
+    ownership: Ownership,
+    launch: str,
+    here: Callable[[int], Awaitable[R]],
+    there: Callable[[Place], Awaitable[R]],
+) -> R:
+    """Send something to a launch: `here`, with our fence, or to another node.
+
+    Both raise `Elsewhere` where nothing was done as the launch is not there, or is moved from there now; `there` raises
+    `NodeAway` where nothing was sent. Raises `NodeAway`, `EngineAway`, `LeaseEnded`.
+    """
+    avoid: set[str] = set()
+    place = await ownership.find(launch)
+    for _ in range(MAX_STEPS):
+        if ownership.is_here(place) and not ownership.fence(launch):  # another node has it from the engine
+            place = await ownership.claim(launch)
+        try:
+            return await (here(place.fence) if ownership.is_here(place) else there(place))
+        except Elsewhere as error:
+            if error.place is None:
+                ownership.forget(launch, place.fence)
+                avoid.add(place.node.incarnation)
+            place = error.place or await ownership.find(launch, avoid)
+            ownership.learn(place)
+        except NodeAway as error:
+            if error.outcome != "not_sent":
+                raise
+            ownership.forget(launch, place.fence)
+            avoid.add(place.node.incarnation)
+            away, place = place, await ownership.find(launch, avoid)
+            if place.node.incarnation == away.node.incarnation:  # it owns it until its lease ends
+                raise
+    raise NodeAway(f"{launch} moves from node to node; retry shortly", retry_after_s=1.0)

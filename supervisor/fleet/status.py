@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from supervisor.fleet.peers import Peers
+from supervisor.fleet.links.peers import Peers
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):

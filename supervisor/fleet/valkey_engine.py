@@ -145,7 +145,7 @@ class ValkeyEngine:
 @asynccontextmanager
 async def open_valkey(url: str, prefix: str, lease_s: float) -> AsyncIterator[ValkeyEngine]:
     """Open connections to a server, as they are needed: `redis://`, `rediss://` or `unix://`."""
-    logging.getLogger("coredis").setLevel(logging.WARNING)  # else it tells of each script that it loads
+    logging.getLogger("coredis").setLevel(logging.CRITICAL)  # else each connection that fails is told with its stack
     async with coredis.Redis.from_url(url, retry_policy=NoRetryPolicy()) as client:
         yield ValkeyEngine(client, prefix, lease_s)
 

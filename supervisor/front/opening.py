@@ -10,6 +10,7 @@ import trio
 
 from supervisor.config import Settings
 from supervisor.config.syntax.address import base_url
+from supervisor.fleet.lives import DaemonLife
 from supervisor.fleet.status import NO_FLEET
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
@@ -34,7 +35,6 @@ from supervisor.service.asking.consents import Consent, Consents
 from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
-from supervisor.service.lives import Life
 from supervisor.service.port import Service
 
 
@@ -149,10 +149,10 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     return await Front.open(settings, sockets, doors, view, house.data, store, state)
 
 
-def _life_of(house: House) -> Life | None:
+def _life_of(house: House) -> DaemonLife | None:
     """Return what names say of the process that gives them; nothing outside of a fleet."""
     peers = house.fleet
-    return None if peers is None else Life(house.data.life, lambda life: peers.find(life.hex()) is not None)
+    return None if peers is None else DaemonLife(house.data.life, lambda life: peers.find(life.hex()) is not None)
 
 
 def buffered_bytes(settings: Settings) -> int:

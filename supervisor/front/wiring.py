@@ -141,7 +141,6 @@ class Front:
             ),
             limit=StreamLimit(),
             doors=doors,
-            peers=peers,
         )
         if peers is not None:
             context = ConnectionContext(

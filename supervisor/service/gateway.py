@@ -27,6 +27,7 @@ from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
+from supervisor.fleet.lives import DaemonLife
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions
@@ -49,7 +50,6 @@ from supervisor.service.calls.tool_calls import ToolCalls
 from supervisor.service.client import Client
 from supervisor.service.forward import Forwarder
 from supervisor.service.introduction import Introduction, SelfDescription
-from supervisor.service.lives import Life
 from supervisor.service.lookup.arrival import Arrival
 from supervisor.service.lookup.looks import Looks
 from supervisor.service.lookup.lookup import Lookup
@@ -88,7 +88,7 @@ class ServiceParts:
         used: Used,
         subscribers: Subscribers,
         key: bytes,
-        life: Life | None = None,
+        life: DaemonLife | None = None,
         elicitations: Elicitations,
         launches: LaunchNames | None = None,
         audit: Audit = NO_AUDIT,

@@ -21,13 +21,13 @@ from actors.principal import Principal
 from actors.protocol.listing import METHODS
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.mirrors import Mirror
+from supervisor.fleet.lives import HeldElsewhere
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.people import Person
 from supervisor.identity.requester import MESSAGE_ID
 from supervisor.metrics.words import code_label
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.asking.rounds import InputNeeded
-from supervisor.service.lives import HeldElsewhere
 from supervisor.service.request import unknown_method
 
 log = logging.getLogger(__name__)

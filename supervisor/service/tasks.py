@@ -23,10 +23,10 @@ from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.tasks import tasks
 from actors.protocol.tasks.tasks import CANCEL, GET, OVER, STATUS, UPDATE, UnknownTask
+from supervisor.fleet.lives import DaemonLife
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.parking import SealedNames
 from supervisor.service.client import Client
-from supervisor.service.lives import Life
 
 MAX_TASKS: Final = 4096
 """Of all clients, which share it; see `actors.kit.fairness.quota`."""
@@ -89,7 +89,7 @@ class TaskVoice:
 class HeldTasks:
     """Those of all clients. `key` is the daemon's."""
 
-    def __init__(self, deployment: Latest[Deployment], key: bytes, life: Life | None = None) -> None:
+    def __init__(self, deployment: Latest[Deployment], key: bytes, life: DaemonLife | None = None) -> None:
         self._deployment = deployment
         self._names = SealedNames(key, b"mcp-task", life=life)
         self._held: dict[str, HeldTask] = {}

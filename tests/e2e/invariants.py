@@ -225,6 +225,7 @@ class Watched:
     def check(self, log: str) -> None:
         """Judge what a daemon that ended has left. Raises `AssertionError`."""
         assert wait(lambda: not any(map(is_alive, self._processes)), GONE_S), "a process outlived the daemon"
-        assert complaints_in(log) == ()
+        complaints = complaints_in(log)
+        assert not complaints, complaints
         shown = {"the log": log.encode(errors="replace"), **files_below(self._key.parent)}
         assert leaks_of(self._secrets, shown) == ()

@@ -14,7 +14,7 @@ from supervisor.fleet.errors import Elsewhere, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.membership import Membership
 from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.reach import reach
+from supervisor.fleet.ownership import reach
 from supervisor.fleet.records import Entry, FeedPage, Joined, LaunchGrant, Node, Offers, Place
 from tests.fleet.world import GIVE_UP_S, World
 

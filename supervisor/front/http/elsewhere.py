@@ -16,8 +16,8 @@ import trio
 
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import Elsewhere, NodeAway
+from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.links.requests import SentRequest
-from supervisor.fleet.peers import Peers
 from supervisor.fleet.records import Node
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.event_stream import cancel_when_set
@@ -157,4 +157,4 @@ def shared_memory(memory: SessionMemory, peers: Peers | None) -> SessionMemory:
         await memory.kept()
         await peers.ended_written()
 
-    return msgspec.structs.replace(memory, ended=end, kept=keep)
+    return msgspec.structs.replace(memory, ended=end, kept=keep, peers=peers)

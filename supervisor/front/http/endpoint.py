@@ -22,7 +22,6 @@ from actors.kit.decoding import decode_in_thread
 from actors.protocol.wire.mirrors import Mirror
 from actors.protocol.wire.weight import LARGE_BYTES
 from supervisor.config import Settings
-from supervisor.fleet.peers import Peers
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import BodyLimits, HttpRequest, Lines, TooLate
 from supervisor.front.http.answer_stream import KeepAlive
@@ -67,12 +66,11 @@ class McpHttp:
         now: Callable[[], float] = time.time,
         memory: SessionMemory | None = None,
         limit: StreamLimit | None = None,
-        peers: Peers | None = None,
     ) -> None:
         """`drain` performs the requests; all streams end gracefully when it begins. `now`: wall time in unix seconds,
         for session ids. `doors` are those below the path, too.
 
-        `memory` is of sessions that have ended. `limit` counts subscriptions. `peers` are the other nodes of a fleet.
+        `memory` is of sessions that have ended. `limit` counts subscriptions.
         """
         settings = settings or Settings()
         self._settings = settings
@@ -80,10 +78,10 @@ class McpHttp:
         self._keep_alive = KeepAlive(settings.sse_keepalive_s)
         self._redelivery = Redelivery(settings)
         memory = memory or SessionMemory()
-        self.sessions = Sessions(sealer, settings, memory, now=now, life="" if peers is None else peers.life)
+        self.sessions = Sessions(sealer, settings, memory, now=now)
+        peers = memory.peers
         self._nodes = None if peers is None else RequestNodes(peers, self.sessions, drain.closing)
         self._drain = drain
-        self._kept = memory.kept
         self._limit = limit or StreamLimit()
         self._doors = doors
         self._fronts: WeakKeyDictionary[Door, _Fronts] = WeakKeyDictionary()
@@ -157,7 +155,6 @@ class McpHttp:
             settings=self._settings,
             keep_alive=self._keep_alive,
             redelivery=self._redelivery,
-            kept=self._kept,
             nodes=self._nodes,
             door=door,
         )

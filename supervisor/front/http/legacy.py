@@ -10,7 +10,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -64,17 +63,13 @@ class LegacyFront:
         settings: Settings,
         keep_alive: KeepAlive,
         redelivery: Redelivery,
-        kept: Callable[[], Awaitable[object]] = trio.lowlevel.checkpoint,
         nodes: RequestNodes | None = None,
         door: str = "",
     ) -> None:
         """`redelivery` keeps what was said, for clients whose connection breaks.
 
-        `kept` waits until what was ended would survive the end of the daemon, or as long as is sensible.
-
         `door` is the name of the one whose requests `drain` performs; `nodes` are those of a fleet.
         """
-        self._kept = kept
         self._nodes = nodes
         self.door = door
         self._drain = drain
@@ -106,7 +101,7 @@ class LegacyFront:
 
     async def delete(self, token: bytes, http: HttpRequest) -> None:
         self._sessions.end(self._find(token, http))
-        await self._kept()  # who is told that it is over must not find it alive again, whatever ends us
+        await self._sessions.kept()  # who is told that it is over must not find it alive again, whatever ends us
         await http.answer(204)
 
     def _find(self, token: bytes, http: HttpRequest, id_: bytes = NULL) -> HttpSession:

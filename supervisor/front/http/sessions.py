@@ -28,6 +28,7 @@ import trio
 
 from actors.principal import Principal
 from supervisor.config import Settings
+from supervisor.fleet.links.peers import Peers
 from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
@@ -100,6 +101,8 @@ class SessionMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Waits until that would survive us, or for as long as is sensible."""
     already_ended: Mapping[str, float] = {}
     """What was remembered, the moment for all of them under `ALL_UNTIL`."""
+    peers: Peers | None = None
+    """The other nodes of a fleet, which have sessions of their own."""
 
 
 class Sessions:
@@ -113,10 +116,10 @@ class Sessions:
         *,
         now: Callable[[], float],
         clock: Callable[[], float] = trio.current_time,
-        life: str = "",
     ) -> None:
-        """`now` is wall time (unix s), `clock` measures idleness (s). `life` is that of this node of a fleet."""
-        self._life = life
+        """`now` is wall time (unix s), `clock` measures idleness (s)."""
+        self._life = "" if memory.peers is None else memory.peers.life
+        self.kept = memory.kept
         self._sealer = sealer
         self._settings = settings
         self._memory = memory

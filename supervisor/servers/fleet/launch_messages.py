@@ -22,8 +22,7 @@ from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.fleet.errors import Elsewhere, EngineSettling, LeaseEnded
 from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.links import Links
-from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.reach import reach
+from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Place
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import Deployment

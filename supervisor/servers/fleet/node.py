@@ -29,10 +29,10 @@ from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.incoming import AnswerRequest
 from supervisor.fleet.links.links import Links
+from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.membership import Membership
 from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.peers import Peers
 from supervisor.fleet.placement import weight_of
 from supervisor.fleet.records import Entry, Node, OfferPublished
 from supervisor.fleet.status import FleetStatus, NodeStatus

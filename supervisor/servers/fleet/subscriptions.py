@@ -15,6 +15,7 @@ import trio
 from actors.errors import SupervisorError
 from actors.kit import Pauses, Reply
 from actors.messages import CallServer
+from actors.principal import LOCAL
 from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from actors.protocol.wire.jsonrpc import RemoteError, encode
 from actors.server.subscribers import Subscribers
@@ -109,4 +110,5 @@ class FleetSubscriptions:
 
 
 def _message(name: str, method: str, uri: str) -> CallServer:
-    return CallServer(server=name, method=method, members=b'"uri":' + encode(uri), name=uri, deadline_s=ASK_S)
+    members = b'"uri":' + encode(uri)
+    return CallServer(server=name, method=method, members=members, name=uri, deadline_s=ASK_S, principal=LOCAL)

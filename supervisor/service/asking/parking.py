@@ -31,9 +31,9 @@ from actors.kit import Quota, Reply
 from actors.messages import Result
 from actors.principal import Principal
 from actors.protocol.asking.input_required import InputRequired, incomplete_result
+from supervisor.fleet.lives import LIFE_BYTES, DaemonLife
 from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded, Rounds
-from supervisor.service.lives import LIFE_BYTES, Life
 
 MAX_PARKED: Final = 1024
 """Of all clients, which share it; see `actors.kit.fairness.quota`."""
@@ -53,8 +53,8 @@ class SealedNames:
     `key` is the daemon's.
     """
 
-    def __init__(self, key: bytes, label: bytes, prefix: str = "", life: Life | None = None) -> None:
-        self._life = life or Life()
+    def __init__(self, key: bytes, label: bytes, prefix: str = "", life: DaemonLife | None = None) -> None:
+        self._life = life or DaemonLife()
         self._key = hmac.digest(key, label, hashlib.sha256)
         self._prefix = prefix
         self._boot = self._life.own or secrets.token_bytes(LIFE_BYTES)
@@ -110,7 +110,7 @@ class Parked(msgspec.Struct, frozen=True, eq=False):
 class Parking:
     """All parked calls. `key` is the daemon's; `run` has to run somewhere."""
 
-    def __init__(self, key: bytes, life: Life | None = None) -> None:
+    def __init__(self, key: bytes, life: DaemonLife | None = None) -> None:
         self._states = SealedNames(key, b"mcp-request-state", PREFIX, life)
         self._parked: dict[str, Parked] = {}
         self._programs: dict[str, Hashable] = {}

@@ -19,11 +19,11 @@ import trio
 from actors.errors import InvalidArguments
 from actors.kit import Latest, Quota
 from actors.protocol.wire import json
+from supervisor.fleet.lives import DaemonLife, life_in
 from supervisor.host.loop.workbench import Workbench
 from supervisor.servers.deployment import Deployment
 from supervisor.service.asking.exchange import Exchange
 from supervisor.service.fitting.relay import WHOLE, not_found
-from supervisor.service.lives import Life, life_in
 from supervisor.service.results.cutting import cut
 from supervisor.service.results.long_text import LongText
 from supervisor.service.results.reading import ResultPart, answer, read_address
@@ -45,8 +45,8 @@ class _Kept(msgspec.Struct, frozen=True, eq=False):
 class KeptResults:
     """The newest are the last of `_kept`, each with the moment of the trio clock until which it is kept."""
 
-    def __init__(self, deployment: Latest[Deployment], bench: Workbench, life: Life | None = None) -> None:
-        self._life = life or Life()
+    def __init__(self, deployment: Latest[Deployment], bench: Workbench, life: DaemonLife | None = None) -> None:
+        self._life = life or DaemonLife()
         self._deployment = deployment
         self._bench = bench
         self._kept: OrderedDict[str, tuple[float, _Kept]] = OrderedDict()

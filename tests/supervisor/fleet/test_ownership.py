@@ -15,8 +15,7 @@ from supervisor.fleet.errors import Elsewhere, EngineAway, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.membership import Membership
 from supervisor.fleet.memory_engine import MemoryEngine
-from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.reach import reach
+from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Joined, LaunchGrant, Node, NodeSeen, Place
 
 TIMES = LeaseTimes(lease_s=15.0, stop_s=3.0)

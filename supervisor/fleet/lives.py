@@ -14,7 +14,7 @@ from actors.errors import SupervisorError
 LIFE_BYTES: Final = 8
 
 
-class Life(msgspec.Struct, frozen=True):
+class DaemonLife(msgspec.Struct, frozen=True):
     """The process that names are given in; empty outside of a fleet. `is_elsewhere`: another node's process is that."""
 
     own: bytes = b""
