@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -191,13 +191,15 @@ def spawn(
     listen: str = "127.0.0.1:0",
     data_dir: Path | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
+    inside: Sequence[str] = (),
 ) -> subprocess.Popen[str]:
-    """Start a daemon with `mcp.json` of this directory, without waiting for anything. `environment`: more of it."""
+    """Start a daemon with `mcp.json` of this directory, without waiting for anything. `environment`: more of it;
+    `inside` begins its command."""
     arguments = ["--config", str(directory / "mcp.json"), "--listen", listen]
     arguments += ["--data-dir", str(data_dir or directory / "data")]
     with log_of(directory).open("ab") as log:
         return subprocess.Popen(
-            [*COMMAND, *arguments],
+            [*inside, *COMMAND, *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -214,10 +216,13 @@ def write_config(directory: Path, servers: Json, **settings: Any) -> None:
 
 
 def start(
-    directory: Path, listen: str = "127.0.0.1:0", environment: Mapping[str, str] = MappingProxyType({})
+    directory: Path,
+    listen: str = "127.0.0.1:0",
+    environment: Mapping[str, str] = MappingProxyType({}),
+    inside: Sequence[str] = (),
 ) -> Daemon:
     """Start a daemon and wait until it listens."""
-    process = spawn(directory, listen, environment=environment)
+    process = spawn(directory, listen, environment=environment, inside=inside)
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
     line = process.stdout.readline() if readable else ""

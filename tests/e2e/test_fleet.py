@@ -9,14 +9,17 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx2
 import pytest
 import trio
 
-from tests.e2e.daemons import PATIENCE_S, Daemon, Json, running
+from benchmarks.machine import free_port
+from tests.e2e.daemons import PATIENCE_S, Daemon, Json, end, running, start, write_config
+from tests.fleet.namespaces import Namespaces, namespaces, why_not
 from tests.fleet.valkey import ValkeyServer, settle, valkey
 
 pytestmark = pytest.mark.e2e
@@ -76,6 +79,28 @@ async def fleet(directory: Path, *names: str, lease_s: float = LEASE_S) -> Async
             for name in names
         }
         yield Fleet(nodes, engine, directory)
+
+
+@asynccontextmanager
+async def cuttable(directory: Path, *names: str) -> AsyncIterator[tuple[Fleet, Namespaces]]:
+    """Run nodes each of which has a network namespace of its own, and their engine, which all of them reach."""
+    servers = {name: {"command": sys.executable, "args": ["-I", LOCKED, name, str(directory)]} for name in SERVERS}
+    (directory / "engine").mkdir()
+    with valkey(directory / "engine") as engine, namespaces(directory, *names) as spaces, ExitStack() as stack:
+        await settle(engine)
+        settings = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": LEASE_S}
+        nodes = {}
+        async with AsyncExitStack() as doors:
+            for name in names:
+                own = {**settings, "node": name, "listen": f"{spaces.address(name)}:0"}
+                write_config(directory / name, servers, fleet=own)
+                node = start(directory / name, f"127.0.0.1:{free_port()}", inside=spaces.inside(name))
+                nodes[name] = node
+                stack.callback(node.process.kill)
+                await doors.enter_async_context(spaces.door(name, node.port))
+            yield Fleet(nodes, engine, directory), spaces
+            for node in nodes.values():
+                await trio.to_thread.run_sync(partial(end, node, leaves_calls=True))
 
 
 class Load:
@@ -185,6 +210,30 @@ async def test_a_node_that_is_stopped_gives_its_servers_up_and_serves_again_when
             for server in SERVERS:
                 await three.answered(three.nodes[owner], server, PATIENCE_S)
         load.check()
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+@pytest.mark.parametrize("cuts", [(("a", "b"),), (("a", "b"), ("a", "c"))], ids=["two", "one from all"])
+async def test_a_cut_between_nodes_costs_no_call_twice(tmp_path: Path, cuts: tuple[tuple[str, str], ...]) -> None:
+    """Both still reach the engine, so each goes on with what it owns; calls to the other side fail, and say so."""
+    async with cuttable(tmp_path, "a", "b", "c") as (three, spaces):
+        for daemon in three.nodes.values():
+            for server in SERVERS:
+                await three.answered(daemon, server, PATIENCE_S)
+        load = Load(three, 5)
+        async with load.on():
+            await trio.sleep(1.0)
+            for cut in cuts:
+                spaces.cut(*cut)
+            await trio.sleep(2 * LEASE_S)
+            for cut in cuts:
+                spaces.heal(*cut)
+            for daemon in three.nodes.values():
+                for server in SERVERS:
+                    await three.answered(daemon, server, PATIENCE_S)
+        load.check()
+        assert load.reasons, "the cut was not noticed"
+        assert Counter(entry["server"] for entry in three.noted("start")) == dict.fromkeys(SERVERS, 1)
 
 
 @pytest.mark.parametrize("away_s", [0.0, 2 * LEASE_S])

@@ -13,8 +13,7 @@ from actors.errors import SupervisorError
 from supervisor.fleet.errors import Elsewhere, LeaseEnded, NodeAway
 from supervisor.fleet.lease import Lease, LeaseTimes
 from supervisor.fleet.membership import Membership
-from supervisor.fleet.ownership import Ownership
-from supervisor.fleet.ownership import reach
+from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Entry, FeedPage, Joined, LaunchGrant, Node, Offers, Place
 from tests.fleet.world import GIVE_UP_S, World
 
@@ -69,6 +68,12 @@ class DistantEngine:
 
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         return await self._world.ask_engine(self._node, lambda engine: engine.read_offers(digests))
+
+    async def end_sessions(self, left: Mapping[str, float]) -> None:
+        await self._world.ask_engine(self._node, lambda engine: engine.end_sessions(left))
+
+    async def has_ended(self, session: str) -> bool:
+        return await self._world.ask_engine(self._node, lambda engine: engine.has_ended(session))
 
     async def append(self, entries: Sequence[Entry]) -> None:
         await self._world.ask_engine(self._node, lambda engine: engine.append(entries))
