@@ -25,7 +25,7 @@ def main() -> int:
     chosen = _arguments()
     installation = Installation(chosen.cache)
     installation.make()
-    runner = Runner(installation)
+    runner = Runner(installation, chosen.nodes)
     wrong: list[str] = []
     unknown = set(chosen.scenario or ())
     transports = chosen.transport or (TRANSPORTS[:1] if chosen.short else TRANSPORTS)
@@ -60,6 +60,7 @@ def _arguments() -> argparse.Namespace:
     doors.add_argument("--one-daemon", **fresh, const="one", help="one daemon for all scenarios of a suite")
     parser.set_defaults(doors="as needed")
     parser.add_argument("--short", action="store_true", help="both requirement sets, over stdio, as in the tests")
+    parser.add_argument("--nodes", type=int, default=1, help="so many daemons, a fleet behind a balancer (1)")
     parser.add_argument("--cache", type=Path, default=CACHE, help=f"where to install to ({CACHE})")
     return parser.parse_args()
 

@@ -30,8 +30,9 @@ class _Passage(NamedTuple):
 class Runner:
     """Compares with what is installed. What passes directly is found out once."""
 
-    def __init__(self, installation: Installation) -> None:
-        self._stage = Stage(installation)
+    def __init__(self, installation: Installation, nodes: int = 1) -> None:
+        """`nodes`: so many daemons are behind the address of the door."""
+        self._stage = Stage(installation, nodes)
         self._harness = Harness(installation)
         self._direct: dict[tuple[str, tuple[str, ...]], Mapping[str, Score]] = {}
 

@@ -13,9 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 import trio
 
+from benchmarks.machine import free_port
 from tests.conformance.installation import ROOT, Installation
 from tests.conformance.suites import Behind
 from tests.e2e.daemons import Daemon, running
+from tests.fleet.valkey import settle, valkey
 
 Transport = Literal["stdio", "http"]
 Doors = Literal["as needed", "each", "one"]
@@ -46,21 +48,22 @@ class Role(NamedTuple):
 
 
 class Door(NamedTuple):
-    """The address of the server at a daemon, and the daemon."""
+    """The address of the server at a daemon, or at the nodes of a fleet, and these."""
 
     url: str
-    daemon: Daemon
+    daemons: tuple[Daemon, ...]
 
     @property
     def is_busy(self) -> bool:
         """Whether a call is in flight, though nobody waits: the questions of one that was made are left unanswered."""
-        return bool(trio.run(self.daemon.servers)[NAME]["in_flight"])
+        return any(trio.run(daemon.servers)[NAME]["in_flight"] for daemon in self.daemons)
 
 
 class Stage:
-    """Starts either of them for a block, and gives its address."""
+    """Starts either of them for a block, and gives its address. `nodes`: so many daemons, behind a balancer."""
 
-    def __init__(self, installation: Installation) -> None:
+    def __init__(self, installation: Installation, nodes: int = 1) -> None:
+        self._nodes = nodes
         self._log = installation.directory / "reference.log"
         self._paths = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(installation.reference)])}
 
@@ -99,8 +102,40 @@ class Stage:
             else:
                 command, *arguments = role.command("stdio")
                 entry = {"command": command, "args": arguments, "env": self._paths}
-            daemon = stack.enter_context(running(directory, {NAME: entry}, leaves_calls=True))
+            url, daemons = self._daemons(stack, directory, entry)
+            rows = [trio.run(daemon.servers)[NAME] for daemon in daemons]
+            assert REVISIONS[role.era] in [row.get("protocol_version") for row in rows], rows
+            yield Door(f"{url or daemons[0].url}/mcp/servers/{NAME}", daemons)
+
+    def _daemons(self, stack: ExitStack, directory: Path, entry: dict[str, Any]) -> tuple[str, tuple[Daemon, ...]]:
+        """Start those that there are; return the address of the balancer, too, if there is one."""
+        settings: list[dict[str, Any]] = [{}]
+        port = free_port() if self._nodes > 1 else 0
+        url = f"http://127.0.0.1:{port}" if port else ""
+        if port:
+            (directory / "engine").mkdir()
+            engine = stack.enter_context(valkey(directory / "engine"))
+            trio.run(settle, engine)
+            fleet = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": 60.0}
+            settings = [
+                {"fleet": {**fleet, "node": f"node{number}"}, "public_url": url} for number in range(self._nodes)
+            ]
+        daemons = tuple(
+            stack.enter_context(running(directory / f"{number}", {NAME: entry}, leaves_calls=True, **more))
+            for number, more in enumerate(settings)
+        )
+        for daemon in daemons:
             trio.run(daemon.ready)
-            row = trio.run(daemon.servers)[NAME]
-            assert row.get("protocol_version") == REVISIONS[role.era], row
-            yield Door(f"{daemon.url}/mcp/servers/{NAME}", daemon)
+        if port:
+            stack.enter_context(_balancer(port, daemons))
+        return url, daemons
+
+
+@contextmanager
+def _balancer(port: int, daemons: tuple[Daemon, ...]) -> Iterator[None]:
+    command = [sys.executable, "-m", "tests.fleet.balancer", str(port), *(daemon.url for daemon in daemons)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        yield
+        process.kill()

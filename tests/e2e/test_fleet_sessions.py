@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
 
 import httpx2
@@ -23,27 +23,48 @@ SERVERS = {
     "memo": stand_in("memo"),
     "growing": stand_in("growing", result_token_budget=1000),
 }
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+}
 EVENT_STREAM = {"accept": "application/json, text/event-stream"}
 
 
-@asynccontextmanager
-async def three(directory: Path, lease_s: float = 60.0) -> AsyncIterator[list[Daemon]]:
+@contextmanager
+def three(directory: Path, lease_s: float) -> Iterator[list[Daemon]]:
     """Run three nodes that know each other, and their engine."""
     (directory / "engine").mkdir()
     with valkey(directory / "engine") as engine, ExitStack() as stack:
-        await settle(engine)
+        trio.run(settle, engine)
         settings = {"engine": engine.url, "keys": ["the key of this fleet, which is long"], "lease_s": lease_s}
         nodes = [
             stack.enter_context(running(directory / name, SERVERS, leaves_calls=True, fleet={**settings, "node": name}))
             for name in "abc"
         ]
         for node in nodes:
-            await node.ready()
-        with trio.fail_after(PATIENCE_S):
-            for node in nodes:
-                while len((await node.get("/api/nodes")).json()["nodes"]) < len(nodes):  # noqa: ASYNC110
-                    await trio.sleep(0.05)
+            trio.run(node.ready)
+            trio.run(_knows, node, len(nodes))
         yield nodes
+
+
+async def _knows(node: Daemon, number: int) -> None:
+    with trio.fail_after(PATIENCE_S):
+        while len((await node.get("/api/nodes")).json()["nodes"]) < number:  # noqa: ASYNC110 - nothing tells us
+            await trio.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Daemon]]:
+    with three(tmp_path_factory.mktemp("fleet"), 60.0) as running_:
+        yield running_
+
+
+@pytest.fixture
+def mortal_nodes(tmp_path: Path) -> Iterator[list[Daemon]]:
+    """Three whose leases are short."""
+    with three(tmp_path, 6.0) as running_:
+        yield running_
 
 
 async def post(node: Daemon, body: Json, session: str = "", path: str = "/mcp") -> httpx2.Response:
@@ -79,38 +100,39 @@ def call(tool: str, arguments: Json, id_: int = 7, **meta: object) -> Json:
     return message("tools/call", {**params, **({"_meta": meta} if meta else {})}, id_)
 
 
-async def test_a_session_is_the_same_at_every_node_until_it_is_ended_at_one(tmp_path: Path) -> None:
-    async with three(tmp_path) as (a, b, c):
-        session = await open_session(a)
-        for node in (a, b, c):
-            answer = await post(node, call("growing:echo", {"text": "x"}), session)
-            assert text(said(answer)) == "x"
-        assert await b.delete(session) == 204
-        for node in (a, b, c):
-            assert (await post(node, message("ping"), session)).status_code == 404
-            assert await node.delete(session) == 404
+async def test_a_session_is_the_same_at_every_node_until_it_is_ended_at_one(nodes: list[Daemon]) -> None:
+    a, b, c = nodes
+    session = await open_session(a)
+    for node in (a, b, c):
+        answer = await post(node, call("growing:echo", {"text": "x"}), session)
+        assert text(said(answer)) == "x"
+    assert await b.delete(session) == 204
+    for node in (a, b, c):
+        assert (await post(node, message("ping"), session)).status_code == 404
+        assert await node.delete(session) == 404
 
 
-async def test_a_question_that_is_asked_at_one_node_is_answered_at_another(tmp_path: Path) -> None:
-    async with three(tmp_path) as (a, b, c):
-        session = await open_session(a, elicitation={"form": {}})
-        headers = {**EVENT_STREAM, "mcp-session-id": session}
-        asking = call("talkative:ask", {"message": "who?"}, progressToken=1)
-        async with client() as http, http.stream("POST", f"{b.url}/mcp", json=asking, headers=headers) as answer:
-            told = []
-            async for line in answer.aiter_lines():
-                if not line.startswith("data: {"):
-                    continue
-                told.append(json.loads(line[6:]))
-                if told[-1].get("method") == "elicitation/create":
-                    result = {"action": "accept", "content": {"name": "ana"}}
-                    reply = {"jsonrpc": "2.0", "id": told[-1]["id"], "result": result}
-                    assert (await post(c, reply, session)).status_code == 202
-        assert json.loads(text(told[-1]))["content"] == {"name": "ana"}
+async def test_a_question_that_is_asked_at_one_node_is_answered_at_another(nodes: list[Daemon]) -> None:
+    a, b, c = nodes
+    session = await open_session(a, elicitation={"form": {}})
+    headers = {**EVENT_STREAM, "mcp-session-id": session}
+    asking = call("talkative:ask", {"message": "who?"}, progressToken=1)
+    async with client() as http, http.stream("POST", f"{b.url}/mcp", json=asking, headers=headers) as answer:
+        told = []
+        async for line in answer.aiter_lines():
+            if not line.startswith("data: {"):
+                continue
+            told.append(json.loads(line[6:]))
+            if told[-1].get("method") == "elicitation/create":
+                result = {"action": "accept", "content": {"name": "ana"}}
+                reply = {"jsonrpc": "2.0", "id": told[-1]["id"], "result": result}
+                assert (await post(c, reply, session)).status_code == 202
+    assert json.loads(text(told[-1]))["content"] == {"name": "ana"}
 
 
-async def test_a_call_is_cancelled_from_another_node(tmp_path: Path) -> None:
-    async with three(tmp_path) as (a, b, c), trio.open_nursery() as nursery:
+async def test_a_call_is_cancelled_from_another_node(nodes: list[Daemon]) -> None:
+    a, b, c = nodes
+    async with trio.open_nursery() as nursery:
         session = await open_session(a)
         answers: list[Json] = []
 
@@ -127,9 +149,9 @@ async def test_a_call_is_cancelled_from_another_node(tmp_path: Path) -> None:
         assert answers[0]["error"]["message"] == "the request was cancelled"
 
 
-async def test_whoever_is_subscribed_hears_of_a_change_wherever_the_server_runs(tmp_path: Path) -> None:
+async def test_whoever_is_subscribed_hears_of_a_change_wherever_the_server_runs(nodes: list[Daemon]) -> None:
     path = "/mcp/all"
-    async with three(tmp_path) as nodes, AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack:
         streams = []
         for place, node in enumerate(nodes):  # of each session the stream is at another one, its request at a third
             session = await open_session(node, path)
@@ -147,28 +169,23 @@ async def test_whoever_is_subscribed_hears_of_a_change_wherever_the_server_runs(
                 await stream.until_bytes(b'"notifications/resources/updated"')
 
 
-async def test_a_session_of_a_node_that_is_gone_lives_on_and_one_that_was_ended_does_not(tmp_path: Path) -> None:
-    async with three(tmp_path, lease_s=6.0) as (a, b, c):
-        session, over = await open_session(a), await open_session(a)
-        assert await c.delete(over) == 204
-        await a.kill()
-        with trio.fail_after(PATIENCE_S):
-            while "error" in said(await post(b, message("ping"), session)):  # noqa: ASYNC110
-                await trio.sleep(0.2)
-        for node in (b, c):
-            answer = await post(node, message("tools/list"), session)
-            assert answer.status_code == 200
-            gone = await post(node, message("ping"), over)
-            assert gone.status_code == 404, gone.text
-        assert await c.delete(session) == 204
-        assert (await post(b, message("ping"), session)).status_code == 404
-
-
-ENVELOPE = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-}
+async def test_a_session_of_a_node_that_is_gone_lives_on_and_one_that_was_ended_does_not(
+    mortal_nodes: list[Daemon],
+) -> None:
+    a, b, c = mortal_nodes
+    session, over = await open_session(a), await open_session(a)
+    assert await c.delete(over) == 204
+    await a.kill()
+    with trio.fail_after(PATIENCE_S):
+        while "error" in said(await post(b, message("ping"), session)):  # noqa: ASYNC110
+            await trio.sleep(0.2)
+    for node in (b, c):
+        answer = await post(node, message("tools/list"), session)
+        assert answer.status_code == 200
+        gone = await post(node, message("ping"), over)
+        assert gone.status_code == 404, gone.text
+    assert await c.delete(session) == 204
+    assert (await post(b, message("ping"), session)).status_code == 404
 
 
 async def modern(node: Daemon, method: str, params: Json, path: str = "/mcp") -> Json:
@@ -181,31 +198,30 @@ async def modern(node: Daemon, method: str, params: Json, path: str = "/mcp") ->
         )
 
 
-async def test_a_call_that_waits_at_one_node_goes_on_with_the_answer_that_another_one_gets(tmp_path: Path) -> None:
-    async with three(tmp_path) as nodes:
-        for place, node in enumerate(nodes):
-            params: Json = {
-                "name": "execute_mcp_tool",
-                "arguments": {"tool_path": "talkative:ask", "arguments": {"message": "who?"}},
-            }
-            asked = (await modern(node, "tools/call", params))["result"]
-            assert asked["resultType"] == "input_required"
-            ((id_, _),) = asked["inputRequests"].items()
-            answer = {id_: {"action": "accept", "content": {"name": "ana"}}}
-            again = {**params, "inputResponses": answer, "requestState": asked["requestState"]}
-            told = await modern(nodes[place - 1], "tools/call", again)
-            assert json.loads(text(told))["content"] == {"name": "ana"}
-            twice = await modern(nodes[place - 2], "tools/call", again)
-            assert "used already" in twice["error"]["message"]
+async def test_a_call_that_waits_at_one_node_goes_on_with_the_answer_that_another_one_gets(nodes: list[Daemon]) -> None:
+    for place, node in enumerate(nodes):
+        params: Json = {
+            "name": "execute_mcp_tool",
+            "arguments": {"tool_path": "talkative:ask", "arguments": {"message": "who?"}},
+        }
+        asked = (await modern(node, "tools/call", params))["result"]
+        assert asked["resultType"] == "input_required"
+        ((id_, _),) = asked["inputRequests"].items()
+        answer = {id_: {"action": "accept", "content": {"name": "ana"}}}
+        again = {**params, "inputResponses": answer, "requestState": asked["requestState"]}
+        told = await modern(nodes[place - 1], "tools/call", again)
+        assert json.loads(text(told))["content"] == {"name": "ana"}
+        twice = await modern(nodes[place - 2], "tools/call", again)
+        assert "used already" in twice["error"]["message"]
 
 
-async def test_a_long_result_that_one_node_keeps_is_read_at_another(tmp_path: Path) -> None:
-    async with three(tmp_path) as (a, b, c):
-        params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "growing:big", "arguments": {"size": 900_000}}}
-        cut = (await modern(a, "tools/call", params))["result"]
-        uri = re.search(r"mcpvisor-result://[\w-]+", json.dumps(cut))
-        assert uri is not None, json.dumps(cut)[-1000:]
-        for node in (a, b, c):
-            read = {"name": "read_mcp_resource", "arguments": {"uri": uri[0]}}
-            told = await modern(node, "tools/call", read)
-            assert "xxx" in json.dumps(told), told
+async def test_a_long_result_that_one_node_keeps_is_read_at_another(nodes: list[Daemon]) -> None:
+    a, b, c = nodes
+    params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "growing:big", "arguments": {"size": 900_000}}}
+    cut = (await modern(a, "tools/call", params))["result"]
+    uri = re.search(r"mcpvisor-result://[\w-]+", json.dumps(cut))
+    assert uri is not None, json.dumps(cut)[-1000:]
+    for node in (a, b, c):
+        read = {"name": "read_mcp_resource", "arguments": {"uri": uri[0]}}
+        told = await modern(node, "tools/call", read)
+        assert "xxx" in json.dumps(told), told
