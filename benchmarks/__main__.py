@@ -21,6 +21,7 @@ from benchmarks import (
     catalogue,
     discover,
     execute,
+    fleet,
     peers,
     people,
     proxies,
@@ -31,7 +32,7 @@ from benchmarks import (
 )
 from benchmarks.table import Row, markdown
 
-NAMES = ("execute", "wake", "boot", "discover", "remote", "stdio", "bridge", "subscriptions", "people")
+NAMES = ("execute", "wake", "boot", "discover", "remote", "stdio", "bridge", "subscriptions", "people", "fleet")
 BEGIN = "<!-- measured -->"
 END = "<!-- end of measured -->"
 
@@ -85,6 +86,7 @@ def _steps(arguments: argparse.Namespace, directory: Path) -> dict[str, Callable
         "stdio": lambda: stdio.run(directory, plan, () if arguments.alone else peers.mcp_remote()),
         "bridge": lambda: bridge.run(directory, plan),
         "subscriptions": lambda: subscriptions.run(directory, [1000] if quick else [1000, 10_000], 3 if quick else 7),
+        "fleet": lambda: fleet.run(directory, plan, 100 if quick else 10_000),
         "people": lambda: people.run(directory, 100 if quick else 1000, 3),
         "discover": lambda: discover.run(directory, sizes, 100 if quick else 500, own),
     }

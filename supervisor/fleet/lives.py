@@ -15,10 +15,14 @@ LIFE_BYTES: Final = 8
 
 
 class DaemonLife(msgspec.Struct, frozen=True):
-    """The process that names are given in; empty outside of a fleet. `is_elsewhere`: another node's process is that."""
+    """The process that names are given in; empty outside of a fleet. `is_elsewhere`: another node's process is that.
+
+    `older_keys` seal names that are still good, while a fleet changes its key.
+    """
 
     own: bytes = b""
     is_elsewhere: Callable[[bytes], bool] = lambda life: False
+    older_keys: tuple[bytes, ...] = ()
 
     def make_name(self, size: int) -> str:
         """Return a random name of so many bytes, which says whose it is in a fleet."""

@@ -152,7 +152,10 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
 def _life_of(house: House) -> DaemonLife | None:
     """Return what names say of the process that gives them; nothing outside of a fleet."""
     peers = house.fleet
-    return None if peers is None else DaemonLife(house.data.life, lambda life: peers.find(life.hex()) is not None)
+    if peers is None:
+        return None
+    older = tuple(house.data.older_keys("request-state"))
+    return DaemonLife(house.data.life, lambda life: peers.find(life.hex()) is not None, older)
 
 
 def buffered_bytes(settings: Settings) -> int:

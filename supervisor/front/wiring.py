@@ -127,7 +127,7 @@ class Front:
         peers = view.fleet.peers
         http = McpHttp(
             drain,
-            sealer=Sealer(data.key("session")),
+            sealer=Sealer(data.key("session"), *data.older_keys("session")),
             settings=settings,
             now=clock,
             memory=shared_memory(

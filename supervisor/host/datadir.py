@@ -47,8 +47,9 @@ class DataDir:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.fleet_key = b""
-        """What a fleet has in common, if this daemon is in one: keys that all nodes need are made of it."""
+        self.fleet_keys: tuple[bytes, ...] = ()
+        """What a fleet has in common, if this daemon is in one, the newest first: keys that all nodes need are made of
+        them."""
         self.life = secrets.token_bytes(8)
         """Names this process: what it gives names to lives in its memory."""
         self.database = root / DATABASE
@@ -66,10 +67,14 @@ class DataDir:
         """Return what tells this directory from every other one, also in a fleet; nothing secret follows from it."""
         return hashlib.blake2b(self.key("page"), digest_size=16, person=b"mcpvisor place").hexdigest()
 
+    def older_keys(self, name: KeyName) -> list[bytes]:
+        """Return the keys of that name that were used before it, which a fleet accepts while they are changed."""
+        return [_derived(key, name) for key in self.fleet_keys[1:]]
+
     def key(self, name: KeyName) -> bytes:
         """Return the secret key of that name, made at the first call. Raises `ConfigError` if it is of no use."""
-        if self.fleet_key and name in OF_FLEET:
-            return hmac.digest(self.fleet_key, name.encode(), hashlib.sha256)
+        if self.fleet_keys and name in OF_FLEET:
+            return _derived(self.fleet_keys[0], name)
         path = self.root / f"{name}.key"
         try:
             if not os.path.lexists(path):  # the lock keeps other daemons out
@@ -77,6 +82,10 @@ class DataDir:
             return read_key(path)
         except OSError as error:
             raise _unusable(path, error) from error
+
+
+def _derived(key: bytes, name: KeyName) -> bytes:
+    return hmac.digest(key, name.encode(), hashlib.sha256)
 
 
 @contextmanager

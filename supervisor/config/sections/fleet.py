@@ -29,10 +29,11 @@ class FleetSettings(Confidential, Struct, frozen=True, kw_only=True):
     """Address of a Valkey or Redis server that all nodes use: `rediss://USER:PASSWORD@HOST:PORT`, without encryption
     `redis://`, or `unix:///PATH`. Variables are filled in. Empty: this daemon is alone."""
     node: str = ""
-    """The name of this node, unlike that of every other one. Empty: the name of the machine."""
+    """The name of this node, unlike that of every other one. Empty: the name of the machine. Variables are filled in, so
+    that all nodes can have one file."""
     listen: str = "127.0.0.1:0"
     """Where other nodes reach this one, `host:port`: an address of this machine that they can reach. It is always
-    encrypted."""
+    encrypted. Variables are filled in."""
     keys: Annotated[tuple[str, ...], Meta(max_length=8)] = ()
     """Secrets of the fleet, the newest first, with 32 characters each at least; all nodes have the same. Variables are
     filled in."""
@@ -46,7 +47,8 @@ def read_fleet(written: Mapping[str, Any], expand: Callable[[str], str], problem
     """Return the members of the object. `problem` takes keys from `supervisor` inwards."""
     own = read_members(FleetSettings, written, (FLEET,), problem, "daemon")
     try:
-        own["engine"] = expand(own.get("engine", ""))
+        own |= {name: expand(own[name]) for name in ("engine", "node", "listen") if name in own}
+        own.setdefault("engine", "")
         own["keys"] = [expand(key) for key in own.get("keys", ())]
     except ConfigError as error:
         problem((FLEET,), error.message, error.hint)

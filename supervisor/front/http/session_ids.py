@@ -94,13 +94,13 @@ _CLAIMS: Final = msgspec.json.Decoder(SessionClaims)
 
 
 class Sealer:
-    """Seals and unseals session ids with one key."""
+    """Seals session ids with one key, and unseals those of older ones, too, while a fleet changes its key."""
 
-    def __init__(self, key: bytes) -> None:
-        """Derive the key of session ids from the daemon's key. Raises `ValueError` below 32 bytes."""
+    def __init__(self, key: bytes, *older: bytes) -> None:
+        """Derive the keys of session ids from the daemon's. Raises `ValueError` below 32 bytes."""
         if len(key) < KEY_BYTES:
             raise ValueError(f"the key must have at least {KEY_BYTES} bytes")
-        self._key = hmac.digest(key, LABEL, hashlib.sha256)
+        self._keys = [hmac.digest(each, LABEL, hashlib.sha256) for each in (key, *older)]
 
     def seal(self, claims: SessionClaims, door: str = "") -> str:
         """Return the token of these claims at a door, with the client's part cut to fit.
@@ -115,7 +115,7 @@ class Sealer:
             capabilities=_fit_capabilities(claims.capabilities),
         )
         body = _encode(msgspec.json.encode(fitted))
-        return f"{body}.{self._mac(body, door)}"
+        return f"{body}.{_mac(self._keys[0], body, door)}"
 
     def unseal(self, token: str, now: float, door: str = "") -> SessionClaims:
         """Return the claims of a token that was sealed here for this door and has not expired at `now` (unix s).
@@ -123,7 +123,9 @@ class Sealer:
         Raises `SealBroken` for every other string.
         """
         body, _, mac = token.rpartition(".")
-        if len(token) > MAX_TOKEN_CHARS or not token.isascii() or not hmac.compare_digest(self._mac(body, door), mac):
+        if len(token) > MAX_TOKEN_CHARS or not token.isascii():
+            raise SealBroken
+        if not any(hmac.compare_digest(_mac(key, body, door), mac) for key in self._keys):
             raise SealBroken
         try:
             claims = _CLAIMS.decode(_decode(body))
@@ -133,9 +135,10 @@ class Sealer:
             raise SealBroken
         return claims
 
-    def _mac(self, body: str, door: str = "") -> str:
-        covered = f"{body}/{door}" if door else body  # the encoded text has no slash
-        return _encode(hmac.digest(self._key, covered.encode(), hashlib.sha256)[:MAC_BYTES])
+
+def _mac(key: bytes, body: str, door: str) -> str:
+    covered = f"{body}/{door}" if door else body  # the encoded text has no slash
+    return _encode(hmac.digest(key, covered.encode(), hashlib.sha256)[:MAC_BYTES])
 
 
 def session_digest(token: str) -> str:

@@ -38,7 +38,7 @@ async def open_engine(settings: FleetSettings) -> AsyncIterator[Engine | None]:
 def share_keys(data: DataDir, settings: FleetSettings) -> None:
     """Make the keys that all nodes need of what the fleet has in common, if there is one."""
     if settings.engine:
-        data.fleet_key = _key_of(settings.keys[0])
+        data.fleet_keys = tuple(map(_key_of, settings.keys))
 
 
 def make_node(engine: Engine, deployment: Latest[Deployment], data: DataDir, room: Room) -> FleetNode:

@@ -55,13 +55,13 @@ class SealedNames:
 
     def __init__(self, key: bytes, label: bytes, prefix: str = "", life: DaemonLife | None = None) -> None:
         self._life = life or DaemonLife()
-        self._key = hmac.digest(key, label, hashlib.sha256)
+        self._keys = [hmac.digest(each, label, hashlib.sha256) for each in (key, *self._life.older_keys)]
         self._prefix = prefix
         self._boot = self._life.own or secrets.token_bytes(LIFE_BYTES)
 
     def make(self, owner: str = "") -> str:
         body = self._boot + secrets.token_bytes(_NAME_BYTES)
-        return self._prefix + base64.urlsafe_b64encode(body + self._mac(body, owner)).decode()
+        return self._prefix + base64.urlsafe_b64encode(body + _mac(self._keys[0], body, owner)).decode()
 
     def is_given(self, name: str, owner: str = "") -> bool:
         return self._boot_of(name, owner) is not None
@@ -81,12 +81,12 @@ class SealedNames:
         except ValueError:
             return None
         body, mac = sealed[:-_MAC_BYTES], sealed[-_MAC_BYTES:]
-        if len(body) != LIFE_BYTES + _NAME_BYTES or not hmac.compare_digest(mac, self._mac(body, owner)):
-            return None
-        return body[:LIFE_BYTES]
+        good = any(hmac.compare_digest(mac, _mac(key, body, owner)) for key in self._keys)
+        return body[:LIFE_BYTES] if good and len(body) == LIFE_BYTES + _NAME_BYTES else None
 
-    def _mac(self, body: bytes, owner: str) -> bytes:
-        return hmac.digest(self._key, body + owner.encode(), hashlib.sha256)[:_MAC_BYTES]
+
+def _mac(key: bytes, body: bytes, owner: str) -> bytes:
+    return hmac.digest(key, body + owner.encode(), hashlib.sha256)[:_MAC_BYTES]
 
 
 class Parked(msgspec.Struct, frozen=True, eq=False):

@@ -18,6 +18,7 @@ from supervisor.front.http.session_ids import (
     SealBroken,
     Sealer,
     SessionClaims,
+    _mac,
     session_digest,
 )
 from supervisor.front.mcp.envelope import MAX_NAME_BYTES
@@ -189,17 +190,15 @@ def test_a_token_of_another_key_is_refused() -> None:
 def test_the_daemons_key_itself_does_not_seal_sessions() -> None:
     sealer = Sealer(KEY)
     body = sealer.seal(claims()).partition(".")[0]
-    undivided = Sealer(KEY)
-    undivided._key = KEY
     with pytest.raises(SealBroken):
-        sealer.unseal(f"{body}.{undivided._mac(body)}", NOW)
+        sealer.unseal(f"{body}.{_mac(KEY, body, '')}", NOW)
 
 
 @pytest.mark.parametrize("body", ["", "e30", "!!!!", "A", "AAAA"])
 def test_claims_of_another_shape_are_refused_even_with_a_good_seal(body: str) -> None:
     sealer = Sealer(KEY)
     with pytest.raises(SealBroken):
-        sealer.unseal(f"{body}.{sealer._mac(body)}", NOW)
+        sealer.unseal(f"{body}.{_mac(sealer._keys[0], body, '')}", NOW)
 
 
 def test_a_token_expires_at_its_time() -> None:
@@ -220,3 +219,20 @@ def test_the_digest_names_one_token() -> None:
     assert len(session_digest(one)) == 64
     assert session_digest(one) != session_digest(two)
     assert session_digest(one) == session_digest(one)
+
+
+def test_while_a_key_is_changed_ids_of_the_older_one_are_good_and_new_ones_are_of_the_newest() -> None:
+    older, newer = Sealer(KEY), Sealer(bytes(32), KEY)
+    assert newer.unseal(older.seal(claims()), NOW) == claims()
+    with pytest.raises(SealBroken):
+        older.unseal(newer.seal(claims()), NOW)
+    with pytest.raises(SealBroken):
+        Sealer(bytes(32)).unseal(older.seal(claims()), NOW)
+
+
+def test_an_id_says_in_which_process_of_a_fleet_its_session_lives() -> None:
+    sealer, alone = Sealer(KEY), claims(nonce=b"n" * 16)
+    here = claims(nonce=b"n" * 16, life="0123456789abcdef")
+    assert sealer.unseal(sealer.seal(here), NOW).life == "0123456789abcdef"
+    assert "0123456789abcdef" not in sealer.seal(alone)
+    assert sealer.unseal(sealer.seal(alone), NOW).life == ""
