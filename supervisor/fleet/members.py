@@ -14,6 +14,9 @@ class Members:
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
 
+    def __len__(self) -> int:
+        return len(self._nodes)
+
     def reset(self, nodes: Iterable[Node]) -> None:
         self._nodes = {node.incarnation: node for node in nodes}
 

@@ -26,6 +26,10 @@ from supervisor.fleet.records import Entry, Joined, Node, NodeGone, NodeSeen
 WHAT = "fleet"
 READ_S = 20.0
 """How long the engine may keep a reading of the feed that has nothing to say."""
+READS_PER_S = 2000
+"""Readings of all members together that have something new: in a large fleet, what comes together is read at once."""
+GATHER_S = 0.5
+"""The longest that a member waits for more."""
 LOOK_S = 1.0
 """The loop's own timers stand still while the process is stopped, so the lease is looked at so often."""
 
@@ -210,6 +214,7 @@ class Membership:
                 await trio.sleep(pauses.next())
             else:
                 pauses.reset()
+                await trio.sleep(min(GATHER_S, len(self.members) / READS_PER_S))
 
     async def _read(self, holder: LeaseHolder) -> None:
         before = self.position

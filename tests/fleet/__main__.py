@@ -6,6 +6,7 @@ Ends with 1 if something did not hold. The same seed does the same.
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--lease", type=float, default=15.0, help="seconds of a lease")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
+    logging.disable()  # nodes say what goes wrong with them
     scale = Scale(
         nodes=given.nodes,
         launches=given.launches,

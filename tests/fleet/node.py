@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 import trio
 
@@ -82,6 +83,10 @@ class DistantEngine:
         return await self._world.ask_engine(self._node, lambda engine: engine.read(position, wait_s))
 
 
+WEIGHT_S: Final = 60.0
+"""How long a node has the same weight, as a real one does that is called now and then."""
+
+
 class SimulatedNode:
     """One daemon of the simulation, from its start to its death. `rate` is that of its clock."""
 
@@ -104,7 +109,8 @@ class SimulatedNode:
         self._nursery: trio.Nursery
 
     def _describe(self) -> Node:
-        return Node(name=self.name, incarnation="", place=self.name, weight=self.weight)
+        changes = int(self.clock.now() / WEIGHT_S) % 2 if self.weight else 0
+        return Node(name=self.name, incarnation="", place=self.name, weight=self.weight + changes)
 
     def _note_lease(self, lease: Lease) -> None:
         self._lease_ends = lease.ends

@@ -29,8 +29,8 @@ class FleetSettings(Confidential, Struct, frozen=True, kw_only=True):
     """Address of a Valkey or Redis server that all nodes use: `rediss://USER:PASSWORD@HOST:PORT`, without encryption
     `redis://`, or `unix:///PATH`. Variables are filled in. Empty: this daemon is alone."""
     node: str = ""
-    """The name of this node, unlike that of every other one. Empty: the name of the machine. Variables are filled in, so
-    that all nodes can have one file."""
+    """The name of this node, unlike that of every other one. Empty: the name of the machine. Variables are filled in,
+    so that all nodes can have one file."""
     listen: str = "127.0.0.1:0"
     """Where other nodes reach this one, `host:port`: an address of this machine that they can reach. It is always
     encrypted. Variables are filled in."""

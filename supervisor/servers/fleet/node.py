@@ -52,6 +52,8 @@ from supervisor.servers.fleet.subscriptions import FleetSubscriptions
 log = logging.getLogger(__name__)
 
 LEAVE_S = 2.0
+WEIGHT_S = 60.0
+"""How long a node says the same of its weight, unless it is another one by far."""
 LAPSED = "the lease of this node in the fleet has ended; another node takes it over"
 """Why calls in flight are cut off."""
 
@@ -86,6 +88,7 @@ class FleetNode:
         times = LeaseTimes(lease_s=settings.lease_s, stop_s=min(6.0, settings.lease_s / 3))
         make = partial(secrets.token_hex, 8)
         self._clock = BootClock()
+        self._weight = 0, 0.0
         self.membership = Membership(engine, times, self._clock, self._describe, make, self._take, conditions)
         self.ownership = Ownership(engine, self.membership, self._end)
         self._guard = LeaseGuard(conditions)
@@ -249,8 +252,16 @@ class FleetNode:
             certificate=self.links.certificate.fingerprint,
             version=VERSION,
             configuration=self._keys.digest(),
-            weight=0 if self.ownership.draining else weight_of(self._free_bytes(), self.calls()),
+            weight=0 if self.ownership.draining else self._weigh(),
         )
+
+    def _weigh(self) -> int:
+        """Return how much may be placed here. It stays the same for a while: each change is told to every node."""
+        weight, now = weight_of(self._free_bytes(), self.calls()), self._clock.now()
+        told, told_at = self._weight
+        if now - told_at >= WEIGHT_S or not told / 2 < weight < told * 2:
+            self._weight = weight, now
+        return self._weight[0]
 
     def _take(self, position: int, entry: Entry) -> None:
         if isinstance(entry, OfferPublished):
