@@ -60,6 +60,11 @@ PART_RESTARTS: Final = _own(
 )
 LOG_RECORDS_DROPPED: Final = _own("log_records_dropped_total", "counter", (), "Records that the log had no room for.")
 SPANS_DROPPED: Final = _own("spans_dropped_total", "counter", (), "Spans that did not reach their collector.")
+FLEET_MEMBER: Final = _own("fleet_member", "gauge", ("node",), "1 while this node is a member of its fleet, else 0.")
+FLEET_NODES: Final = _own("fleet_nodes", "gauge", ("node",), "Members of the fleet, as this node knows them.")
+FLEET_OWNED: Final = _own(
+    "fleet_owned_servers", "gauge", ("node",), "Servers that this node of a fleet runs, or would."
+)
 SCRAPE_DURATION: Final = _own(
     "scrape_gather_seconds", "gauge", (), "How long it took to gather the figures of this page, before it was written."
 )
@@ -175,7 +180,7 @@ HTTP: Final = Family(
 FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     "The daemon": (
         *(BUILD_INFO, LOOP_LAG, LOOP_STALLS, LONGEST_STALL, STANDSTILLS, TASKS, PART_RESTARTS),
-        *(LOG_RECORDS_DROPPED, SPANS_DROPPED, SCRAPE_DURATION),
+        *(LOG_RECORDS_DROPPED, SPANS_DROPPED, FLEET_MEMBER, FLEET_NODES, FLEET_OWNED, SCRAPE_DURATION),
         *PROCESS,
     ),
     "Servers": (

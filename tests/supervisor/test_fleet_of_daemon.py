@@ -265,3 +265,16 @@ async def test_a_daemon_alone_says_so(tmp_path: Path) -> None:
             refused = await command(str(client.base_url), "drain")
             assert refused.exit_code == 1
             assert "this daemon is alone" in refused.stderr
+
+
+async def test_pages_and_metrics_of_a_node_say_which_one_it_is(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        for node in "ab":
+            metrics = (await two.clients[node].get("/metrics")).text
+            assert f'mcpvisor_fleet_member{{node="{node}"}} 1.0' in metrics
+            assert f'mcpvisor_fleet_nodes{{node="{node}"}} 2.0' in metrics
+            page = (await two.clients[node].get("/ui")).text
+            assert f"This is the node <b>{node}</b>" in page
+            assert "the same" in page
+        owned = [(await two.clients[node].get("/metrics")).text for node in await two.owner()]
+        assert [re.findall(r"fleet_owned_servers\{.*\} (\S+)\n", each) for each in owned] == [["1.0"], ["0.0"]]

@@ -130,6 +130,8 @@ def _of_catalogue(catalogue: Catalogue) -> list[FamilyValues]:
 
 def _own(view: View) -> list[FamilyValues]:
     tracer, meters = view.tracer, view.meters
+    fleet = view.fleet.status()
+    node = [fleet.node] if fleet.node else []
     sessions = {"http": meters.count_sessions(), "websocket": view.counters().sockets}
     versions: dict[Labels, float] = {(view.version, platform.python_version()): 1}
     return [
@@ -142,6 +144,9 @@ def _own(view: View) -> list[FamilyValues]:
         _by(families.PART_RESTARTS, view.part_restarts),
         _alone(families.LOG_RECORDS_DROPPED, view.log_records_lost()),
         _alone(families.SPANS_DROPPED, 0 if tracer is None else tracer.count_dropped()),
+        _by(families.FLEET_MEMBER, dict.fromkeys(node, int(fleet.member))),
+        _by(families.FLEET_NODES, dict.fromkeys(node, len(fleet.nodes))),
+        _by(families.FLEET_OWNED, dict.fromkeys(node, len(fleet.owns))),
         _by(families.SESSIONS, sessions),
         _alone(families.CONNECTIONS, view.counters().open),
         _alone(families.QUESTIONS, len(view.elicitations)),

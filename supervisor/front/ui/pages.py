@@ -93,7 +93,7 @@ class Dashboard(Frame):
         needs = attention.notices(status)
         sentence = attention.sentence(status, needs)
         told |= {"status": status, "by_server": by_server, "notices": needs, "sentence": sentence, "urgent": len(needs)}
-        told["values"] = values
+        told |= {"values": values, "fleet": await self.ask("nodes")}
         return await self.page("overview", "Overview", json="/api/status", **told)
 
     async def servers(self) -> Response:
