@@ -66,6 +66,12 @@ class Engine(Protocol):
     async def has_ended(self, session: str) -> bool:
         """Say whether the session of this digest is over."""
 
+    async def put(self, key: str, value: bytes) -> None:
+        """Keep a record, in the place of one of that key, and put it into the feed."""
+
+    async def records(self) -> Mapping[str, bytes]:
+        """Return all records, by their keys."""
+
     async def append(self, entries: Sequence[Entry]) -> None:
         """Put entries into the feed."""
 

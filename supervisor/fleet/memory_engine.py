@@ -19,6 +19,7 @@ from supervisor.fleet.records import (
     OfferPublished,
     Offers,
     Place,
+    RecordPut,
 )
 
 MAX_FEED = 10_000
@@ -42,6 +43,7 @@ class MemoryEngine:
         self._texts: dict[str, bytes] = {}
         self._uses: Counter[str] = Counter()
         self._over: dict[str, float] = {}
+        self._records: dict[str, bytes] = {}
         self._feed: list[Entry] = []
         self._last = 0
         self._news = trio.Event()
@@ -135,6 +137,15 @@ class MemoryEngine:
     async def has_ended(self, session: str) -> bool:
         await trio.lowlevel.checkpoint()
         return self._over.get(session, 0.0) > self._clock()
+
+    async def put(self, key: str, value: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        self._records[key] = value
+        self._put(RecordPut(key, value))
+
+    async def records(self) -> Mapping[str, bytes]:
+        await trio.lowlevel.checkpoint()
+        return dict(self._records)
 
     async def append(self, entries: Sequence[Entry]) -> None:
         await trio.lowlevel.checkpoint()

@@ -74,7 +74,14 @@ class Happened(msgspec.Struct, frozen=True, tag="event"):
     event: str
 
 
-Entry = NodeSeen | NodeGone | OfferPublished | Happened
+class RecordPut(msgspec.Struct, frozen=True, tag="record"):
+    """All nodes have this record from now on. What it says is under a seal that the engine does not know."""
+
+    key: str
+    value: bytes
+
+
+Entry = NodeSeen | NodeGone | OfferPublished | Happened | RecordPut
 """What the feed of a fleet has: every node reads all of it, in one order."""
 
 

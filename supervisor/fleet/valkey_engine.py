@@ -20,15 +20,25 @@ from coredis.response.types import StreamEntry
 from coredis.retry import NoRetryPolicy
 
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
-from supervisor.fleet.records import Entry, FeedPage, Joined, LaunchGrant, Node, OfferPublished, Offers, Place
+from supervisor.fleet.records import (
+    Entry,
+    FeedPage,
+    Joined,
+    LaunchGrant,
+    Node,
+    OfferPublished,
+    Offers,
+    Place,
+    RecordPut,
+)
 
 T = TypeVar("T")
 
 ANSWER_S: Final = 5.0
 """How long the engine has for an answer, beside what it was asked to wait."""
 PAGE: Final = 1000
-_KEYS: Final = ("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over")
-_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "append", "end")
+_KEYS: Final = ("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over", "records")
+_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "append", "end", "put")
 _ENTRY: Final = msgspec.json.Decoder(Entry)
 _NODE: Final = msgspec.json.Decoder(Node)
 
@@ -85,13 +95,18 @@ class ValkeyEngine:
 
     async def offers(self) -> Offers:
         position = await self._ask(self._client.hget(self._key("state"), "position"))
-        digests: dict[str, str] = {}
-        cursor: int | None = None
-        while cursor != 0:  # what changes meanwhile is in the feed after the position
-            cursor, page = await self._ask(self._client.hscan(self._key("offers"), cursor=cursor, count=PAGE))
-            for launch, text in page.items():
-                digests[launch.decode()] = text.decode().partition(" ")[2]
+        offers = await self._scan("offers")
+        digests = {launch.decode(): text.decode().partition(" ")[2] for launch, text in offers.items()}
         return Offers(int(position or 0), digests)
+
+    async def _scan(self, name: str) -> dict[bytes, bytes]:
+        """Return a whole hash; what changes meanwhile is in the feed after the position of before."""
+        whole: dict[bytes, bytes] = {}
+        cursor: int | None = None
+        while cursor != 0:
+            cursor, page = await self._ask(self._client.hscan(self._key(name), cursor=cursor, count=PAGE))
+            whole |= page
+        return whole
 
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         if not digests:
@@ -106,6 +121,12 @@ class ValkeyEngine:
     async def has_ended(self, session: str) -> bool:
         # One whose time is over is found until another one ends: then its id is not good any more.
         return await self._ask(self._client.zscore(self._key("over"), session)) is not None
+
+    async def put(self, key: str, value: bytes) -> None:
+        await self._run("put", key, value, msgspec.json.encode(RecordPut(key, value)))
+
+    async def records(self) -> Mapping[str, bytes]:
+        return {key.decode(): value for key, value in (await self._scan("records")).items()}
 
     async def append(self, entries: Sequence[Entry]) -> None:
         await self._run("append", *(msgspec.json.encode(entry) for entry in entries))

@@ -26,6 +26,8 @@ from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
 from supervisor.oauth.late import open_verifier
 from supervisor.servers.control import Operation
+from supervisor.servers.fleet.shared.switches import SharedSwitches
+from supervisor.servers.fleet.shared.tokens import SharedTokens
 from supervisor.servers.journals.reader import LogReader
 from supervisor.servers.launches.secrets import ConfiguredSecrets
 from supervisor.servers.reloading.edits import ServerEdits
@@ -86,6 +88,10 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     core.start_soon(gateway.parts.parking.run, house.closing)
     counters = ConnectionCounters()
     tokens = TokenTable(store, house.trail.note_token)
+    if house.fleet is not None:
+        shared = SharedTokens(store, house.fleet.records)
+        tokens = TokenTable(shared, house.trail.note_token)
+        shared.attach(tokens)
     if store.ready.is_set():
         tokens.take(await store.load_tokens())
     doors = DoorTable(gateway, VERSION, house.launches.prepare)
@@ -93,6 +99,10 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     async def service_for(person: Person) -> Service:
         return (await doors.find_for(person, "")).service
 
+    control = Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all)
+    if house.fleet is not None:
+        switches = SharedSwitches(house.fleet.records, control, house.known.off)
+        core.start_soon(switches.run)
     view = View(
         seen_by=doors.seen_by,
         service_for=service_for,
@@ -127,7 +137,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         editor=ServerEdits(house.reload, deployment),
         key=house.data.key("page"),
         token_file=str(house.data.root / "page.key"),
-        control=Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all),
+        control=control,
         logs=LogReader(servers.journals, house.keeper),
         accounts=house.accounts.now,
         launches=house.launches,

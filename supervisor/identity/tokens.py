@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Final, Literal, Protocol
 
 from msgspec import Struct
@@ -48,8 +48,11 @@ class TooManyTokens(SupervisorError, kind="busy"):
     """There are as many tokens as are kept: revoke some that nobody needs."""
 
 
+_WHY: Final = "the daemon cannot write its database, or reach the engine of its fleet; /api/status says which"
+
+
 class NotKept(SupervisorError, kind="unavailable"):
-    """The daemon cannot write its database: /api/status says why. Nothing was done."""
+    """The daemon cannot write its database, or tell the other nodes of its fleet: /api/status says why."""
 
 
 class TokenStore(Protocol):
@@ -87,6 +90,8 @@ class TokenTable:
         self._store = store
         self._noted = noted
         self.revoked: Callable[[bytes], None] = lambda digest: None
+        self.taken: Callable[[Collection[SavedToken]], None] = lambda saved: None
+        """Told which tokens were kept."""
         self.read = False
         self._tokens: dict[bytes, SavedToken] = {}
 
@@ -97,10 +102,16 @@ class TokenTable:
         table.read = True
         return table
 
-    def take(self, saved: Iterable[SavedToken]) -> None:
+    def take(self, saved: Collection[SavedToken]) -> None:
         """Know what was kept."""
         self.read = True
         self._tokens |= {token.digest: token for token in saved}
+        self.taken(saved)
+
+    def hear_revoked(self, digest: bytes) -> None:
+        """It was revoked at another node of the fleet."""
+        if digest in self._tokens:
+            self._forget(digest)
 
     def all(self) -> list[SavedToken]:
         """Return all, the oldest first."""
@@ -159,7 +170,7 @@ class TokenTable:
         if not await self._store.secure():
             self._forget(digest)
             self._noted("revoke", token)
-            raise NotKept("no token was made: the daemon cannot write its database, see /api/status")
+            raise NotKept(f"no token was made: {_WHY}")
         return text, token
 
     async def revoke(self, id_: str) -> SavedToken:
@@ -173,9 +184,7 @@ class TokenTable:
         self._forget(token.digest)
         self._noted("revoke", token)
         if not await self._store.secure():
-            raise NotKept(
-                "it is refused from now on, but may come back when the daemon is started again: see /api/status"
-            )
+            raise NotKept(f"it is refused here from now on, but not kept as revoked: {_WHY}")
         return token
 
     def _forget(self, digest: bytes) -> None:

@@ -7,6 +7,7 @@ import trio
 from actors.errors import ServerDisabled, ServerGaveUp
 from actors.kit import Address
 from actors.kit.directory import Directory
+from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus
 from actors.registry.actor import Message as RegistryMessage
@@ -18,6 +19,7 @@ from supervisor.metatools.servers.availability import missing_values_error
 from supervisor.servers.journals.journals import Journals
 
 SWITCHED_OFF = "it is switched off in the configuration"
+BY_OPERATOR = "it is switched off by its operator; to take that back: mcpvisor enable "
 
 
 class Absences:
@@ -31,6 +33,8 @@ class Absences:
         self._journals = journals
         self.awaiting: set[str] = set()
         """Servers that run for those alone who have given values."""
+        self.elsewhere: dict[str, str] = {}
+        """What another node of the fleet runs, or will, and how it is reached."""
 
     async def report(self, resting: RestingServer) -> None:
         (self.awaiting.add if resting.awaits else self.awaiting.discard)(resting.name)
@@ -55,8 +59,21 @@ class Absences:
         self._journals.make(name, Mask({})).note(why)
         await self._show(name, kind, why, disabled=True)
 
-    async def report_elsewhere(self, name: str, kind: str) -> None:
-        """Show a server that another node of the fleet runs, or will."""
+    async def report_switched_off(self, name: str, kind: str) -> None:
+        """Show a launch that an operator has switched off."""
+        await self.report_disabled(name, kind, BY_OPERATOR + server_of(name))
+
+    async def switch_elsewhere(self, name: str, *, on: bool) -> None:
+        """Show a server as switched on or off that another node of the fleet has; nothing happens with any other."""
+        if (kind := self.elsewhere.get(name)) is not None:
+            await self.report_elsewhere(name, kind, off=not on)
+
+    async def report_elsewhere(self, name: str, kind: str, *, off: bool = False) -> None:
+        """Show a server that another node of the fleet runs, or will, or would if it were not switched `off`."""
+        self.elsewhere[name] = kind
+        if off:
+            await self.report_switched_off(name, kind)
+            return
         text = f"server {name!r} does not run at this node of the fleet; give the order to the one that has it"
         self._directory.explain(name, lambda: NodeAway(text, server=name))
         since = trio.current_time()

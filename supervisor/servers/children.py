@@ -38,13 +38,13 @@ from supervisor.servers.statuses import Statuses
 from supervisor.servers.tree import supervise
 
 log = logging.getLogger(__name__)
+_Address = Address[ServerMessage]
 
 CRASH_POLICY = RestartPolicy(max_restarts=5, period_s=60.0, backoff_initial_s=0.5)
 """For bugs in an actor itself; deaths of processes have the server's own policy."""
 
 CHANGED = "its configuration has changed"
 """Why calls in flight are cut off that take too long."""
-BY_OPERATOR = "it is switched off by its operator; to take that back: mcpvisor enable "
 
 
 class Servers:
@@ -105,8 +105,9 @@ class Servers:
         """
         if not self.may_run(server.name):
             await self.remove(server.name, CHANGED, drain_s)
-            await self.absences.report_elsewhere(server.name, server.config.kind)
+            await self.absences.report_elsewhere(server.name, server.config.kind, off=self.is_off(server.name))
             return
+        self.absences.elsewhere.pop(server.name, None)
         if disabled:
             self.switch(server_of(server.name), on=False)
         before = self._newest.get(server.name)
@@ -116,9 +117,7 @@ class Servers:
         if before is not None and disabled and not before.leaving:
             await before.leave(Departure(reason=CHANGED, drain_s=drain_s))
 
-    async def remove(
-        self, name: str, reason: str, drain_s: float, successor: Address[ServerMessage] | None = None
-    ) -> None:
+    async def remove(self, name: str, reason: str, drain_s: float, successor: _Address | None = None) -> None:
         """Have a server leave, if it is there; its calls in flight have `drain_s` seconds. It is not found any more."""
         child = self._children.pop(name, None)
         if child is not None:
@@ -181,7 +180,7 @@ class Servers:
         name, kind = child.name, child.server.config.kind
         self.journals.make(name, child.server.mask)
         if not child.on:
-            await self.absences.report_disabled(name, kind, BY_OPERATOR + server_of(name))
+            await self.absences.report_switched_off(name, kind)
             task_status.started()
             task_status = trio.TASK_STATUS_IGNORED
         while True:
@@ -190,7 +189,7 @@ class Servers:
             task_status = trio.TASK_STATUS_IGNORED
             if child.on or child.leaving:
                 return
-            await self.absences.report_disabled(name, kind, BY_OPERATOR + server_of(name))
+            await self.absences.report_switched_off(name, kind)
             child.settled.set()
             known = self._recall(name) or known
 
@@ -238,7 +237,7 @@ class Servers:
         Raises what `Directory.why_not` says of one that cannot run.
         """
         launches = launches_of(name, self._children)
-        if not launches and name not in self.absences.awaiting:
+        if not launches and name not in self.absences.awaiting and self.may_run(name):
             raise self.directory.why_not(name)
         return launches
 
@@ -253,6 +252,7 @@ class Servers:
         self.switch(name, on=False)
         for launch in launches:
             await self._disable(launch)
+        await self.absences.switch_elsewhere(name, on=False)
 
     async def _disable(self, name: str) -> None:
         child = await self._wait_settled(name)
@@ -269,6 +269,7 @@ class Servers:
         self.switch(name, on=True)
         for launch in launches:
             await self._enable(launch)
+        await self.absences.switch_elsewhere(name, on=True)
 
     async def _enable(self, name: str) -> None:
         child = await self._wait_settled(name)

@@ -48,6 +48,14 @@ class Operation:
         self._registry = registry
         self._store = store
         self._call_up_all = call_up_all
+        self.switched: Callable[[str, bool], None] = lambda server, on: None
+        """Called when an operator has switched a server on or off."""
+
+    async def switch(self, server: str, *, on: bool) -> None:
+        """Switch a server as it was ordered at another node of the fleet, if there is one of that name here."""
+        if server in self._deployment.value.server_names:
+            self._store.switch_server(server, disabled=not on)
+            await (self._servers.enable(server) if on else self._servers.disable(server))
 
     def check(self, server: str) -> None:
         """Raise `UnknownServer` with the nearest names if no server of exactly this name is configured."""
@@ -120,6 +128,7 @@ class Operation:
         off = self._servers.disabled(server)
         # Before the wait: whoever gives up waiting meant it all the same.
         self._store.switch_server(server, disabled=True)
+        self.switched(server, False)
         await self._call_up_all(server)
         await self._servers.disable(server)
         if off:
@@ -132,6 +141,7 @@ class Operation:
     async def _enable(self, server: str, principal: Principal) -> Done:
         off = self._servers.disabled(server)
         self._store.switch_server(server, disabled=False)
+        self.switched(server, True)
         await self._servers.enable(server)
         unknown = self._registry.offer(server) is None  # it was off when the daemon started, or never came up
         if unknown and server not in self._servers.absences.awaiting:

@@ -76,6 +76,12 @@ class DistantEngine:
     async def has_ended(self, session: str) -> bool:
         return await self._world.ask_engine(self._node, lambda engine: engine.has_ended(session))
 
+    async def put(self, key: str, value: bytes) -> None:
+        await self._world.ask_engine(self._node, lambda engine: engine.put(key, value))
+
+    async def records(self) -> Mapping[str, bytes]:
+        return await self._world.ask_engine(self._node, lambda engine: engine.records())
+
     async def append(self, entries: Sequence[Entry]) -> None:
         await self._world.ask_engine(self._node, lambda engine: engine.append(entries))
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class FleetOfTwo:
 
 @asynccontextmanager
 async def fleet_of_two(
-    directory: Path, *, differ: bool = False, lease_s: float = 60.0, engine_runs: bool = True
+    directory: Path, *, differ: bool = False, lease_s: float = 60.0, engine_runs: bool = True, **settings: Any
 ) -> AsyncIterator[FleetOfTwo]:
     """`differ`: each starts the server in its own way."""
     fake = FakeServer(tools=[tool("echo")])
@@ -72,7 +73,7 @@ async def fleet_of_two(
             (directory / name).mkdir()
             fleet = {"engine": engine.url, "keys": [KEY], "node": name, "lease_s": lease_s}
             desk = {"command": "x", "args": [name] if differ else []}
-            configurations[name] = configuration(directory / name, {"desk": desk}, fleet=fleet)
+            configurations[name] = configuration(directory / name, {"desk": desk}, fleet=fleet, **settings)
             data[name] = stack.enter_context(open_data_dir(directory / name / "data", {}))
         await settle(engine)
         if not engine_runs:
@@ -81,7 +82,7 @@ async def fleet_of_two(
             running(configurations["a"], data["a"], connect=connect) as a,
             running(configurations["b"], data["b"], connect=connect) as b,
         ):
-            for client in (a, b) if engine_runs else ():
+            for client in (a, b) if engine_runs and not settings else ():
                 await until_ready(client)
             yield FleetOfTwo({"a": a, "b": b}, fake, engine)
 
@@ -278,3 +279,52 @@ async def test_pages_and_metrics_of_a_node_say_which_one_it_is(tmp_path: Path) -
             assert "the same" in page
         owned = [(await two.clients[node].get("/metrics")).text for node in await two.owner()]
         assert [re.findall(r"fleet_owned_servers\{.*\} (\S+)\n", each) for each in owned] == [["1.0"], ["0.0"]]
+
+
+async def test_a_token_that_is_made_at_one_node_is_good_at_both_until_it_is_revoked_at_one(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path, auth="tokens") as two:
+        operator = {name: (tmp_path / name / "data" / "page.key").read_bytes().hex() for name in "ab"}
+
+        async def ask(node: str, key: str, method: str, path: str, **more: Any) -> httpx2.Response:
+            headers = {"authorization": f"Bearer {key}"}
+            return await two.clients[node].request(method, path, headers=headers, **more)
+
+        async def is_answered(node: str, status: int) -> bool:
+            ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+            return (await ask(node, made["token"], "POST", "/mcp", json=ping)).status_code == status
+
+        made = (await ask("a", operator["a"], "POST", "/api/access-tokens", json={"user": "ana"})).json()
+        assert await is_answered("a", 200)
+        await until(lambda: is_answered("b", 200))
+        listed = (await ask("b", operator["b"], "GET", "/api/access-tokens")).json()["tokens"]
+        assert [row["id"] for row in listed] == [made["id"]]
+        assert (await ask("b", operator["b"], "DELETE", f"/api/access-tokens/{made['id']}")).status_code == 200
+        assert await is_answered("b", 401)
+        await until(lambda: is_answered("a", 401))
+        two.engine.kill()
+        refused = await ask("a", operator["a"], "POST", "/api/access-tokens", json={"user": "ben"})
+        assert refused.status_code == 503
+        assert "/api/status" in refused.json()["error"]["message"]
+
+
+async def test_a_server_that_is_switched_off_at_one_node_is_off_at_both(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        assert (await two.echo("a", "x"))["structuredContent"] == {"text": "x"}
+        runs, other = await two.owner()
+
+        async def is_off(node: str, off: bool) -> bool:
+            (row,) = (await two.clients[node].get("/api/status")).json()["servers"]
+            return bool(row["disabled"]) == off
+
+        for node in (other, runs):
+            said = (await two.clients[node].post("/api/servers/desk/disable")).json()
+            assert "desk is switched off" in said["message"]
+            for each in "ab":
+                await until(partial(is_off, each, True))
+                assert "switched off by its operator" in (await two.echo(each, "x"))["content"][0]["text"]
+                assert await two.tools(each) == set()
+            assert (await two.clients[node].post("/api/servers/desk/enable")).status_code == 200
+            for each in "ab":
+                await until(partial(is_off, each, False))
+                await until_tools(two, each, {"desk:echo"})
+                assert (await two.echo(each, "y"))["structuredContent"] == {"text": "y"}

@@ -68,6 +68,11 @@ class FleetKeys:
         self._keys = {hashlib.sha256(_LABEL + key).hexdigest()[:16]: key for key in keys}
 
     @property
+    def all(self) -> list[bytes]:
+        """Return them, the newest first."""
+        return [*self._keys.values()]
+
+    @property
     def names(self) -> list[str]:
         return [*self._keys]
 

@@ -1,5 +1,5 @@
--- What every script of the fleet begins with. KEYS are always the same ten, ARGV[1] is the length of a lease in ms.
-local NODES, LEASES, NAMES, OWNERS, OFFERS, TEXTS, USES, FEED, STATE, OVER = unpack(KEYS)
+-- What every script of the fleet begins with. KEYS are always the same eleven, ARGV[1] is the length of a lease in ms.
+local NODES, LEASES, NAMES, OWNERS, OFFERS, TEXTS, USES, FEED, STATE, OVER, RECORDS = unpack(KEYS)
 local lease_ms = tonumber(ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

@@ -206,7 +206,8 @@ class LaunchMessages:
     async def show_elsewhere(self, launch: str) -> None:
         """Show a launch as one that does not run here."""
         if (server := self._deployment.value.servers.get(launch)) is not None:  # else it is configured no longer
-            await self._servers.absences.report_elsewhere(launch, server.config.kind)
+            off = self._servers.is_off(launch)
+            await self._servers.absences.report_elsewhere(launch, server.config.kind, off=off)
         self.moved(launch)
 
     async def _begin(self, launch: str) -> None:

@@ -34,19 +34,20 @@ from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.membership import Membership
 from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.placement import weight_of
-from supervisor.fleet.records import Entry, Node, OfferPublished
+from supervisor.fleet.records import Entry, Node, OfferPublished, RecordPut
 from supervisor.fleet.status import FleetStatus, NodeStatus
 from supervisor.host.version import VERSION
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.fleet.boot_clock import BootClock
 from supervisor.servers.fleet.directory import FleetDirectory
-from supervisor.servers.fleet.ended_sessions import EndedSessions
 from supervisor.servers.fleet.guarding import LeaseGuard
 from supervisor.servers.fleet.launch_keys import LaunchKeys
 from supervisor.servers.fleet.launch_messages import LaunchMemory, LaunchMessages
 from supervisor.servers.fleet.offers import FleetOffers
 from supervisor.servers.fleet.owned_transport import OwnedTransport
+from supervisor.servers.fleet.shared.ended_sessions import EndedSessions
+from supervisor.servers.fleet.shared.records import SharedRecords
 from supervisor.servers.fleet.subscriptions import FleetSubscriptions
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,8 @@ class FleetNode:
         self._ended = EndedSessions(engine)
         self.note_ended, self.ended_written = self._ended.note, self._ended.written
         self.offers = FleetOffers(engine, self.ownership, self._keys)
-        self.membership.on_joined = self.offers.want_everything
+        self.records = SharedRecords(engine, keys.all)
+        self.membership.on_joined = self._want_everything
         self._servers: Servers
         self._messages: LaunchMessages
         self._subscriptions: FleetSubscriptions
@@ -156,6 +158,7 @@ class FleetNode:
             self._nursery.start_soon(self._guard.run)
             self._nursery.start_soon(self._ended.run)
             self._nursery.start_soon(self._subscriptions.run)
+            self._nursery.start_soon(self.records.run)
             self._nursery.start_soon(self.membership.run, self.ownership)
             self._nursery.start_soon(self.offers.run, registry)
             self._nursery.start_soon(self._follow_deployment)
@@ -263,9 +266,15 @@ class FleetNode:
             self._weight = weight, now
         return self._weight[0]
 
+    def _want_everything(self) -> None:
+        self.offers.want_everything()
+        self.records.want_everything()
+
     def _take(self, position: int, entry: Entry) -> None:
         if isinstance(entry, OfferPublished):
             self.offers.take(entry)
+        elif isinstance(entry, RecordPut):
+            self.records.take(entry)
 
     async def _end(self, key: str) -> None:
         """End what runs of a launch whose lease is about to end; the reload has ended what is started another way."""

@@ -14,7 +14,7 @@ import trio
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.memory_engine import MemoryEngine
-from supervisor.fleet.records import Entry, Happened, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished
+from supervisor.fleet.records import Entry, Happened, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, RecordPut
 from supervisor.fleet.valkey_engine import open_valkey
 from tests.fleet.valkey import ValkeyServer, valkey
 
@@ -257,6 +257,16 @@ async def test_sessions_that_are_over_are_known_as_such_as_long_as_their_ids_wou
     await trio.sleep(0.01)
     await rig.engine.end_sessions({"d3": 600.0})
     assert [await rig.engine.has_ended(each) for each in ("d1", "d2", "d3", "d4")] == [True, False, True, False]
+
+
+async def test_the_newest_record_of_a_key_is_kept_and_each_is_in_the_feed(rig: Rig) -> None:
+    position = (await rig.engine.join(A, None)).position
+    records = {f"k{number}": bytes(range(256)) + str(number).encode() for number in range(30)}
+    for key, value in [("k0", b"before"), *records.items()]:
+        await rig.engine.put(key, value)
+    assert dict(await rig.engine.records()) == records
+    read = [entry for _, entry in (await rig.engine.read(position, 0.01)).entries]
+    assert read == [RecordPut("k0", b"before"), *(RecordPut(*each) for each in records.items())]
 
 
 async def test_the_feed_has_one_order_and_no_gaps(rig: Rig) -> None:

@@ -1,0 +1,156 @@
+"""Records that all nodes have, over an engine in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from supervisor.fleet.errors import EngineAway
+from supervisor.fleet.memory_engine import MemoryEngine
+from supervisor.fleet.records import RecordPut
+from supervisor.servers.fleet.shared.records import MAX_BYTES, SharedRecords
+
+KEY, OTHER = b"k" * 32, b"o" * 32
+
+
+class Forgetful(MemoryEngine):
+    """An engine that may be away, and may lose everything."""
+
+    away = False
+
+    async def put(self, key: str, value: bytes) -> None:
+        if self.away:
+            raise EngineAway
+        await super().put(key, value)
+
+    def lose(self) -> None:
+        self._records.clear()
+
+
+class Sharing:
+    """One node: `heard` is what it was told, newest last."""
+
+    def __init__(self, engine: MemoryEngine, *keys: bytes) -> None:
+        self.engine = engine
+        self.records = SharedRecords(engine, keys or (KEY,))
+        self.heard: list[tuple[str, bytes | None]] = []
+        self.records.follow("token", lambda name, payload: self.heard.append((name, payload)))
+
+    async def run(self) -> None:
+        self.records.want_everything()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.records.run)
+            await self._follow()
+
+    async def _follow(self) -> None:
+        position = 0
+        while True:
+            page = await self.engine.read(position, 1000.0)
+            position = page.position
+            for _, entry in page.entries:
+                if isinstance(entry, RecordPut):
+                    self.records.take(entry)
+
+
+@asynccontextmanager
+async def running(*nodes: Sharing) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        for node in nodes:
+            nursery.start_soon(node.run)
+        await wait_all_tasks_blocked()
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_one_node_puts_all_others_hear_once(autojump_clock: MockClock) -> None:
+    engine = Forgetful(600.0)
+    a, b = Sharing(engine), Sharing(engine)
+    async with running(a, b):
+        a.records.put("token", "t1", b"one")
+        a.records.put("token", "t1", b"one")
+        assert await a.records.written()
+        await wait_all_tasks_blocked()
+        a.records.put("token", "t1", None)
+        assert await a.records.written()
+        await wait_all_tasks_blocked()
+        assert (a.heard, b.heard) == ([], [("t1", b"one"), ("t1", None)])
+
+
+async def test_who_comes_later_hears_of_everything_and_what_it_has_kept_the_others_get(
+    autojump_clock: MockClock,
+) -> None:
+    engine = Forgetful(600.0)
+    a, late = Sharing(engine), Sharing(engine)
+    async with running(a):
+        a.records.put("token", "gone", b"x")
+        a.records.put("token", "gone", None)
+        a.records.put("token", "t1", b"one")
+        assert await a.records.written()
+        late.records.know("token", "gone", b"x")  # it was away when that was revoked
+        late.records.know("token", "own", b"mine")
+        async with running(late):
+            assert late.heard == [("gone", None), ("t1", b"one")]
+            assert a.heard == [("own", b"mine")]
+
+
+async def test_without_the_engine_it_is_said_and_made_up_for_later(autojump_clock: MockClock) -> None:
+    engine = Forgetful(600.0)
+    a, b = Sharing(engine), Sharing(engine)
+    async with running(a, b):
+        engine.away = True
+        a.records.put("token", "t1", b"one")
+        assert not await a.records.written()
+        assert b.heard == []
+        engine.away = False
+        await trio.sleep(60.0)
+        assert b.heard == [("t1", b"one")]
+        assert await a.records.written()
+
+
+async def test_an_engine_that_lost_everything_is_told_again_also_of_what_is_gone(autojump_clock: MockClock) -> None:
+    engine = Forgetful(600.0)
+    a = Sharing(engine)
+    async with running(a):
+        a.records.put("token", "t1", b"one")
+        a.records.put("token", "t2", None)
+        assert await a.records.written()
+        engine.lose()
+        a.records.want_everything()
+        await trio.sleep(1.0)
+        b = Sharing(engine)
+        b.records.know("token", "t2", b"two")
+        async with running(b):
+            assert b.heard == [("t1", b"one"), ("t2", None)]
+
+
+async def test_what_is_not_under_a_seal_of_the_fleet_means_nothing(autojump_clock: MockClock) -> None:
+    engine = Forgetful(600.0)
+    a, other, both = Sharing(engine), Sharing(engine, OTHER), Sharing(engine, OTHER, KEY)
+    async with running(a, other, both):
+        a.records.put("token", "t1", b"one")
+        assert await a.records.written()
+        await wait_all_tasks_blocked()
+        assert (other.heard, both.heard) == ([], [("t1", b"one")])
+        sealed = (await engine.records())["token/t1"]
+        await engine.put("token/t1", sealed[:-1] + b"!")
+        await engine.put("token/t2", sealed)
+        await engine.put("token/t3", b"")
+        await engine.put("token/t4", bytes(MAX_BYTES + 1))
+        await engine.put("token", sealed)
+        await wait_all_tasks_blocked()
+        assert (a.heard, both.heard) == ([], [("t1", b"one")])
+
+
+async def test_a_change_of_ones_own_is_not_undone_by_what_the_engine_had_before(autojump_clock: MockClock) -> None:
+    engine = Forgetful(600.0)
+    a, b = Sharing(engine), Sharing(engine)
+    async with running(b):
+        b.records.put("token", "t1", b"old")
+        assert await b.records.written()
+        a.records.put("token", "t1", b"new")
+        async with running(a):
+            assert a.heard == []
+            assert b.heard == [("t1", b"new")]
