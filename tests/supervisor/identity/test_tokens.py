@@ -85,7 +85,7 @@ async def test_nothing_is_promised_that_is_not_on_the_disk() -> None:
     with pytest.raises(NotKept, match="no token was made"):
         await tokens.make("ben", role="member", now=100.0)
     assert [each.user for each in tokens.all()] == ["ana"]
-    with pytest.raises(NotKept, match="may come back"):
+    with pytest.raises(NotKept, match="not kept as revoked"):
         await tokens.revoke(id_of(made.digest))
     assert tokens.find(text, 101.0) is None
 
