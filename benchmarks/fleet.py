@@ -180,9 +180,8 @@ def _change(fleet: Nodes, sockets: int) -> Row:
 def _listening(port: int, count: int) -> dict[str, Any]:
     initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     setup = [mcp.frame(mcp.initialize()), "!" + mcp.frame(initialized)]
-    last = mcp.frame({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     upgrade = mcp.upgrade(port, "/mcp/all")
-    return {"port": port, "count": count, "told": TOLD, "upgrade": upgrade, "setup": [*setup, last], "last": ""}
+    return {"port": port, "count": count, "told": TOLD, "upgrade": upgrade, "setup": setup, "last": ""}
 
 
 def _both(directory: Path, plan: Plan) -> Row:
