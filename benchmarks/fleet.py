@@ -108,7 +108,7 @@ def _commands(fleet: Nodes, plan: Plan) -> Row:
         busy = (_asked(fleet.engine) - before) / (time.perf_counter() - begin)
     return Row(
         what="commands that two nodes have for the engine",
-        measured=f"{idle:.1f}/s in the quiet, {busy:.1f}/s while {calls / plan.seconds:,.0f} calls/s go to the other node",
+        measured=f"{idle:.1f}/s in the quiet, {busy:.1f}/s under {calls / plan.seconds:,.0f} calls/s to the other node",
     )
 
 
