@@ -84,6 +84,7 @@ class FrameStream:
         self._waiting = 0
         self._scope = trio.CancelScope()
         self._bell = trio.lowlevel.ParkingLot()
+        self._room = trio.lowlevel.ParkingLot()
 
     @property
     def crowded(self) -> bool:
@@ -92,6 +93,10 @@ class FrameStream:
     def has_room(self, size: int) -> bool:
         """Say whether so many bytes more may wait to be sent."""
         return self._waiting + size <= MAX_WAITING_BYTES
+
+    async def wait_room(self) -> None:
+        """Wait until it may be no longer crowded, or gone."""
+        await self._room.park()
 
     def send(self, frame: AnyFrame) -> None:
         """Send a frame soon."""
@@ -119,6 +124,7 @@ class FrameStream:
             pass
         finally:
             self.gone = True
+            self._room.unpark_all()
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(self._stream)
 
@@ -162,6 +168,8 @@ class FrameStream:
             self._waiting -= length
             if not text.over:
                 self._texts.append(text)
+        if not self.crowded:
+            self._room.unpark_all()
         return b"".join(batch)
 
     async def _keep_alive(self) -> None:

@@ -29,7 +29,7 @@ from supervisor.fleet.links.frames import (
     RequestSent,
 )
 
-WINDOW_BYTES: Final = 1024 * 1024
+WINDOW_BYTES: Final = 2 * PART_BYTES
 """Of one answer that may be on their way, or wait to be taken."""
 STALL_S: Final = 30.0
 """For so long a whole window may wait to be taken; then the client is gone."""
@@ -135,6 +135,8 @@ class DistantRequest:
             with trio.move_on_after(STALL_S) as waiting:
                 while self._on_way >= WINDOW_BYTES and not self._left:
                     await self._bell.park()
+                while self._stream.crowded and not (self._left or self._stream.gone):  # by all answers together
+                    await self._stream.wait_room()
             if waiting.cancelled_caught:
                 self.leave()
             piece = part[start : start + PART_BYTES]

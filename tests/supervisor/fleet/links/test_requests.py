@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from supervisor.fleet.errors import Elsewhere, NodeAway
-from supervisor.fleet.links import requests
+from supervisor.fleet.links import frame_stream, requests
 from supervisor.fleet.links.frames import PART_BYTES
 from supervisor.fleet.links.requests import DistantRequest, SentRequest
 from tests.supervisor.fleet.links.test_links import linked
@@ -150,3 +150,52 @@ async def test_a_node_without_a_front_refuses_and_one_that_ends_is_asked_no_more
         go_on.set()
         assert (await sent.begun()).status == 204
         assert await whole(sent) == b""
+
+
+async def test_many_answers_together_wait_for_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, what waits to be sent is bounded."""
+    monkeypatch.setattr(frame_stream, "CROWDED_BYTES", 10_000)
+    most = 0
+
+    async def answer(request: DistantRequest) -> None:
+        nonlocal most
+        await request.begin(200, (), whole=False)
+        for _ in range(20):
+            await request.send(bytes(5000))
+            most = max(most, request._stream._waiting)
+        request.end()
+
+    async with linked() as (a, b, place):
+        b.links.answer = answer
+        sizes: list[int] = []
+
+        async def read() -> None:
+            sent = await a.links.request(place.node, b"", b"")
+            await sent.begun()
+            sizes.append(len(await whole(sent)))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(30):
+                nursery.start_soon(read)
+        assert sizes == [100_000] * 30
+        assert most < 10_000 + 30 * 5100
+
+
+async def test_what_waits_for_a_connection_that_breaks_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame_stream, "CROWDED_BYTES", -1)
+    waits, over = trio.Event(), trio.Event()
+
+    async def answer(request: DistantRequest) -> None:
+        await request.begin(200, (), whole=False)
+        waits.set()
+        await request.send(b"x")
+        over.set()
+
+    async with linked() as (a, b, place):
+        b.links.answer = answer
+        await a.links.request(place.node, b"", b"")
+        await waits.wait()
+        link = a.links.find(place.node)
+        assert link is not None
+        link.stream.hang_up()
+        await over.wait()
