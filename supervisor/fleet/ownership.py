@@ -184,12 +184,14 @@ async def reach(
                 avoid.add(place.node.incarnation)
             place = error.place or await ownership.find(launch, avoid)
             ownership.learn(place)
+            continue
         except NodeAway as error:
             if error.outcome != "not_sent":
                 raise
-            ownership.forget(launch, place.fence)
-            avoid.add(place.node.incarnation)
-            away, place = place, await ownership.find(launch, avoid)
-            if place.node.incarnation == away.node.incarnation:  # it owns it until its lease ends
-                raise
+            away = error
+        ownership.forget(launch, place.fence)
+        avoid.add(place.node.incarnation)
+        tried, place = place, await ownership.find(launch, avoid)
+        if place.node.incarnation == tried.node.incarnation:  # it owns it until its lease ends
+            raise away
     raise NodeAway(f"{launch} moves from node to node; retry shortly", retry_after_s=1.0)

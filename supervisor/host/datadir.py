@@ -69,12 +69,12 @@ class DataDir:
 
     def older_keys(self, name: KeyName) -> list[bytes]:
         """Return the keys of that name that were used before it, which a fleet accepts while they are changed."""
-        return [_derived(key, name) for key in self.fleet_keys[1:]]
+        return [_derive(key, name) for key in self.fleet_keys[1:]]
 
     def key(self, name: KeyName) -> bytes:
         """Return the secret key of that name, made at the first call. Raises `ConfigError` if it is of no use."""
         if self.fleet_keys and name in OF_FLEET:
-            return _derived(self.fleet_keys[0], name)
+            return _derive(self.fleet_keys[0], name)
         path = self.root / f"{name}.key"
         try:
             if not os.path.lexists(path):  # the lock keeps other daemons out
@@ -84,7 +84,7 @@ class DataDir:
             raise _unusable(path, error) from error
 
 
-def _derived(key: bytes, name: KeyName) -> bytes:
+def _derive(key: bytes, name: KeyName) -> bytes:
     return hmac.digest(key, name.encode(), hashlib.sha256)
 
 

@@ -108,7 +108,7 @@ class TokenTable:
         self._tokens |= {token.digest: token for token in saved}
         self.taken(saved)
 
-    def hear_revoked(self, digest: bytes) -> None:
+    def hear_revocation(self, digest: bytes) -> None:
         """It was revoked at another node of the fleet."""
         if digest in self._tokens:
             self._forget(digest)

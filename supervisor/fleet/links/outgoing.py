@@ -100,7 +100,7 @@ class OutgoingLink:
             text = f"the connection to the node {self._peer} broke before the answer came"
             each.reply.fail(NodeAway(text, outcome="unknown"))
         self._sent.clear()
-        self._watchers.hear_lost()
+        self._watchers.hear_break()
         for request in self._requests.values():
             request.fail(NodeAway(f"the connection to the node {self._peer} broke", outcome="unknown"))
         self._requests.clear()
@@ -159,7 +159,7 @@ class OutgoingLink:
         elif isinstance(frame, ResourceChanged):
             self._watchers.hear(frame.launch, frame.uri)
         elif isinstance(frame, LaunchMoved):
-            self._watchers.hear_moved(frame.launch)
+            self._watchers.hear_move(frame.launch)
         elif (request := self._requests.get(frame.id)) is not None:
             if isinstance(frame, AnswerBegun | AnswerPart | AnswerEnded | Failed):
                 request.take(frame)

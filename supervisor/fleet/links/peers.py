@@ -30,7 +30,7 @@ class Peers(Protocol):
     def note_ended(self, session: str, expires_at: float) -> None:
         """The session of this digest is over, whose id would be good until then, in unix seconds."""
 
-    async def ended_written(self) -> None:
+    async def flush_sessions(self) -> None:
         """Return when the engine knows which sessions are over, or after a while."""
 
     def answer_with(self, answer: Callable[[DistantRequest], Awaitable[None]]) -> None:

@@ -36,7 +36,7 @@ STALL_S: Final = 30.0
 
 
 class SentRequest:
-    """The end at the node of the client: the answer as it comes. `begun` first, then `next` until None."""
+    """The end at the node of the client: the answer as it comes. `read_head` first, then `next` until None."""
 
     def __init__(self, stream: FrameStream, id_: int) -> None:
         self._stream = stream
@@ -48,7 +48,7 @@ class SentRequest:
         self.over = False
         self._bell = trio.lowlevel.ParkingLot()
 
-    async def begun(self) -> AnswerBegun:
+    async def read_head(self) -> AnswerBegun:
         """Wait for the head of the answer. Raises what the other node says, and `NodeAway` if it is lost."""
         while self._head is None:
             self._check()
@@ -56,7 +56,7 @@ class SentRequest:
         return self._head
 
     async def next(self) -> bytes | None:
-        """Wait for a part; None after the last one. Raises as `begun` does."""
+        """Wait for a part; None after the last one. Raises as `read_head` does."""
         while not self._parts:
             self._check()
             if self.over:

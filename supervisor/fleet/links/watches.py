@@ -22,10 +22,10 @@ class Watchers(Protocol):
     def hear(self, launch: str, uri: str) -> None:
         """A resource has changed at another node."""
 
-    def hear_moved(self, launch: str) -> None:
+    def hear_move(self, launch: str) -> None:
         """A launch is at another node now, or at none: whoever is subscribed there has to be again."""
 
-    def hear_lost(self) -> None:
+    def hear_break(self) -> None:
         """The connection to another node broke: the same for all its launches."""
 
 

@@ -106,7 +106,7 @@ async def _relay(sent: SentRequest, request: HttpRequest) -> SupervisorError | N
     """Hand an answer over as it comes. Return what went wrong before it had begun; later it is cut short."""
     begun = None
     try:
-        begun = await sent.begun()
+        begun = await sent.read_head()
         if begun.whole:
             parts = []
             while (part := await sent.next()) is not None:
@@ -155,6 +155,6 @@ def shared_memory(memory: SessionMemory, peers: Peers | None) -> SessionMemory:
 
     async def keep() -> None:
         await memory.kept()
-        await peers.ended_written()
+        await peers.flush_sessions()
 
     return msgspec.structs.replace(memory, ended=end, kept=keep, peers=peers)

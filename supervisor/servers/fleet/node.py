@@ -97,7 +97,7 @@ class FleetNode:
         self.links = Links(keys, lambda: self.membership.node, self.ownership, self._deliver)
         self._engine = engine
         self._ended = EndedSessions(engine)
-        self.note_ended, self.ended_written = self._ended.note, self._ended.written
+        self.note_ended, self.flush_sessions = self._ended.note, self._ended.flush
         self.offers = FleetOffers(engine, self.ownership, self._keys)
         self.records = SharedRecords(engine, keys.all)
         self.membership.on_joined = self._want_everything

@@ -60,10 +60,10 @@ class FleetSubscriptions:
         if name := self._keys.name(launch):
             self._subscribers.tell_missed(name, (uri,))
 
-    def hear_moved(self, launch: str) -> None:
+    def hear_move(self, launch: str) -> None:
         self.ask_again(self._keys.launch(launch))
 
-    def hear_lost(self) -> None:
+    def hear_break(self) -> None:
         for name in self._subscribers.servers():
             self.ask_again(name)
 

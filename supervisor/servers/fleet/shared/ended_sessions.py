@@ -36,7 +36,7 @@ class EndedSessions:
             del self._waiting[next(iter(self._waiting))]
         self._bell.unpark_all()
 
-    async def written(self) -> None:
+    async def flush(self) -> None:
         """Return when the engine knows of those that have ended so far, or after a while. A checkpoint."""
         await trio.lowlevel.checkpoint()
         mine = set(self._waiting)

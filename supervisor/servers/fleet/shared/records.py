@@ -60,7 +60,7 @@ class SharedRecords:
             self._pending[key] = None
             self._bell.unpark_all()
 
-    async def written(self) -> bool:
+    async def flush(self) -> bool:
         """Wait until the engine has what was put so far, or for a while; say whether it has. A checkpoint."""
         await trio.lowlevel.checkpoint()
         mine = set(self._pending)

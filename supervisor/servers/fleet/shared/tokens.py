@@ -43,11 +43,11 @@ class SharedTokens:
         self._records.put(KIND, digest.hex(), None)
 
     async def secure(self) -> bool:
-        return await self._store.secure() and await self._records.written()
+        return await self._store.secure() and await self._records.flush()
 
     def _hear(self, name: str, payload: bytes | None) -> None:
         if payload is None:
-            self._table.hear_revoked(bytes.fromhex(name))
+            self._table.hear_revocation(bytes.fromhex(name))
         else:
             token = _TOKEN.decode(payload)
             self._store.save_token(token)

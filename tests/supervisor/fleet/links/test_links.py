@@ -87,10 +87,10 @@ class Heard:
     def hear(self, launch: str, uri: str) -> None:
         self._hear("changed", launch, uri)
 
-    def hear_moved(self, launch: str) -> None:
+    def hear_move(self, launch: str) -> None:
         self._hear("moved", launch)
 
-    def hear_lost(self) -> None:
+    def hear_break(self) -> None:
         self._hear("lost")
 
     def _hear(self, *what: str) -> None:

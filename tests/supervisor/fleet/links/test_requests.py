@@ -33,7 +33,7 @@ async def test_a_request_and_its_answer_pass_byte_for_byte(size: int) -> None:
     async with linked() as (a, b, place):
         b.links.answer = answer
         sent = await a.links.request(place.node, b"head", body)
-        begun = await sent.begun()
+        begun = await sent.read_head()
         assert (begun.status, begun.lines, begun.whole) == (200, LINES, True)
         assert await whole(sent) == b"head" + body
 
@@ -52,7 +52,7 @@ async def test_an_answer_goes_on_as_fast_as_it_is_taken(monkeypatch: pytest.Monk
     async with linked() as (a, b, place):
         b.links.answer = answer
         sent = await a.links.request(place.node, b"", b"")
-        await sent.begun()
+        await sent.read_head()
         while len(given) < 2:
             await trio.lowlevel.checkpoint()
         await trio.sleep(0.05)  # the third one has time to go wrong
@@ -97,7 +97,7 @@ async def test_a_client_that_leaves_is_told_of_there_and_one_that_may_not_go_on_
         sent.abandon()
         await cancelled.wait()
         with pytest.raises(NodeAway, match="cut it short"):
-            await sent.begun()
+            await sent.read_head()
 
 
 async def test_what_breaks_on_the_way_is_told_at_both_ends_and_runs_on() -> None:
@@ -120,7 +120,7 @@ async def test_what_breaks_on_the_way_is_told_at_both_ends_and_runs_on() -> None
         assert link is not None
         link.stream.hang_up()
         with pytest.raises(NodeAway, match="broke") as broken:
-            await sent.begun()
+            await sent.read_head()
         assert broken.value.outcome == "unknown"
         await done.wait()
 
@@ -128,7 +128,7 @@ async def test_what_breaks_on_the_way_is_told_at_both_ends_and_runs_on() -> None
 async def test_a_node_without_a_front_refuses_and_one_that_ends_is_asked_no_more() -> None:
     async with linked() as (a, b, place), trio.open_nursery() as nursery:
         with pytest.raises(NodeAway, match="no requests yet"):
-            await (await a.links.request(place.node, b"", b"")).begun()
+            await (await a.links.request(place.node, b"", b"")).read_head()
         asked, go_on = trio.Event(), trio.Event()
 
         async def answer(request: DistantRequest) -> None:
@@ -148,7 +148,7 @@ async def test_a_node_without_a_front_refuses_and_one_that_ends_is_asked_no_more
         with pytest.raises(Elsewhere):
             await a.links.request(place.node, b"", b"")
         go_on.set()
-        assert (await sent.begun()).status == 204
+        assert (await sent.read_head()).status == 204
         assert await whole(sent) == b""
 
 
@@ -171,7 +171,7 @@ async def test_many_answers_together_wait_for_the_connection(monkeypatch: pytest
 
         async def read() -> None:
             sent = await a.links.request(place.node, b"", b"")
-            await sent.begun()
+            await sent.read_head()
             sizes.append(len(await whole(sent)))
 
         async with trio.open_nursery() as nursery:

@@ -149,6 +149,7 @@ async def test_connections_that_come_in_a_storm_are_taken_in_turns_and_leave_not
     async with front(FakeService()) as server:
         await come(server)
         await until(lambda: server.counters.open == 0)
+        await wait_all_tasks_blocked()
         before = descriptors(), trio.lowlevel.current_statistics().tasks_living
         for _ in range(3):
             async with watched() as ticker, trio.open_nursery() as nursery:

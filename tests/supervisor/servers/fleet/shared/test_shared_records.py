@@ -71,10 +71,10 @@ async def test_what_one_node_puts_all_others_hear_once(autojump_clock: MockClock
     async with running(a, b):
         a.records.put("token", "t1", b"one")
         a.records.put("token", "t1", b"one")
-        assert await a.records.written()
+        assert await a.records.flush()
         await wait_all_tasks_blocked()
         a.records.put("token", "t1", None)
-        assert await a.records.written()
+        assert await a.records.flush()
         await wait_all_tasks_blocked()
         assert (a.heard, b.heard) == ([], [("t1", b"one"), ("t1", None)])
 
@@ -88,7 +88,7 @@ async def test_who_comes_later_hears_of_everything_and_what_it_has_kept_the_othe
         a.records.put("token", "gone", b"x")
         a.records.put("token", "gone", None)
         a.records.put("token", "t1", b"one")
-        assert await a.records.written()
+        assert await a.records.flush()
         late.records.know("token", "gone", b"x")  # it was away when that was revoked
         late.records.know("token", "own", b"mine")
         async with running(late):
@@ -102,12 +102,12 @@ async def test_without_the_engine_it_is_said_and_made_up_for_later(autojump_cloc
     async with running(a, b):
         engine.away = True
         a.records.put("token", "t1", b"one")
-        assert not await a.records.written()
+        assert not await a.records.flush()
         assert b.heard == []
         engine.away = False
         await trio.sleep(60.0)
         assert b.heard == [("t1", b"one")]
-        assert await a.records.written()
+        assert await a.records.flush()
 
 
 async def test_an_engine_that_lost_everything_is_told_again_also_of_what_is_gone(autojump_clock: MockClock) -> None:
@@ -116,7 +116,7 @@ async def test_an_engine_that_lost_everything_is_told_again_also_of_what_is_gone
     async with running(a):
         a.records.put("token", "t1", b"one")
         a.records.put("token", "t2", None)
-        assert await a.records.written()
+        assert await a.records.flush()
         engine.lose()
         a.records.want_everything()
         await trio.sleep(1.0)
@@ -131,7 +131,7 @@ async def test_what_is_not_under_a_seal_of_the_fleet_means_nothing(autojump_cloc
     a, other, both = Sharing(engine), Sharing(engine, OTHER), Sharing(engine, OTHER, KEY)
     async with running(a, other, both):
         a.records.put("token", "t1", b"one")
-        assert await a.records.written()
+        assert await a.records.flush()
         await wait_all_tasks_blocked()
         assert (other.heard, both.heard) == ([], [("t1", b"one")])
         sealed = (await engine.records())["token/t1"]
@@ -149,7 +149,7 @@ async def test_a_change_of_ones_own_is_not_undone_by_what_the_engine_had_before(
     a, b = Sharing(engine), Sharing(engine)
     async with running(b):
         b.records.put("token", "t1", b"old")
-        assert await b.records.written()
+        assert await b.records.flush()
         a.records.put("token", "t1", b"new")
         async with running(a):
             assert a.heard == []
