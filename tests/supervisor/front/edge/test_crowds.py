@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import struct
@@ -150,6 +151,7 @@ async def test_connections_that_come_in_a_storm_are_taken_in_turns_and_leave_not
         await come(server)
         await until(lambda: server.counters.open == 0)
         await wait_all_tasks_blocked()
+        gc.collect()  # what tests before this one have left
         before = descriptors(), trio.lowlevel.current_statistics().tasks_living
         for _ in range(3):
             async with watched() as ticker, trio.open_nursery() as nursery:
