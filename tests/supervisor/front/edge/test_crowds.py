@@ -151,7 +151,7 @@ async def test_connections_that_come_in_a_storm_are_taken_in_turns_and_leave_not
         await come(server)
         await until(lambda: server.counters.open == 0)
         await wait_all_tasks_blocked()
-        gc.collect()  # what tests before this one have left
+        gc.collect()  # what tests before this one have left, which may go at any time
         before = descriptors(), trio.lowlevel.current_statistics().tasks_living
         for _ in range(3):
             async with watched() as ticker, trio.open_nursery() as nursery:
@@ -160,7 +160,8 @@ async def test_connections_that_come_in_a_storm_are_taken_in_turns_and_leave_not
             assert ticker.longest_ms < HELD_MS
             await until(lambda: server.counters.open == 0)
         await wait_all_tasks_blocked()
-        assert (descriptors(), trio.lowlevel.current_statistics().tasks_living) == before
+        assert descriptors() <= before[0]
+        assert trio.lowlevel.current_statistics().tasks_living == before[1]
     assert server.counters.accepted == 6 * CROWD + 1
 
 
