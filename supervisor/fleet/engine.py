@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from supervisor.fleet.records import Entry, FeedPage, Joined, LaunchGrant, Node, Offers, Place
+from supervisor.fleet.records import FeedPage, Joined, LaunchGrant, Node, Offers, Place
 
 
 class Engine(Protocol):
@@ -71,9 +71,6 @@ class Engine(Protocol):
 
     async def records(self) -> Mapping[str, bytes]:
         """Return all records, by their keys."""
-
-    async def append(self, entries: Sequence[Entry]) -> None:
-        """Put entries into the feed."""
 
     async def read(self, position: int, wait_s: float) -> FeedPage:
         """Return what follows a position of the feed, waiting for the first entry so long. Raises `FeedLost`."""

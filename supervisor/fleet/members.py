@@ -13,25 +13,29 @@ class Members:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
+        self._lives: dict[str, Node] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def reset(self, nodes: Iterable[Node]) -> None:
         self._nodes = {node.incarnation: node for node in nodes}
+        self._lives = {node.life: node for node in self._nodes.values()}
 
     def take(self, entry: NodeSeen | NodeGone) -> None:
         match entry:
             case NodeSeen(node=node):
-                self._nodes[node.incarnation] = node
+                self._nodes[node.incarnation] = self._lives[node.life] = node
             case NodeGone(incarnation=incarnation):
-                self._nodes.pop(incarnation, None)
+                gone = self._nodes.pop(incarnation, None)
+                if gone is not None and self._lives.get(gone.life) is gone:
+                    del self._lives[gone.life]
 
     def find(self, incarnation: str) -> Node | None:
         return self._nodes.get(incarnation)
 
     def find_life(self, life: str) -> Node | None:
-        return next((node for node in self._nodes.values() if node.life == life), None)
+        return self._lives.get(life)
 
     def heir(self, session: str) -> Node | None:
         return heir_of(session, self._nodes.values())

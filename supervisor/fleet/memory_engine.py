@@ -147,11 +147,6 @@ class MemoryEngine:
         await trio.lowlevel.checkpoint()
         return dict(self._records)
 
-    async def append(self, entries: Sequence[Entry]) -> None:
-        await trio.lowlevel.checkpoint()
-        for entry in entries:
-            self._put(entry)
-
     async def read(self, position: int, wait_s: float) -> FeedPage:
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(wait_s):

@@ -68,12 +68,6 @@ class OfferPublished(msgspec.Struct, frozen=True, tag="offer"):
     fence: int
 
 
-class Happened(msgspec.Struct, frozen=True, tag="event"):
-    """An event of a node, JSON text as its readers get it."""
-
-    event: str
-
-
 class RecordPut(msgspec.Struct, frozen=True, tag="record"):
     """All nodes have this record from now on. What it says is under a seal that the engine does not know."""
 
@@ -81,7 +75,7 @@ class RecordPut(msgspec.Struct, frozen=True, tag="record"):
     value: bytes
 
 
-Entry = NodeSeen | NodeGone | OfferPublished | Happened | RecordPut
+Entry = NodeSeen | NodeGone | OfferPublished | RecordPut
 """What the feed of a fleet has: every node reads all of it, in one order."""
 
 

@@ -38,8 +38,8 @@ ANSWER_S: Final = 5.0
 """How long the engine has for an answer, beside what it was asked to wait."""
 PAGE: Final = 1000
 _KEYS: Final = ("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over", "records")
-_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "append", "end", "put")
-_ENTRY: Final = msgspec.json.Decoder(Entry)
+_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "end", "put")
+_ENTRY: Final[msgspec.json.Decoder[Entry]] = msgspec.json.Decoder(Entry)
 _NODE: Final = msgspec.json.Decoder(Node)
 
 
@@ -60,8 +60,8 @@ class ValkeyEngine:
         answer = await self._run("join", *about, *given)
         if answer[0] == b"taken":
             raise NameTaken(f"another daemon is the node {node.name!r}; give this one another name")
-        nodes = tuple(_NODE.decode(each) for each in answer[2])
-        return Joined(answer[1], nodes, frozenset(launch.decode() for launch in answer[3]))
+        nodes = tuple(map(_node_of, answer[2]))
+        return Joined(answer[1], nodes, frozenset(map(_text_of, answer[3])))
 
     async def renew(self, incarnation: str, node: Node | None = None) -> int:
         answer = await self._run("renew", incarnation, b"" if node is None else msgspec.json.encode(node))
@@ -78,11 +78,11 @@ class ValkeyEngine:
             raise LeaseEnded("this node is no member of the fleet")
         if answer[0] == b"settling":
             raise EngineSettling(retry_after_s=answer[1] / 1000)
-        return Place(launch, _NODE.decode(answer[1]), int(answer[2]))
+        return Place(launch, _node_of(answer[1]), int(answer[2]))
 
     async def find(self, launch: str) -> Place | None:
         answer = await self._run("find", launch)
-        return None if answer is None else Place(launch, _NODE.decode(answer[0]), int(answer[1]))
+        return None if answer is None else Place(launch, _node_of(answer[0]), int(answer[1]))
 
     async def release(self, grants: Sequence[LaunchGrant]) -> None:
         await self._run(
@@ -96,7 +96,7 @@ class ValkeyEngine:
     async def offers(self) -> Offers:
         position = await self._ask(self._client.hget(self._key("state"), "position"))
         offers = await self._scan("offers")
-        digests = {launch.decode(): text.decode().partition(" ")[2] for launch, text in offers.items()}
+        digests = {_text_of(launch): _text_of(text).partition(" ")[2] for launch, text in offers.items()}
         return Offers(int(position or 0), digests)
 
     async def _scan(self, name: str) -> dict[bytes, bytes]:
@@ -126,10 +126,7 @@ class ValkeyEngine:
         await self._run("put", key, value, msgspec.json.encode(RecordPut(key, value)))
 
     async def records(self) -> Mapping[str, bytes]:
-        return {key.decode(): value for key, value in (await self._scan("records")).items()}
-
-    async def append(self, entries: Sequence[Entry]) -> None:
-        await self._run("append", *(msgspec.json.encode(entry) for entry in entries))
+        return {_text_of(key): value for key, value in (await self._scan("records")).items()}
 
     async def read(self, position: int, wait_s: float) -> FeedPage:
         request = self._client.xread({self._key("feed"): f"{position}-0"}, count=PAGE, block=round(wait_s * 1000))
@@ -137,10 +134,10 @@ class ValkeyEngine:
         entries = [] if not answer else [each for page in answer.values() for each in page]
         if not entries:
             return FeedPage(position)
-        read = tuple((_position(entry), _ENTRY.decode(entry.field_values[b"entry"])) for entry in entries)
-        if read[0][0] != position + 1:
+        if _position(entries[0]) != position + 1:
             raise FeedLost(f"the feed does not go back to {position}")
-        return FeedPage(read[-1][0], read)
+        read = [(_position(entry), _entry_of(entry)) for entry in entries]
+        return FeedPage(read[-1][0], tuple((at, entry) for at, entry in read if entry is not None))
 
     def _key(self, name: str) -> str:
         return self._keys[_KEYS.index(name)]
@@ -151,7 +148,7 @@ class ValkeyEngine:
         try:
             return await self._ask(self._scripts[script](self._keys, given))
         except EngineAway as error:
-            if script == "append" or not isinstance(error.__cause__, ConnectionError):
+            if not isinstance(error.__cause__, ConnectionError):
                 raise
             return await self._ask(self._scripts[script](self._keys, given))
 
@@ -169,6 +166,27 @@ async def open_valkey(url: str, prefix: str, lease_s: float) -> AsyncIterator[Va
     logging.getLogger("coredis").setLevel(logging.CRITICAL)  # else each connection that fails is told with its stack
     async with coredis.Redis.from_url(url, retry_policy=NoRetryPolicy()) as client:
         yield ValkeyEngine(client, prefix, lease_s)
+
+
+def _text_of(data: bytes) -> str:
+    return data.decode(errors="replace")  # none of ours has written what is no text
+
+
+def _node_of(text: bytes) -> Node:
+    """Return a node as the engine has it. Raises `EngineAway` for what none of ours has written."""
+    try:
+        return _NODE.decode(text)
+    except msgspec.MsgspecError as error:
+        raise EngineAway("the engine of the fleet has what this version does not understand") from error
+
+
+def _entry_of(entry: StreamEntry) -> Entry | None:
+    """Return an entry of the feed; None for one that only another version understands."""
+    text = cast("bytes", entry.field_values.get(b"entry", b""))
+    try:
+        return _ENTRY.decode(text)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _position(entry: StreamEntry) -> int:

@@ -82,9 +82,6 @@ class DistantEngine:
     async def records(self) -> Mapping[str, bytes]:
         return await self._world.ask_engine(self._node, lambda engine: engine.records())
 
-    async def append(self, entries: Sequence[Entry]) -> None:
-        await self._world.ask_engine(self._node, lambda engine: engine.append(entries))
-
     async def read(self, position: int, wait_s: float) -> FeedPage:
         return await self._world.ask_engine(self._node, lambda engine: engine.read(position, wait_s))
 

@@ -97,6 +97,7 @@ class IncomingLink:
     async def run(self) -> None:
         """Serve it to its end; whatever is under way for it then is abandoned."""
         async with trio.open_nursery() as self._nursery:
+            self._nursery.start_soon(self.watches.run)
             await self._stream.run(self._take)
             for id_, each in [*self._open.items()]:
                 each.reply.abandon()

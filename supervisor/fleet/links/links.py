@@ -147,6 +147,7 @@ class Links:
     async def _connect(self, node: Node) -> trio.abc.Stream:
         host, _, port = node.address.rpartition(":")
         stream: trio.SSLStream[trio.SocketStream] | None = None
+        connected = False
         try:
             with trio.fail_after(CONNECT_S):
                 stream = trio.SSLStream(await trio.open_tcp_stream(host.strip("[]"), int(port)), self._context)
@@ -157,13 +158,16 @@ class Links:
                 await _say(stream, hello)
                 made = await _hear(stream, LinkChallenge)
                 await _say(stream, identity.respond(self._keys, hello, made, node.incarnation, node.certificate))
+                connected = True
                 return stream
         except FAILURES as error:
-            if stream is not None:
-                await trio.aclose_forcefully(stream)
             log.debug("the node %s at %s: %s", node.name, node.address, str(error) or f"nothing within {CONNECT_S:g} s")
             why = f": {error}" if isinstance(error, LinkRefused) else ""
             raise NodeAway(f"the node {node.name} cannot be reached{why}", retry_after_s=1.0) from None
+        finally:
+            if stream is not None and not connected:
+                with trio.CancelScope(shield=True):
+                    await trio.aclose_forcefully(stream)
 
     # Being asked ------------------------------------------------------------------------------------------------------
 

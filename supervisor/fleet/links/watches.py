@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
+import trio
+
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import LaunchMoved, ResourceChanged
 
@@ -30,12 +32,26 @@ class Watchers(Protocol):
 
 
 class LinkWatches:
-    """Those of one other node, as long as it is connected."""
+    """Those of one other node, as long as it is connected. What changes often is told once, when there is room."""
 
     def __init__(self, stream: FrameStream, watchers: Watchers) -> None:
         self._stream = stream
         self._watchers = watchers
         self._tells: dict[tuple[str, str], Callable[[], None]] = {}
+        self._due: dict[tuple[str, str], None] = {}
+        self._bell = trio.lowlevel.ParkingLot()
+
+    async def run(self) -> None:
+        """Tell of changes, until it is cancelled."""
+        while True:
+            while not self._due:
+                await self._bell.park()
+            while self._stream.crowded:
+                await self._stream.wait_room()
+            for launch, uri in [*self._due][:1]:  # none, if nobody wanted to know any more
+                del self._due[launch, uri]
+                self._stream.send(ResourceChanged(0, launch, uri))
+            await trio.lowlevel.checkpoint()
 
     def add(self, launch: str, uri: str) -> None:
         """Tell of changes from now on. Raises `TooManyCalls`."""
@@ -46,6 +62,7 @@ class LinkWatches:
 
     def remove(self, launch: str, uri: str) -> bool:
         """Tell of them no longer; return whether it did, and nobody is told any more."""
+        self._due.pop((launch, uri), None)
         tell = self._tells.pop((launch, uri), None)
         return tell is not None and self._watchers.remove(launch, uri, tell)
 
@@ -62,5 +79,5 @@ class LinkWatches:
             self.remove(*key)
 
     def _tell(self, launch: str, uri: str) -> None:
-        if not self._stream.gone:
-            self._stream.send(ResourceChanged(0, launch, uri))
+        self._due[launch, uri] = None
+        self._bell.unpark_all()

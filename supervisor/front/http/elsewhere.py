@@ -23,7 +23,8 @@ from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.event_stream import cancel_when_set
 from supervisor.front.http.forwarded import ForwardedRequest, RequestHead
 from supervisor.front.http.heads.refusal import HttpRefusal
-from supervisor.front.http.sessions import SessionMemory, Sessions
+from supervisor.front.http.session_ids import KnownSession
+from supervisor.front.http.sessions import HttpSession, SessionMemory, Sessions
 from supervisor.front.mcp.messages import NULL
 from supervisor.service.port import failure
 
@@ -44,21 +45,26 @@ class RequestNodes:
 
         Raises `HttpRefusal`, where that cannot be known.
         """
-        if self._sessions.is_live(token) or (known := self._sessions.read(token, door)) is None:
+        live = self._sessions.live(token)
+        known = live or self._sessions.read(token, door)
+        if known is None or known.life == self._peers.life:
             return False
-        claims, digest = known
-        if claims.life == self._peers.life:
-            return False
-        is_forwarded = isinstance(request, ForwardedRequest)
         try:
-            node = None if is_forwarded else self._peers.find(claims.life) or self._peers.heir(digest)
-            if node is None and await self._peers.has_ended(digest):
-                self._sessions.take_ended({digest: claims.expires_at})
+            node = None if isinstance(request, ForwardedRequest) else self._node_of(known)
+            if node is None and live is None and await self._peers.has_ended(known.digest):
+                self._sessions.take_ended({known.digest: known.expires_at})
         except SupervisorError as error:
             raise _refusal(error, id_) from None
         if node is not None:
             await self._pass_on(request, node, id_)
         return node is not None
+
+    def _node_of(self, known: HttpSession | KnownSession) -> Node | None:
+        """Return which other node has a session that another process has opened; None if this one has it by now.
+
+        Raises `LeaseEnded`.
+        """
+        return self._peers.find(known.life) or self._peers.heir(known.digest)
 
     async def answer_elsewhere(self, life: str, request: HttpRequest, id_: bytes) -> bool:
         """Have a request answered by the node whose life that is; False if there is none, or has sent it here.

@@ -7,7 +7,7 @@ Rules of this file:
   difference (MCP 2025-11-25, basic/transports, "Session Management").
 - What was deleted or fell idle stays dead: its digest is remembered here, and by `ended` beyond our life. Too many of
   them are remembered as one moment: whatever expires by then and is not alive now is over. Nothing revives by that; a
-  client that comes back after a restart opens a new session.
+  client that comes back after a restart opens a new session. What is of another node may go on there.
 - One that was subscribed to resources ends with the daemon: what it was subscribed to is not kept, and its client could
   not be told so. Hence `ended` hears of it at once, and it ends rather than being forgotten.
 - Too many sessions: of whoever has most of them the longest idle is forgotten, not ended; its client comes back by its
@@ -29,7 +29,7 @@ import trio
 from actors.principal import Principal
 from supervisor.config import Settings
 from supervisor.fleet.links.peers import Peers
-from supervisor.front.http.session_ids import SealBroken, Sealer, SessionClaims, session_digest
+from supervisor.front.http.session_ids import KnownSession, Sealer, SessionClaims, session_digest
 from supervisor.front.mcp.envelope import Key
 from supervisor.front.mcp.listen import NOTHING_TOLD
 from supervisor.service.asking.exchange import SessionState
@@ -53,7 +53,7 @@ class HttpSession:
     """
 
     __slots__ = (
-        *("client", "digest", "door", "ends_at", "expires_at", "in_flight", "kept", "last_used"),
+        *("client", "digest", "door", "ends_at", "expires_at", "in_flight", "kept", "last_used", "life"),
         *("questions", "state", "stream", "token", "told", "updates"),
     )
 
@@ -62,6 +62,7 @@ class HttpSession:
         self.digest = digest
         self.door = door
         self.expires_at = claims.expires_at
+        self.life = claims.life
         self.client = Client(
             principal=claims.principal,
             version=claims.version,
@@ -171,7 +172,7 @@ class Sessions:
             return self._revive(token, principal, door)  # so that the time does not tell of one of somebody else
         moment = self._clock()
         if moment - session.last_used > self._settings.session_idle_s and not session.busy:
-            self.end(session)
+            self._end_idle(session)
             return None
         if moment >= session.ends_at:
             self._forget(session)
@@ -181,16 +182,13 @@ class Sessions:
         session.last_used = moment
         return session
 
-    def is_live(self, token: bytes) -> bool:
-        return token in self._live
+    def live(self, token: bytes) -> HttpSession | None:
+        """Return what is alive here of a session, whoever asks for it."""
+        return self._live.get(token)
 
-    def read(self, token: bytes, door: str = "") -> tuple[SessionClaims, str] | None:
-        """Return what an id says that is good here, also of a session that may be over, and its digest."""
-        try:
-            text = token.decode("ascii")
-            return self._sealer.unseal(text, self._now(), door), session_digest(text)
-        except (UnicodeDecodeError, SealBroken):
-            return None
+    def read(self, token: bytes, door: str = "") -> KnownSession | None:
+        """Return what an id says that is good here, also of a session that may be over."""
+        return self._sealer.read(token, self._now(), door)
 
     def end(self, session: HttpSession) -> None:
         """End a session for good; its stream ends, its requests in flight are cancelled."""
@@ -215,11 +213,11 @@ class Sessions:
     def _revive(self, token: bytes, principal: Principal, door: str) -> HttpSession | None:
         if (known := self.read(token, door)) is None:
             return None
-        claims, digest = known
+        claims, digest = known.claims, known.digest
         if claims.principal != principal or digest in self._ended or claims.expires_at <= self._ended_until:
             return None
         # What its client was told is not known any more, so it is told once that everything may have changed.
-        return self._admit(token.decode("ascii"), digest, claims, NOTHING_TOLD, door)
+        return self._admit(known.token, digest, claims, NOTHING_TOLD, door)
 
     def _admit(self, token: str, digest: str, claims: SessionClaims, told: Revisions, door: str) -> HttpSession:
         self.sweep()
@@ -247,9 +245,13 @@ class Sessions:
             if moment - oldest.last_used <= self._settings.session_idle_s:
                 return
             if not oldest.busy:
-                self.end(oldest)
+                self._end_idle(oldest)
             elif not self.touch(oldest):
                 self._forget(oldest)
+
+    def _end_idle(self, session: HttpSession) -> None:
+        """End a session that nobody uses. One of another node may be used there, or at whichever took it over."""
+        self.end(session) if session.life == self._life else self._forget(session)
 
     def _forget(self, session: HttpSession) -> None:
         if self._live.pop(session.token, None) is not None:

@@ -14,7 +14,7 @@ import trio
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.memory_engine import MemoryEngine
-from supervisor.fleet.records import Entry, Happened, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, RecordPut
+from supervisor.fleet.records import Entry, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, RecordPut
 from supervisor.fleet.valkey_engine import open_valkey
 from tests.fleet.valkey import ValkeyServer, valkey
 
@@ -271,8 +271,9 @@ async def test_the_newest_record_of_a_key_is_kept_and_each_is_in_the_feed(rig: R
 
 async def test_the_feed_has_one_order_and_no_gaps(rig: Rig) -> None:
     position = (await rig.engine.join(A, None)).position
-    entries: list[Entry] = [Happened('{"type":"mcp.server.crashed"}'), NodeGone("0f"), Happened("{}")]
-    await rig.engine.append(entries)
+    entries = [RecordPut("k", b"1"), RecordPut("l", b"2"), RecordPut("k", b"3")]
+    for entry in entries:
+        await rig.engine.put(entry.key, entry.value)
     page = await rig.engine.read(position, 0.01)
     assert page.entries == tuple(enumerate(entries, position + 1))
     assert page.position == position + 3
@@ -289,8 +290,8 @@ async def test_who_reads_the_feed_waits_for_the_next_entry(rig: Rig) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
-        await rig.engine.append([Happened("{}")])
-    assert read == [Happened("{}")]
+        await rig.engine.put("k", b"v")
+    assert read == [RecordPut("k", b"v")]
 
 
 async def test_a_reading_that_nobody_waits_for_costs_no_other_one_anything(rig: Rig) -> None:
@@ -299,18 +300,19 @@ async def test_a_reading_that_nobody_waits_for_costs_no_other_one_anything(rig: 
         nursery.start_soon(rig.engine.read, position, 60.0)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    await rig.engine.append([Happened("{}")])
-    assert await read(rig, position) == [Happened("{}")]
+    await rig.engine.put("k", b"v")
+    assert await read(rig, position) == [RecordPut("k", b"v")]
 
 
 async def test_who_is_too_far_behind_is_told_so(rig: Rig) -> None:
     position = (await rig.engine.join(A, None)).position
-    await rig.engine.append([Happened("1"), Happened("2")])
+    await rig.engine.put("k", b"1")
+    await rig.engine.put("k", b"2")
     await rig.cut_feed()
-    await rig.engine.append([Happened("3")])
+    await rig.engine.put("k", b"3")
     with pytest.raises(FeedLost):
         await rig.engine.read(position, 0.01)
-    assert await read(rig, position + 2) == [Happened("3")]
+    assert await read(rig, position + 2) == [RecordPut("k", b"3")]
 
 
 @pytest.mark.process
@@ -335,4 +337,25 @@ async def test_a_server_that_kept_everything_grants_nothing_new_at_first_either(
             await rig.restart()
             assert await engine.renew("a/1") > position + 1000  # so that what may be missing is read anew
             with pytest.raises(EngineSettling):
+                await engine.claim("l", "a/1")
+
+
+@pytest.mark.process
+async def test_what_another_version_or_a_stranger_has_written_is_no_bug_of_ours(tmp_path: Path) -> None:
+    with valkey(tmp_path) as server:
+        async with open_valkey(server.url, "test:", LEASE_S) as engine, coredis.Redis.from_url(server.url) as client:
+            position = (await engine.join(A, None)).position
+            strange: list[dict[str, str | bytes]] = [{"entry": '{"type":"news"}'}, {"entry": b"\xff"}, {"other": "x"}]
+            for number, fields in enumerate(strange, position + 1):
+                await client.xadd("test:{fleet}:feed", fields, identifier=f"{number}-0")
+            await client.hset("test:{fleet}:state", {"opens": "0", "position": str(position + 3)})
+            await engine.put("k", b"v")
+            page = await engine.read(position, 0.01)
+            assert (page.position, page.entries) == (position + 4, ((position + 4, RecordPut("k", b"v")),))
+            await client.hset("test:{fleet}:records", {b"\xff": b"x"})
+            await client.hset("test:{fleet}:offers", {b"\xff": b"\xff"})
+            assert len(await engine.records()) == 2
+            assert len((await engine.offers()).digests) == 1
+            await client.hset("test:{fleet}:nodes", {"a/1": '{"name":"a"}'})
+            with pytest.raises(EngineAway, match="does not understand"):
                 await engine.claim("l", "a/1")

@@ -407,6 +407,6 @@ def test_a_lease_ends_for_the_node_before_it_ends_for_the_engine() -> None:
 
 async def test_members_are_told_of_by_the_feed(autojump_clock: MockClock) -> None:
     async with fleet_of("a") as (engine, rigs):
-        await engine.append([NodeSeen(Node(name="z", incarnation="z/1"))])
+        engine._put(NodeSeen(Node(name="z", incarnation="z/1")))
         await wait_all_tasks_blocked()
         assert {node.name for node in rigs["a"].membership.members.all()} == {"a", "z"}

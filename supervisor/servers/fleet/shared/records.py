@@ -1,13 +1,16 @@
-"""What all nodes of a fleet keep alike: small records by key, of which the newest counts, in the order of the engine.
+"""What all nodes of a fleet keep alike: small records by key, of which the newest counts.
 
-They are under a seal of the fleet's key: whoever may write to the engine can take records away or bring an old one
-back, but makes none. A record that is gone stays as such, so that a node that was away hears of it.
+They are under a seal of the fleet's key, with the moment at which they were put: whoever may write to the engine makes
+none, and an old one that is brought back is put right by whoever knows the newer one. A record that is gone stays as
+such, so that a node that was away hears of it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -18,31 +21,45 @@ from actors.errors import SupervisorError
 from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.records import RecordPut
+from supervisor.servers.fleet.shared.pending import Pending
+
+log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 4096
 MAX_RECORDS: Final = 50_000
 """That are known; more are not taken."""
-WRITTEN_S: Final = 2.0
-"""For so long whoever puts a record waits for the engine."""
 _LABEL: Final = b"mcpvisor fleet record"
 _MAC_BYTES: Final = 32
 
 TakeRecord = Callable[[str, bytes | None], None]
-"""Takes what another node has put: the name of a record of one kind, and None if it is gone."""
+"""Takes what another node has put: the name of a record of one kind, and None if it is gone. Raises `ValueError` or
+`MsgspecError` for what it does not understand, as another version has put it."""
+
+
+class _Record(msgspec.Struct, frozen=True, array_like=True):
+    """`put_ms` is in unix milliseconds, 0 for what a node has kept; `payload` is None if it is gone."""
+
+    put_ms: int
+    payload: bytes | None
+
+
+_RECORD: Final = msgspec.msgpack.Decoder(_Record)
 
 
 class SharedRecords:
-    """Those that this node knows. `keys` are those of the fleet, the newest first. `run` has to run."""
+    """Those that this node knows. `keys` are those of the fleet, the newest first. `now` gives unix seconds.
 
-    def __init__(self, engine: Engine, keys: Sequence[bytes]) -> None:
+    `run` has to run.
+    """
+
+    def __init__(self, engine: Engine, keys: Sequence[bytes], now: Callable[[], float] = time.time) -> None:
         self._engine = engine
+        self._now = now
         self._keys = [hmac.digest(key, _LABEL, hashlib.sha256) for key in keys]
-        self._known: dict[str, bytes | None] = {}
-        self._pending: dict[str, None] = {}
+        self._known: dict[str, _Record] = {}
+        self._pending = Pending()
         self._takers: dict[str, TakeRecord] = {}
         self._behind = False
-        self._bell = trio.lowlevel.ParkingLot()
-        self._written = trio.lowlevel.ParkingLot()
 
     def follow(self, kind: str, take: TakeRecord) -> None:
         """Have `take` called with each record of a kind that another node puts."""
@@ -50,42 +67,54 @@ class SharedRecords:
 
     def know(self, kind: str, name: str, payload: bytes) -> None:
         """Have a record that this node has kept; the engine gets it if it has none of that name."""
-        self._known.setdefault(f"{kind}/{name}", payload)
+        self._known.setdefault(f"{kind}/{name}", _Record(0, payload))
 
     def put(self, kind: str, name: str, payload: bytes | None) -> None:
         """Let all nodes have a record, None: none of that name."""
         key = f"{kind}/{name}"
-        if key not in self._known or self._known[key] != payload:
-            self._known[key] = payload
-            self._pending[key] = None
-            self._bell.unpark_all()
+        known = self._known.get(key)
+        if known is None or known.payload != payload:
+            before_ms = 0 if known is None else known.put_ms
+            self._known[key] = _Record(max(before_ms + 1, int(self._now() * 1000)), payload)
+            self._pending.add(key)
 
     async def flush(self) -> bool:
         """Wait until the engine has what was put so far, or for a while; say whether it has. A checkpoint."""
-        await trio.lowlevel.checkpoint()
-        mine = set(self._pending)
-        with trio.move_on_after(WRITTEN_S):
-            while mine & self._pending.keys():
-                await self._written.park()
-        return not mine & self._pending.keys()
+        return await self._pending.flush()
 
     def want_everything(self) -> None:
         """What this node knows may be old: it has joined."""
         self._behind = True
-        self._bell.unpark_all()
+        self._pending.ring()
 
     def take(self, entry: RecordPut) -> None:
         """Take what the feed says."""
-        payload = self._unseal(entry.key, entry.value)
-        if payload is not None:
-            self._learn(entry.key, msgspec.msgpack.decode(payload, type=bytes | None))
+        record, known = self._unseal(entry), self._known.get(entry.key)
+        if record is None or (known is None and len(self._known) >= MAX_RECORDS):
+            return
+        if known is not None and record.put_ms <= known.put_ms:
+            if record.put_ms < known.put_ms:
+                self._pending.add(entry.key)
+            return
+        self._known[entry.key] = record
+        self._pending.remove(entry.key)
+        if known is None or known.payload != record.payload:
+            self._hand_over(entry.key, record.payload)
+
+    def _hand_over(self, key: str, payload: bytes | None) -> None:
+        kind, _, name = key.partition("/")
+        try:
+            if (take := self._takers.get(kind)) is not None:
+                take(name, payload)
+        except (ValueError, msgspec.MsgspecError) as error:
+            log.warning("a %s that another node has put is not understood by this version: %s", kind, error)
 
     async def run(self) -> None:
         """Read and write as soon as the engine answers, for ever."""
         pauses = Pauses()
         while True:
             while not self._behind and not self._pending:
-                await self._bell.park()
+                await self._pending.wait()
             try:
                 await (self._read_all() if self._behind else self._write(next(iter(self._pending))))
             except SupervisorError:
@@ -102,31 +131,24 @@ class SharedRecords:
             raise
         for key, value in records.items():
             self.take(RecordPut(key, value))
-        self._pending |= dict.fromkeys(self._known.keys() - records.keys())
+        for key in self._known.keys() - records.keys():
+            self._pending.add(key)
 
     async def _write(self, key: str) -> None:
-        payload = self._known[key]
-        body = msgspec.msgpack.encode(payload)
+        record = self._known[key]
+        body = msgspec.msgpack.encode(record)
         await self._engine.put(key, _mac(self._keys[0], key, body) + body)
-        if self._known[key] == payload:  # else it was put again meanwhile
-            self._pending.pop(key, None)
-            self._written.unpark_all()
+        if self._known[key] is record:  # else it was put again meanwhile
+            self._pending.remove(key)
 
-    def _learn(self, key: str, payload: bytes | None) -> None:
-        if key in self._pending or (key in self._known and self._known[key] == payload):
-            return
-        if key not in self._known and len(self._known) >= MAX_RECORDS:
-            return
-        self._known[key] = payload
-        kind, _, name = key.partition("/")
-        if (take := self._takers.get(kind)) is not None:
-            take(name, payload)
-
-    def _unseal(self, key: str, value: bytes) -> bytes | None:
+    def _unseal(self, entry: RecordPut) -> _Record | None:
         """Return what is under a seal of ours; None for what somebody else has put there."""
-        mac, body = value[:_MAC_BYTES], value[_MAC_BYTES:]
-        good = len(value) <= MAX_BYTES and any(hmac.compare_digest(_mac(each, key, body), mac) for each in self._keys)
-        return body if good else None
+        mac, body = entry.value[:_MAC_BYTES], entry.value[_MAC_BYTES:]
+        good = any(hmac.compare_digest(_mac(key, entry.key, body), mac) for key in self._keys)
+        try:
+            return _RECORD.decode(body) if good and len(body) <= MAX_BYTES else None
+        except msgspec.MsgspecError:
+            return None  # of another version
 
 
 def _mac(key: bytes, name: str, body: bytes) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -33,9 +34,9 @@ class Forgetful(MemoryEngine):
 class Sharing:
     """One node: `heard` is what it was told, newest last."""
 
-    def __init__(self, engine: MemoryEngine, *keys: bytes) -> None:
+    def __init__(self, engine: MemoryEngine, *keys: bytes, now: float = 1000.0) -> None:
         self.engine = engine
-        self.records = SharedRecords(engine, keys or (KEY,))
+        self.records = SharedRecords(engine, keys or (KEY,), lambda: now)
         self.heard: list[tuple[str, bytes | None]] = []
         self.records.follow("token", lambda name, payload: self.heard.append((name, payload)))
 
@@ -144,13 +145,53 @@ async def test_what_is_not_under_a_seal_of_the_fleet_means_nothing(autojump_cloc
         assert (a.heard, both.heard) == ([], [("t1", b"one")])
 
 
-async def test_a_change_of_ones_own_is_not_undone_by_what_the_engine_had_before(autojump_clock: MockClock) -> None:
+async def test_an_old_record_that_is_brought_back_is_put_right_by_who_knows_the_newer_one(
+    autojump_clock: MockClock,
+) -> None:
     engine = Forgetful(600.0)
     a, b = Sharing(engine), Sharing(engine)
+    async with running(a, b):
+        a.records.put("token", "t1", b"one")
+        assert await a.records.flush()
+        old = (await engine.records())["token/t1"]
+        a.records.put("token", "t1", None)
+        assert await a.records.flush()
+        gone = (await engine.records())["token/t1"]
+        await engine.put("token/t1", old)
+        await trio.sleep(1.0)
+        assert b.heard == [("t1", b"one"), ("t1", None)]
+        assert (await engine.records())["token/t1"] == gone
+
+
+async def test_the_newest_counts_whoever_puts_it_and_whenever_the_engine_hears_of_it(autojump_clock: MockClock) -> None:
+    engine = Forgetful(600.0)
+    a, b = Sharing(engine, now=1000.0), Sharing(engine, now=2000.0)
+    a.records.put("token", "t1", b"old")
     async with running(b):
-        b.records.put("token", "t1", b"old")
+        b.records.put("token", "t1", b"new")
         assert await b.records.flush()
-        a.records.put("token", "t1", b"new")
         async with running(a):
-            assert a.heard == []
-            assert b.heard == [("t1", b"new")]
+            await trio.sleep(1.0)
+            assert (a.heard, b.heard) == ([("t1", b"new")], [])
+            a.records.put("token", "t1", b"newer")  # though its clock is behind
+            assert await a.records.flush()
+            await wait_all_tasks_blocked()
+            assert b.heard == [("t1", b"newer")]
+
+
+async def test_what_a_node_does_not_understand_is_told_and_harms_nothing(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Forgetful(600.0)
+    a, b = Sharing(engine), Sharing(engine)
+
+    def take(name: str, payload: bytes | None) -> None:
+        raise ValueError("no token at all")
+
+    b.records.follow("token", take)
+    async with running(a, b):
+        a.records.put("token", "t1", b"one")
+        a.records.put("later", "x", b"two")
+        assert await a.records.flush()
+        await wait_all_tasks_blocked()
+    assert "a token that another node has put is not understood by this version: no token at all" in caplog.text
