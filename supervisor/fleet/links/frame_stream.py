@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -82,6 +83,8 @@ class FrameStream:
         self._frames: deque[bytes] = deque()
         self._texts: deque[_Text] = deque()
         self._waiting = 0
+        self._heard_at = 0.0
+        self._writes_since = math.inf
         self._scope = trio.CancelScope()
         self._bell = trio.lowlevel.ParkingLot()
         self._room = trio.lowlevel.ParkingLot()
@@ -137,12 +140,8 @@ class FrameStream:
 
     async def _read(self, take: Callable[[bytes], None]) -> None:
         buffer = FrameBuffer()
-        while True:
-            data = b""
-            with trio.move_on_after(DEAD_S):
-                data = bytes(await self._stream.receive_some(_BYTES))
-            if not data:
-                return
+        while data := bytes(await self._stream.receive_some(_BYTES)):
+            self._heard_at = trio.current_time()
             for body in buffer.feed(data):
                 take(body)
 
@@ -151,8 +150,9 @@ class FrameStream:
             while not self._frames and not self._texts:
                 await self._bell.park()
             data = self._next()
-            with trio.fail_after(DEAD_S):
-                await self._stream.send_all(data)
+            self._writes_since = trio.current_time()
+            await self._stream.send_all(data)
+            self._writes_since = math.inf
 
     def _next(self) -> bytes:
         """Return what is sent now: some frames, and one part."""
@@ -173,6 +173,18 @@ class FrameStream:
         return b"".join(batch)
 
     async def _keep_alive(self) -> None:
+        """Ask for signs of life, and end the connection to a peer that gives none, or takes nothing.
+
+        One task sees to that for all that is read and written: a deadline of each would cost more than the rest of it.
+        """
+        self._heard_at = trio.current_time()
+        asks_at = self._heard_at + KEEP_ALIVE_S
         while True:
-            await trio.sleep(KEEP_ALIVE_S)
-            self.send(SignOfLife(0))
+            now = trio.current_time()
+            dead_at = min(self._heard_at, self._writes_since) + DEAD_S
+            if now >= dead_at:
+                raise trio.TooSlowError
+            if now >= asks_at:
+                asks_at = now + KEEP_ALIVE_S
+                self.send(SignOfLife(0))
+            await trio.sleep_until(min(asks_at, dead_at))
