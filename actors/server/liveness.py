@@ -217,9 +217,9 @@ class Liveness:
             case "deaf":
                 self._course.step(Away(link.number, self._context.record.blame(silence)))
             case _:
-                self._release(now)
+                self._release(link.heard if verdict == "alive" else now)
 
-    def _release(self, now: float) -> None:
-        self._looked_at = now
+    def _release(self, seen_at: float) -> None:
+        self._looked_at = seen_at
         if self._local:  # what a remote one may have lost waits for a message of it
             self._calls.window.trust()

@@ -19,15 +19,22 @@ from tests.fakes.fault_server import Ledger
 
 BUSY = 20.0
 """So many times slower may a machine be that does other things meanwhile."""
+TRIES = 3
+"""A moment in which the machine does nothing for us is longer than that. What is too slow by itself is so each time."""
 
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("name", GOALS)
 def test_a_goal_is_met_but_for_what_a_busy_machine_costs(name: str) -> None:
-    figures = measure(name, full=False).figures
-    assert figures
-    assert [str(figure) for figure in figures if figure.exact and not figure.met] == []
-    assert [str(figure) for figure in figures if not figure.exact and _far_off(figure)] == []
+    late = [name]
+    for _ in range(TRIES):
+        figures = measure(name, full=False).figures
+        assert figures
+        assert [str(figure) for figure in figures if figure.exact and not figure.met] == []
+        late = [str(figure) for figure in figures if not figure.exact and _far_off(figure)]
+        if not late:
+            break
+    assert late == []
 
 
 def _far_off(figure: Figure) -> bool:

@@ -14,6 +14,7 @@ from actors.life.states import State
 from actors.observer import NoObserver
 from actors.protocol.agreement.versions import Era
 from actors.server import ServerSettings
+from actors.server.liveness import QUIET_S
 from actors.transport.base import Work
 from tests.actors.server.rig import Rig, running_server
 from tests.fakes.mcp_server import FakeServer
@@ -130,6 +131,16 @@ async def test_a_call_after_a_pause_waits_for_one_answer_and_the_next_one_for_no
         assert await rig.call(a=1) == {"a": 1}
         assert await rig.call(a=2) == {"a": 2}
         assert [each["method"] for each in rig.fake.messages[before:]] == ["ping", "tools/call", "tools/call"]
+
+
+async def test_a_sign_of_life_counts_from_when_it_was_heard(autojump_clock: MockClock) -> None:
+    async with running_server(settings=AWAKE) as rig:
+        await prove(rig)
+        while rig.fake.count("ping") == 1:  # noqa: ASYNC110 - a virtual clock
+            await trio.sleep(0.01)
+        await trio.sleep(QUIET_S + 0.05)  # less than that since the inquiry ended, which looks later for what was said
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.fake.count("ping") == 3
 
 
 async def test_calls_that_come_while_it_is_asked_wait_too_and_go_in_their_order(autojump_clock: MockClock) -> None:
