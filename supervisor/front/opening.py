@@ -25,6 +25,7 @@ from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
 from supervisor.oauth.late import open_verifier
+from supervisor.oauth.shared import SharedLogins
 from supervisor.servers.control import Operation
 from supervisor.servers.fleet.shared.switches import SharedSwitches
 from supervisor.servers.fleet.shared.tokens import SharedTokens
@@ -38,6 +39,7 @@ from supervisor.service.asking.elicitations import Elicitations
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.gateway import Gateway, ServiceParts
 from supervisor.service.port import Service
+from supervisor.values.shared import SharedValues
 
 
 async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) -> Front:
@@ -101,8 +103,10 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
 
     control = Operation(deployment, servers, house.router.address, registry, store, house.launches.call_up_all)
     if house.fleet is not None:
-        switches = SharedSwitches(house.fleet.records, control, house.known.off)
-        core.start_soon(switches.run)
+        records = house.fleet.records
+        core.start_soon(SharedSwitches(records, control, house.known.off).run)
+        core.start_soon(SharedValues(records, house.values).run)
+        core.start_soon(SharedLogins(records, house.accounts, house.fleet.life).run)
     view = View(
         seen_by=doors.seen_by,
         service_for=service_for,

@@ -47,13 +47,15 @@ class Account(Keeper):
         super().__init__(name, config, issuer, clock, save=save, start_soon=start_soon)
 
     def restore(self, grant: Grant | None) -> None:
-        """Use a grant of an earlier run, if it is for this server at this address, and as the client configured."""
-        if grant is None or grant.server != self.server.url:
-            return
+        """Use a grant of an earlier run, if it `fits`."""
+        if grant is not None and self.fits(grant):
+            self.use(grant)
+
+    def fits(self, grant: Grant) -> bool:
+        """Say whether a grant is for this server at this address, and as the client configured."""
         ours = self.config.client_id or (not grant.client.registered and self.config.client_metadata_url)
-        if (ours or not grant.client.registered) and grant.client.id != ours:
-            return
-        self.use(grant)
+        known = grant.client.id == ours if ours else grant.client.registered
+        return known and grant.server == self.server.url
 
     async def prepare_login(self, redirect_uri: str) -> tuple[str, Grant]:
         """Return where a user says yes, and the grant that it leads to, without tokens. Raises `OAuthTrouble`.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
 
 import trio
 from msgspec.structs import replace
@@ -25,14 +24,12 @@ from supervisor.oauth.issuers.grant import Grant
 from supervisor.oauth.issuers.issuer import authorization_url
 from supervisor.oauth.issuers.metadata import Challenge
 from supervisor.oauth.issuers.trouble import OAuthTrouble
+from supervisor.oauth.kept import KeptLogins, LoginSharing
 from supervisor.oauth.logins import Login, Logins, check_answer
 from supervisor.oauth.port import CallbackQuery, Confirmation, LoginStatus
-from supervisor.oauth.vault import Vault
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.accounts import AccountName, account_of
-from supervisor.store import SavedGrant, Store
-
-KEEP_S: Final = 2.0
+from supervisor.store import Store
 
 
 class OAuthAccounts:
@@ -49,40 +46,71 @@ class OAuthAccounts:
         audit: Audit = NO_AUDIT,
     ) -> None:
         self._deployment = deployment
-        self._store = store
-        self._vault = Vault(key)
+        self.kept = KeptLogins(store, key)
         self._clock = clock
         self._callback_uri = callback_uri
         self._woken = woken
         self._logins = Logins(audit)
         self._audit = audit
-        self._saved: dict[AccountName, SavedGrant] = {}
+        self._strangers: dict[AccountName, Grant] = {}
         self._accounts: dict[AccountName, Account] = {}
         self._nursery: trio.Nursery | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Read what is kept, and be there for what outlives whoever asks for it."""
-        rows = await self._store.load_grants()
-        self._saved = {(row.principal, row.server): row for row in rows}
+        await self.kept.load()
         async with trio.open_nursery() as self._nursery:
             task_status.started()
             while True:
                 version = self._deployment.version
                 await self._forget_strangers()
+                await self._welcome_strangers()
                 await self._deployment.wait_newer(version)
+
+    # In a fleet -----------------------------------------------------------------------------------------------------
+
+    def share(self, sharing: LoginSharing) -> None:
+        """Have other nodes know of all logins from now on."""
+        self.kept.sharing = sharing
+        for name, account in self._accounts.items():
+            account.sharing = sharing.of(name)
+
+    async def hear(self, name: AccountName, grant: Grant | None) -> None:
+        """Take a login, or a logout, of another node; one of somebody who is not known here yet waits for that."""
+        self._strangers.pop(name, None)
+        if grant is not None and self._is_stranger(name):
+            self._strangers[name] = grant
+            return
+        account = self._accounts.get(name)
+        had = account is None or account.tokens is not None
+        await self.kept.keep(name, grant)
+        if account is not None and (grant is None or account.fits(grant)):
+            account.adopt(grant)
+        if not had and grant is not None and grant.tokens is not None:
+            self._start_soon(partial(self._woken, name))
+
+    def _is_stranger(self, name: AccountName) -> bool:
+        user = user_of(name[0])
+        return bool(user) and self._deployment.value.settings.identity.person(user) is None
+
+    async def _welcome_strangers(self) -> None:
+        for name, grant in [*self._strangers.items()]:
+            if not self._is_stranger(name):
+                await self.hear(name, grant)
+
+    # ----------------------------------------------------------------------------------------------------------------
 
     async def _forget_strangers(self) -> None:
         """Let go of logins of users who were taken out of the configuration: somebody else may get their name."""
-        for name in {*self._saved, *self._accounts}:
-            user = user_of(name[0])
-            if not user or self._deployment.value.settings.identity.person(user) is not None:
+        for name in {*self.kept, *self._accounts}:
+            if not self._is_stranger(name):
                 continue
             account = self._accounts.pop(name, None)
             if account is not None:
                 await account.drop()  # also for a connection that is not closed yet
             else:
-                await self._save(name, None)
-            self._audit.note("login.drop", name[1], detail=of_user(user))
+                await self.kept.save(name, None)
+            self._audit.note("login.drop", name[1], detail=of_user(user_of(name[0])))
 
     def authorizer(self, server: DeployedServer) -> Account | None:
         """Return who has the tokens for a server; None where the configuration says who we are to it."""
@@ -96,28 +124,17 @@ class OAuthAccounts:
                 server.remote,
                 server.config.oauth,
                 self._clock,
-                save=partial(self._save, name),
+                save=partial(self.kept.save, name),
                 start_soon=self._start_soon,
             )
-            saved = self._saved.get(name)
-            account.restore(self._vault.open(saved) if saved is not None else None)
+            account.sharing = self.kept.renewal(name)
+            account.restore(self.kept.find(name))
         account.server = server.remote  # launches may differ in their headers
         return account
 
     def _start_soon(self, work: Callable[[], Awaitable[None]]) -> None:
         assert self._nursery is not None
         self._nursery.start_soon(work)
-
-    async def _save(self, name: AccountName, grant: Grant | None) -> None:
-        principal, server = name
-        if grant is None:
-            self._saved.pop(name, None)
-            self._store.forget_grant(principal, server)
-        else:
-            self._saved[name] = saved = self._vault.seal(principal, server, grant)
-            self._store.save_grant(saved)
-        with trio.move_on_after(KEEP_S):
-            await self._store.keep()
 
     def _of(self, server: str, asker: Person) -> tuple[AccountName, Account]:
         """Return the account of somebody at a server: their own, or that of all. Raises `LoginFailed`."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 from msgspec.structs import replace
@@ -25,10 +25,24 @@ from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreac
 
 AGAIN_S: Final = 5.0
 """After a renewal that nobody answered, nobody is asked for so long."""
+NEWS_S: Final = 2.0
+"""Where others renew the same tokens, what is refused may be what they have renewed: so long they are waited for."""
 LOGGED_OUT: Final = "there is no login for it"
 ENDED: Final = "its login has ended"
 USELESS: Final = "it does not take the token of its login"
 MORE: Final = "its login does not allow this"
+
+
+class GrantSharing(NamedTuple):
+    """How tokens are renewed that others have, too: `haste` is how much of the time that is left for it is taken, so
+    that not all do it at one moment, and `news_s` how long it takes to hear of theirs.
+    """
+
+    haste: float
+    news_s: float
+
+
+ALONE: Final = GrantSharing(1.0, 0.0)
 
 
 class _Renewal:
@@ -40,7 +54,8 @@ class _Renewal:
 class Keeper:
     """The tokens of the server of that name; see `Authorizer`. `save` keeps a grant, or that there is none.
 
-    `clock` gives the unix time in seconds, as in the times of `Tokens`.
+    `clock` gives the unix time in seconds, as in the times of `Tokens`. Where other nodes of a fleet may renew the same
+    tokens, `sharing` keeps all from doing it at once.
     `start_soon` starts a task that outlives whoever wants a token.
     """
 
@@ -68,6 +83,7 @@ class Keeper:
         self._again_at = -math.inf
         self._doubted = ""
         self._why = LOGGED_OUT
+        self.sharing = ALONE
 
     @property
     def tokens(self) -> Tokens | None:
@@ -83,13 +99,20 @@ class Keeper:
         self._ends_at = trio.current_time() + left_s
 
     async def take(self, grant: Grant) -> None:
+        self.adopt(grant)
+        await self._save(grant)
+
+    def adopt(self, grant: Grant | None) -> None:
+        """Take a login that is kept already, or that there is none any more."""
+        if grant is None:
+            self.grant, self._why = None, LOGGED_OUT
+            return
         self.use(grant)
         self._why, self._doubted, self._again_at = ENDED, "", -math.inf
         self.challenge = Challenge()
-        await self._save(grant)
 
     async def drop(self) -> None:
-        self.grant, self._why = None, LOGGED_OUT
+        self.adopt(None)
         await self._save(None)
 
     async def token(self) -> str:
@@ -97,7 +120,7 @@ class Keeper:
         if tokens is None:
             return ""
         now = trio.current_time()
-        if now >= self._ends_at - tokens.ahead_s and self._renewable(tokens):
+        if now >= self._ends_at - tokens.ahead_s * self.sharing.haste and self._renewable(tokens):
             if now >= self._ends_at:
                 return await self._wait_renewal(tokens.access)
             if now >= self._again_at:
@@ -176,8 +199,9 @@ class Keeper:
                 await self._save(following)
                 self.use(following)
         except IssuerRefused as refused:
-            renewal.trouble = refused
+            await trio.sleep(self.sharing.news_s)
             if self.grant is grant:
+                renewal.trouble = refused
                 await self._end(f"{ENDED}: {refused.reason}", forget=refused.code == "invalid_client")
         except OAuthTrouble as trouble:
             renewal.trouble = trouble

@@ -54,6 +54,7 @@ class LateAccounts:
     ) -> None:
         self._make = (deployment, store, key, clock, callback_uri, woken, audit)
         self._accounts: OAuthAccounts | None = None
+        self._opened = trio.Event()
 
     def now(self) -> Accounts | None:
         return self._accounts
@@ -72,3 +73,10 @@ class LateAccounts:
             accounts = OAuthAccounts(*self._make)
             await nursery.start(accounts.run)
             self._accounts = accounts
+            self._opened.set()
+
+    async def wait_opened(self) -> OAuthAccounts:
+        """Return the accounts when there are any."""
+        await self._opened.wait()
+        assert self._accounts is not None
+        return self._accounts

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -55,15 +56,32 @@ class ValueStore(Protocol):
         """Wait until all of that is on the disk, and say whether it is."""
 
 
+class ValueSharing(Protocol):
+    """The other nodes of a fleet, which have the same values."""
+
+    def tell(self, place: ValuePlace, given: Given | None) -> None:
+        """Let them have a value, or know that there is none."""
+
+    async def flush(self) -> object:
+        """Wait until they can know, or for a while."""
+
+
 class ValueTable:
-    """All values that were given, once they are `read`. `key` has 32 bytes, and seals them."""
+    """All values that were given, once they are `read`. `key` has 32 bytes, and seals them.
+
+    `taken` is called with those that were kept, once they are known.
+    """
 
     def __init__(self, deployment: Latest[Deployment], store: ValueStore, key: bytes) -> None:
         self.read = False
+        self.sharing: ValueSharing | None = None
+        self.taken: Callable[[GivenValues], None] = lambda values: None
         self._deployment = deployment
         self._store = store
         self._key = key
         self._sizes: dict[ValuePlace, int] = {}
+        self._bytes: Counter[Owner] = Counter()
+        self._counts: Counter[Owner] = Counter()
 
     @cached_property
     def _cipher(self) -> Sealing:
@@ -80,10 +98,11 @@ class ValueTable:
         stored: dict[Owner, dict[str, dict[str, Given]]] = {}
         for place, (given, size) in opened.items():
             stored.setdefault((place.tier, place.owner), {}).setdefault(place.server, {})[place.name] = given
-            self._sizes[place] = size
+            self._count(place, size)
         self.read = True
         if stored:
             self._deployment.set(replace(self._deployment.value, given=GivenValues(stored=stored)))
+        self.taken(self.values)
 
     def _open(self, rows: Iterable[SavedValue]) -> dict[ValuePlace, tuple[Given, int]]:
         """Return what was sealed, and its size."""
@@ -94,8 +113,12 @@ class ValueTable:
                 opened[place] = given, len(row.sealed)
         return opened
 
+    @property
+    def values(self) -> GivenValues:
+        return self._deployment.value.given
+
     def find(self, place: ValuePlace) -> Given | None:
-        of_owner = self._deployment.value.given.stored.get((place.tier, place.owner), {})
+        of_owner = self.values.stored.get((place.tier, place.owner), {})
         return of_owner.get(place.server, {}).get(place.name)
 
     async def give(self, asker: Person, place: ValuePlace, given: Given) -> None:
@@ -125,33 +148,64 @@ class ValueTable:
         before = self.find(place)
         self._hold(place, given, sealed)
         if await self._store.secure():
+            if self.sharing is not None and self.find(place) is given:
+                self.sharing.tell(place, given)
+                await self.sharing.flush()
             return
         if self.find(place) is given:  # nobody gave another one meanwhile
             self._hold(place, before, self._seal(place, before) if before is not None else None)
         raise NotKept("nothing has changed: the daemon cannot write its database, see /api/status")
 
+    def hear(self, changes: Mapping[ValuePlace, Given | None]) -> None:
+        """Take what other nodes were given or lost: it holds here, too. What there is no room for is left out."""
+        held = self._deployment.value.given
+        for place, given in changes.items():
+            sealed = None if given is None else self._seal(place, given)
+            try:
+                if sealed is not None:
+                    self._check_room(place, len(sealed.sealed))
+            except TooManyValues as error:
+                log.warning("a value of %s from another node is not taken: %s", place.server, error.message)
+                continue
+            self._keep(place, sealed)
+            held = held.with_value((place.tier, place.owner), place.server, place.name, given)
+        self._deployment.set(replace(self._deployment.value, given=held))
+
     def _hold(self, place: ValuePlace, given: Given | None, sealed: SavedValue | None) -> None:
-        self._sizes.pop(place, None)
-        if sealed is None:
-            self._store.forget_value(place.tier, place.owner, place.server, place.name)
-        else:
-            self._sizes[place] = len(sealed.sealed)
-            self._store.save_value(sealed)
+        self._keep(place, sealed)
         deployment = self._deployment.value
         held = deployment.given.with_value((place.tier, place.owner), place.server, place.name, given)
         self._deployment.set(replace(deployment, given=held))
+
+    def _keep(self, place: ValuePlace, sealed: SavedValue | None) -> None:
+        if sealed is None:
+            self._count(place, None)
+            self._store.forget_value(place.tier, place.owner, place.server, place.name)
+        else:
+            self._count(place, len(sealed.sealed))
+            self._store.save_value(sealed)
+
+    def _count(self, place: ValuePlace, size: int | None) -> None:
+        """Note how large a value is; None: it is gone."""
+        owner, before = (place.tier, place.owner), self._sizes.pop(place, None)
+        self._counts[owner] += (size is not None) - (before is not None)
+        self._bytes[owner] += (size or 0) - (before or 0)
+        if size is not None:
+            self._sizes[place] = size
+        elif not self._counts[owner]:
+            del self._counts[owner], self._bytes[owner]
 
     def _seal(self, place: ValuePlace, given: Given) -> SavedValue:
         sealed = self._cipher.seal(json.encode(given), astuple(place))
         return SavedValue(tier=place.tier, owner=place.owner, server=place.server, name=place.name, sealed=sealed)
 
     def _check_room(self, place: ValuePlace, size: int) -> None:
-        others = {each: bytes_ for each, bytes_ in self._sizes.items() if each != place}
-        own = [bytes_ for each, bytes_ in others.items() if (each.tier, each.owner) == (place.tier, place.owner)]
-        if len(own) >= MAX_OF_OWNER or sum(own) + size > MAX_OWNER_BYTES:
+        owner, before = (place.tier, place.owner), self._sizes.get(place)
+        more, grown = before is None, size - (before or 0)
+        if self._counts[owner] + more > MAX_OF_OWNER or self._bytes[owner] + grown > MAX_OWNER_BYTES:
             raise TooManyValues(
                 f"the {place.tier} {place.owner} gives as much as is kept: {MAX_OF_OWNER} values, {MAX_OWNER_BYTES} "
                 "bytes; take back what is not needed by mcpvisor config unset"
             )
-        if len(others) >= MAX_VALUES or sum(others.values()) + size > MAX_BYTES:
+        if len(self._sizes) + more > MAX_VALUES or self._bytes.total() + grown > MAX_BYTES:
             raise TooManyValues(f"as much is given as is kept: {MAX_VALUES} values, {MAX_BYTES} bytes in all")

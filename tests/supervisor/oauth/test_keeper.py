@@ -17,7 +17,7 @@ from supervisor.oauth.issuers.grant import Grant, OAuthClient, Tokens
 from supervisor.oauth.issuers.issuer import AuthorizationServer
 from supervisor.oauth.issuers.metadata import Challenge, IssuerMetadata
 from supervisor.oauth.issuers.trouble import IssuerRefused, OAuthTrouble, Unreached
-from supervisor.oauth.keeper import AGAIN_S, Keeper
+from supervisor.oauth.keeper import AGAIN_S, GrantSharing, Keeper
 
 GRANT = Grant(
     server="https://a.example/mcp",
@@ -380,3 +380,45 @@ async def test_a_machine_asks_anew_what_is_wanted_after_a_challenge_that_led_now
         await trio.sleep(LIFE_S + 1)
         assert await far.keeper.token() == "a2"
         assert [bool(each.resource_metadata) for each in wanted] == [True, False]
+
+
+SHARED = GrantSharing(haste=0.5, news_s=2.0)
+
+
+async def test_a_node_that_is_not_the_first_renews_later(autojump_clock: object) -> None:
+    async with kept() as far:
+        tokens = await far.logged_in()
+        far.keeper.sharing = SHARED
+        await trio.sleep(LIFE_S - 0.9 * tokens.ahead_s)
+        assert await far.keeper.token() == "a1"
+        await trio.sleep(0.5 * tokens.ahead_s)
+        assert far.issuer.asked == 0
+        await far.keeper.token()
+        await trio.sleep(2)
+        assert await far.keeper.token() == "a2"
+
+
+async def test_a_refusal_ends_no_login_that_another_node_renewed_meanwhile(autojump_clock: object) -> None:
+    async with kept() as far, trio.open_nursery() as nursery:
+        await far.logged_in()
+        far.keeper.sharing = SHARED
+        far.issuer.trouble = IssuerRefused("it refused (invalid_grant, HTTP 400)", "invalid_grant")
+        theirs = replace(GRANT, tokens=Tokens(access="theirs", refresh="r", issued_at=trio.current_time()))
+
+        async def hear() -> None:
+            await trio.sleep(2.5)  # the issuer took one of them
+            far.keeper.adopt(theirs)
+
+        nursery.start_soon(hear)
+        assert (await far.keeper.on_refused("a1", 401, ["Bearer"])).token == "theirs"
+        assert far.keeper.grant == theirs
+        assert [grant for grant in far.saved if grant is None or grant.tokens is None] == []
+
+
+async def test_a_refusal_of_which_no_other_node_knows_better_ends_the_login(autojump_clock: object) -> None:
+    async with kept() as far:
+        await far.logged_in()
+        far.keeper.sharing = SHARED
+        far.issuer.trouble = IssuerRefused("it refused (invalid_grant, HTTP 400)", "invalid_grant")
+        denial = await far.keeper.on_refused("a1", 401, ["Bearer"])
+        assert (denial.token, denial.login) == ("", True)

@@ -1,7 +1,8 @@
 """What all nodes of a fleet keep alike: small records by key, of which the newest counts.
 
-They are under a seal of the fleet's key, with the moment at which they were put: whoever may write to the engine makes
-none, and an old one that is brought back is put right by whoever knows the newer one. A record that is gone stays as
+They are sealed with the fleet's key, and with them the moment at which they were put: whoever may read the engine
+learns their names alone, whoever may write to it makes none, and an old one that is brought back is put right by who
+knows the newer one. A record that is gone stays as
 such, so that a node that was away hears of it.
 """
 
@@ -22,14 +23,19 @@ from actors.kit import Pauses
 from supervisor.fleet.engine import Engine
 from supervisor.fleet.records import RecordPut
 from supervisor.servers.fleet.shared.pending import Pending
+from supervisor.store.sealing import Sealing
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES: Final = 4096
+MAX_BYTES: Final = 131_072
+"""Of one record. A larger one stays at its node."""
 MAX_RECORDS: Final = 50_000
 """That are known; more are not taken."""
 _LABEL: Final = b"mcpvisor fleet record"
-_MAC_BYTES: Final = 32
+MAX_HEAD_BYTES: Final = 64
+"""What is sealed with a record, and the seal."""
+READ_AT_ONCE: Final = 50
+"""So many are read before others get their turn."""
 
 TakeRecord = Callable[[str, bytes | None], None]
 """Takes what another node has put: the name of a record of one kind, and None if it is gone. Raises `ValueError` or
@@ -55,7 +61,7 @@ class SharedRecords:
     def __init__(self, engine: Engine, keys: Sequence[bytes], now: Callable[[], float] = time.time) -> None:
         self._engine = engine
         self._now = now
-        self._keys = [hmac.digest(key, _LABEL, hashlib.sha256) for key in keys]
+        self._seals = [Sealing(hmac.digest(key, _LABEL, hashlib.sha256)) for key in keys]
         self._known: dict[str, _Record] = {}
         self._pending = Pending()
         self._takers: dict[str, TakeRecord] = {}
@@ -72,6 +78,9 @@ class SharedRecords:
     def put(self, kind: str, name: str, payload: bytes | None) -> None:
         """Let all nodes have a record, None: none of that name."""
         key = f"{kind}/{name}"
+        if payload is not None and len(payload) > MAX_BYTES:
+            log.warning("a %s stays at this node: %d bytes are more than nodes share", kind, len(payload))
+            return
         known = self._known.get(key)
         if known is None or known.payload != payload:
             before_ms = 0 if known is None else known.put_ms
@@ -129,7 +138,9 @@ class SharedRecords:
         except SupervisorError:
             self._behind = True
             raise
-        for key, value in records.items():
+        for read, (key, value) in enumerate(records.items()):
+            if read % READ_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
             self.take(RecordPut(key, value))
         for key in self._known.keys() - records.keys():
             self._pending.add(key)
@@ -137,19 +148,17 @@ class SharedRecords:
     async def _write(self, key: str) -> None:
         record = self._known[key]
         body = msgspec.msgpack.encode(record)
-        await self._engine.put(key, _mac(self._keys[0], key, body) + body)
+        await self._engine.put(key, self._seals[0].seal(body, (key,)))
         if self._known[key] is record:  # else it was put again meanwhile
             self._pending.remove(key)
 
     def _unseal(self, entry: RecordPut) -> _Record | None:
         """Return what is under a seal of ours; None for what somebody else has put there."""
-        mac, body = entry.value[:_MAC_BYTES], entry.value[_MAC_BYTES:]
-        good = any(hmac.compare_digest(_mac(key, entry.key, body), mac) for key in self._keys)
+        if len(entry.value) > MAX_BYTES + MAX_HEAD_BYTES:
+            return None
+        bodies = (seal.read(entry.value, (entry.key,)) for seal in self._seals)
+        body = next((body for body in bodies if body is not None), b"")
         try:
-            return _RECORD.decode(body) if good and len(body) <= MAX_BYTES else None
+            return _RECORD.decode(body) if body else None
         except msgspec.MsgspecError:
             return None  # of another version
-
-
-def _mac(key: bytes, name: str, body: bytes) -> bytes:
-    return hmac.digest(key, msgspec.msgpack.encode((name, body)), hashlib.sha256)

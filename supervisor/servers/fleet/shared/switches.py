@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
 from actors.errors import SupervisorError
-from supervisor.servers.fleet.shared.records import SharedRecords
+
+if TYPE_CHECKING:  # it needs cryptography, which takes megabytes
+    from supervisor.servers.fleet.shared.records import SharedRecords
 
 log = logging.getLogger(__name__)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from supervisor.identity.tokens import SavedToken, TokenStore, TokenTable
-from supervisor.servers.fleet.shared.records import SharedRecords
+
+if TYPE_CHECKING:  # it needs cryptography, which takes megabytes
+    from supervisor.servers.fleet.shared.records import SharedRecords
 
 KIND: Final = "token"
 _TOKEN: Final = msgspec.msgpack.Decoder(SavedToken)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from supervisor.fleet.errors import EngineAway
 from supervisor.fleet.memory_engine import MemoryEngine
-from supervisor.fleet.records import RecordPut
-from supervisor.servers.fleet.shared.records import MAX_BYTES, SharedRecords
+from supervisor.servers.fleet.shared.records import MAX_BYTES
+from tests.fleet.sharing import KEY, Sharing, running
 
-KEY, OTHER = b"k" * 32, b"o" * 32
+OTHER = b"o" * 32
 
 
 class Forgetful(MemoryEngine):
@@ -29,41 +26,6 @@ class Forgetful(MemoryEngine):
 
     def lose(self) -> None:
         self._records.clear()
-
-
-class Sharing:
-    """One node: `heard` is what it was told, newest last."""
-
-    def __init__(self, engine: MemoryEngine, *keys: bytes, now: float = 1000.0) -> None:
-        self.engine = engine
-        self.records = SharedRecords(engine, keys or (KEY,), lambda: now)
-        self.heard: list[tuple[str, bytes | None]] = []
-        self.records.follow("token", lambda name, payload: self.heard.append((name, payload)))
-
-    async def run(self) -> None:
-        self.records.want_everything()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.records.run)
-            await self._follow()
-
-    async def _follow(self) -> None:
-        position = 0
-        while True:
-            page = await self.engine.read(position, 1000.0)
-            position = page.position
-            for _, entry in page.entries:
-                if isinstance(entry, RecordPut):
-                    self.records.take(entry)
-
-
-@asynccontextmanager
-async def running(*nodes: Sharing) -> AsyncIterator[None]:
-    async with trio.open_nursery() as nursery:
-        for node in nodes:
-            nursery.start_soon(node.run)
-        await wait_all_tasks_blocked()
-        yield
-        nursery.cancel_scope.cancel()
 
 
 async def test_what_one_node_puts_all_others_hear_once(autojump_clock: MockClock) -> None:
@@ -156,11 +118,31 @@ async def test_an_old_record_that_is_brought_back_is_put_right_by_who_knows_the_
         old = (await engine.records())["token/t1"]
         a.records.put("token", "t1", None)
         assert await a.records.flush()
-        gone = (await engine.records())["token/t1"]
         await engine.put("token/t1", old)
         await trio.sleep(1.0)
         assert b.heard == [("t1", b"one"), ("t1", None)]
-        assert (await engine.records())["token/t1"] == gone
+        assert (await engine.records())["token/t1"] != old
+        late = Sharing(engine)
+        async with running(late):
+            assert late.heard[-1] == ("t1", None)
+
+
+async def test_who_reads_the_engine_learns_names_alone_and_what_is_large_stays_where_it_is(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Forgetful(600.0)
+    a, b = Sharing(engine), Sharing(engine)
+    async with running(a, b):
+        a.records.put("token", "t1", b"canary-secret")
+        a.records.put("token", "large", bytes(MAX_BYTES + 1))
+        a.records.put("token", "largest", bytes(MAX_BYTES))
+        assert await a.records.flush()
+        await wait_all_tasks_blocked()
+        assert b.heard == [("t1", b"canary-secret"), ("largest", bytes(MAX_BYTES))]
+        records = await engine.records()
+        assert [*records] == ["token/t1", "token/largest"]
+        assert not any(b"canary" in value for value in records.values())
+    assert "a token stays at this node" in caplog.text
 
 
 async def test_the_newest_counts_whoever_puts_it_and_whenever_the_engine_hears_of_it(autojump_clock: MockClock) -> None:

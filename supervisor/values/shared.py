@@ -1,0 +1,69 @@
+"""Values of teams and users in a fleet: what is given, or taken back, at one node holds at all."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import trio
+
+from supervisor.identity.given import Given, Tier
+from supervisor.identity.values import GivenValues
+from supervisor.values.checks import ValuePlace
+from supervisor.values.table import ValueTable
+
+if TYPE_CHECKING:  # it needs cryptography, which takes megabytes
+    from supervisor.servers.fleet.shared.records import SharedRecords
+
+KIND: Final = "value"
+MAX_AT_ONCE: Final = 50
+"""So many that were heard of are taken before others get their turn: each is sealed for the disk."""
+_PLACE: Final = msgspec.json.Decoder(tuple[Tier, str, str, str])
+_GIVEN: Final = msgspec.json.Decoder(Given)
+
+
+class SharedValues:
+    """Implements `ValueSharing`. `run` has to run."""
+
+    def __init__(self, records: SharedRecords, table: ValueTable) -> None:
+        self._records = records
+        self._table = table
+        self._heard: dict[ValuePlace, Given | None] = {}
+        self._bell = trio.lowlevel.ParkingLot()
+        self.flush = records.flush
+        table.sharing, table.taken = self, self._know
+        records.follow(KIND, self._hear)
+        if table.read:
+            self._know(table.values)
+
+    def tell(self, place: ValuePlace, given: Given | None) -> None:
+        self._records.put(KIND, _name_of(place), None if given is None else msgspec.json.encode(given))
+
+    async def run(self) -> None:
+        """Take what other nodes were given, for ever, once those that this one has kept are known."""
+        while True:
+            while not (self._heard and self._table.read):
+                await self._bell.park()
+            page = dict(islice(self._heard.items(), MAX_AT_ONCE))
+            for place in page:
+                del self._heard[place]
+            self._table.hear(page)
+            await trio.lowlevel.checkpoint()
+
+    def _know(self, values: GivenValues) -> None:
+        for (tier, owner), servers in values.stored.items():
+            for server, given in servers.items():
+                for name, value in given.items():
+                    place = ValuePlace(tier, owner, server, name)
+                    self._records.know(KIND, _name_of(place), msgspec.json.encode(value))
+        self._bell.unpark_all()
+
+    def _hear(self, name: str, payload: bytes | None) -> None:
+        place = ValuePlace(*_PLACE.decode(name))
+        self._heard[place] = None if payload is None else _GIVEN.decode(payload)
+        self._bell.unpark_all()
+
+
+def _name_of(place: ValuePlace) -> str:
+    return msgspec.json.encode(msgspec.structs.astuple(place)).decode()
