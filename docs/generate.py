@@ -11,6 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from textwrap import wrap
 
@@ -63,7 +64,8 @@ CASES = {
 """The pages that have the catalogue of faults, and the letters on each."""
 
 
-def parts() -> dict[str, dict[str, str]]:
+@cache
+def parts() -> Mapping[str, Mapping[str, str]]:
     """Return the generated parts of each file by their names."""
     settings, lists = blocks(), case_lists()
     return {

@@ -28,7 +28,7 @@ CALL: Final = "mcp.tool.executed"
 _QUESTION: Final = ("{tool_name}", "plugin {plugin}", "a {kind}, by its {asked}", "/questions/{question_id}")
 DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "hello": ("version {version}", "catalogue revision {revision}"),
-    "reset": ("some events are missing: the daemon was started anew, or they were too many",),
+    "reset": ("some events are missing: a daemon was started or has ended, or they were too many",),
     "mcp.server.registered": (),
     "mcp.server.unregistered": (),
     "mcp.server.updated": (),
@@ -117,7 +117,8 @@ async def follow(url: str, path: Callable[[], str], show: Callable[[Event], None
 def line(event: Event) -> Text:
     """Return an event as one line: the time, the server, what it is, and behind a colon what its kind says."""
     kind, data = str(event.get("type", "")), event.get("data") or event
-    head = (_time(event), plain(data.get("server_slug") or ""), *_words(kind, data))
+    places = (plain(event.get("node") or ""), plain(data.get("server_slug") or ""))
+    head = (_time(event), *places, *_words(kind, data))
     told = (*(plain(_fill(part, data)) for part in DETAILS.get(kind, ())), _changes(data), _problems(data))
     parts = (Text(" ").join(filter(None, head)), Text(", ").join(filter(None, told)))
     return Text(": ").join(filter(None, parts))

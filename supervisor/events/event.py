@@ -48,6 +48,8 @@ class EventEnvelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When it happened (ISO 8601, UTC)."""
     revision: int | None = None
     """That of the catalogue when it happened, for auditors and admins."""
+    node: str | None = None
+    """Where it happened, in the stream of a fleet."""
     data: EventData
     """The fields of the kind."""
 

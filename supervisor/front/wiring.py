@@ -17,10 +17,10 @@ from supervisor.config.syntax.units import OWN_TOKENS
 from supervisor.front.admission import Admission
 from supervisor.front.certificates import Certificates
 from supervisor.front.cors import CrossOrigin
-from supervisor.front.dispatch import Dispatch
+from supervisor.front.dispatch import EVENTS_PATH, Dispatch
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.leaving import Departures
-from supervisor.front.edge.request import BodyLimits
+from supervisor.front.edge.request import BodyLimits, HttpRequest
 from supervisor.front.edge.serve import serve
 from supervisor.front.edge.wire import ConnectionContext, EdgeState
 from supervisor.front.guard import Guard
@@ -142,7 +142,12 @@ class Front:
             limit=StreamLimit(),
             doors=doors,
         )
+        streams = EventStreams(view, settings.sse_keepalive_s, settings.max_event_streams)
         if peers is not None:
+
+            async def serve_for_node(door: str, request: HttpRequest) -> None:
+                await (streams(request) if request.path == EVENTS_PATH else http.serve(door, request))
+
             context = ConnectionContext(
                 settings=settings,
                 budget=state.budget,
@@ -150,7 +155,7 @@ class Front:
                 departures=Departures(),
                 closing=view.closing,
             )
-            peers.answer_with(answer_with(http.serve, context))
+            peers.answer_with(answer_with(serve_for_node, context))
         websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
         app = create_app(view.audit)
         add_welcome(view.version, app)
@@ -159,7 +164,6 @@ class Front:
         record_orders(app, view.audit)
         pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
         admission = _admission(settings, sockets, view)
-        streams = EventStreams(view, settings.sse_keepalive_s, settings.max_event_streams)
         guard, live = _guard(settings, sockets), PageSockets(view)
         handler = Dispatch(guard, admission, http.serve, websocket.serve, pages, live, streams)
         handler.cross_origin = CrossOrigin(settings.allowed_origins)

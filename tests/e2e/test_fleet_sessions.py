@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx2
 import pytest
 import trio
 
 from tests.e2e.daemons import PATIENCE_S, Daemon, Json, client, message, running, stand_in, text
-from tests.fakes.event_reader import reading
+from tests.fakes.event_reader import EventReader, listening, reading
 from tests.fleet.valkey import settle, valkey
 
 pytestmark = pytest.mark.e2e
+Way = Callable[..., AbstractAsyncContextManager[EventReader]]
 
 SERVERS = {
     "talkative": stand_in("talkative"),
     "memo": stand_in("memo"),
     "growing": stand_in("growing", result_token_budget=1000),
+    "wants": stand_in("memo", env={"COLOUR": "${user:COLOUR:-blue}"}, values={"COLOUR": {"secret": False}}),
 }
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -225,3 +229,77 @@ async def test_a_long_result_that_one_node_keeps_is_read_at_another(nodes: list[
         read = {"name": "read_mcp_resource", "arguments": {"uri": uri[0]}}
         told = await modern(node, "tools/call", read)
         assert "xxx" in json.dumps(told), told
+
+
+async def told_calls(reader: EventReader, number: int) -> list[str]:
+    """Return at which nodes the next calls were made. No event is missing."""
+    found: list[str] = []
+    while len(found) < number:
+        _, kind, event = await reader.next()
+        assert kind != "reset", event
+        found += [event["node"]] if kind == "mcp.tool.executed" else []
+    return found
+
+
+@pytest.mark.parametrize("way", [reading, listening])
+async def test_events_of_all_nodes_are_one_stream_which_goes_on_at_any(nodes: list[Daemon], way: Way) -> None:
+    echo = call("growing:echo", {"text": "x"})
+    async with way(nodes[0].url) as reader:
+        _, kind, hello = await reader.next()
+        assert (kind, hello["node"], hello["nodes"]) == ("hello", "a", ["a", "b", "c"])
+        for node in nodes:
+            await post(node, echo)
+        assert sorted(await told_calls(reader, 3)) == ["a", "b", "c"]
+        last = reader.last
+    await post(nodes[2], echo)
+    await post(nodes[0], echo)
+    async with way(nodes[1].url, f"/api/events?after={quote(last)}") as reader:
+        await post(nodes[1], echo)
+        assert sorted(await told_calls(reader, 3)) == ["a", "b", "c"]
+    async with way(nodes[1].url, "/api/events?here=true") as reader:
+        await post(nodes[0], echo)
+        await post(nodes[1], echo)
+        _, kind, event = await reader.next()
+        assert (kind, "nodes" in event) == ("hello", False)
+        assert "node" not in await reader.until("mcp.tool.executed")
+
+
+async def test_a_stream_of_events_says_where_a_node_has_gone_and_goes_on(mortal_nodes: list[Daemon]) -> None:
+    a, b, c = mortal_nodes
+    async with reading(b.url) as reader:
+        assert (await reader.next())[2]["nodes"] == ["a", "b", "c"]
+        last = reader.last
+        await a.kill()
+        while (await reader.next())[1] != "reset":
+            pass
+        await post(c, call("growing:echo", {"text": "x"}))
+        assert await told_calls(reader, 1) == ["c"]
+    async with reading(c.url, headers={"last-event-id": last}) as reader:
+        assert (await reader.next())[2]["nodes"] == ["b", "c"]
+        assert (await reader.next())[1] == "reset"  # nobody knows what the one that is gone had told
+        assert await told_calls(reader, 1) == ["c"]
+
+
+async def command(node: Daemon, *args: str, told: bytes = b"") -> str:
+    """Give a command to a node, and return what it says."""
+    asked = [sys.executable, "-m", "supervisor", *args, "--url", node.url]
+    done = await trio.run_process(asked, stdin=told, capture_stdout=True)
+    return done.stdout.decode()
+
+
+async def until_crimson(node: Daemon, *, is_crimson: bool) -> None:
+    async with client() as http:
+        with trio.fail_after(PATIENCE_S):
+            while ("crimson" in (await http.get(node.url + "/api/values?user=ana")).text) != is_crimson:  # noqa: ASYNC110
+                await trio.sleep(0.05)
+
+
+async def test_a_value_that_is_given_at_one_node_holds_at_all(nodes: list[Daemon]) -> None:
+    a, b, c = nodes
+    place = ("wants", "COLOUR", "--user", "ana")
+    await command(a, "config", "set", *place, "-", told=b"crimson")
+    for node in nodes:
+        await until_crimson(node, is_crimson=True)
+    await command(c, "config", "unset", *place)
+    for node in (a, b):
+        await until_crimson(node, is_crimson=False)

@@ -15,6 +15,13 @@ class Peers(Protocol):
     @property
     def life(self) -> str: ...
 
+    @property
+    def name(self) -> str:
+        """The name of this node."""
+
+    def others(self) -> list[Node]:
+        """Return the other nodes that are members."""
+
     def find(self, life: str) -> Node | None:
         """Return the other node whose life that is; None if it is ours, or of nobody who is a member."""
 

@@ -19,6 +19,7 @@ from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.records import Node
+from supervisor.front.edge.parser import Headers
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.http.event_stream import cancel_when_set
 from supervisor.front.http.forwarded import ForwardedRequest, RequestHead
@@ -80,7 +81,7 @@ class RequestNodes:
     async def _pass_on(self, request: HttpRequest, node: Node, id_: bytes) -> None:
         """Have a request answered there. Raises `HttpRefusal`, and `ClientGone`."""
         try:
-            sent = await self._peers.request(node, _head_of(request), request.content)
+            sent = await self._peers.request(node, head_of(request, request.target), request.content)
         except Elsewhere:
             raise _refusal(NodeAway(f"the node {node.name} ends; retry shortly", retry_after_s=1.0), id_) from None
         except SupervisorError as error:
@@ -128,13 +129,14 @@ async def _relay(sent: SentRequest, request: HttpRequest) -> SupervisorError | N
     return None
 
 
-def _head_of(request: HttpRequest) -> bytes:
-    """Return a request as it travels, without what only this node has to know."""
+def head_of(request: HttpRequest, target: bytes, headers: Headers | None = None) -> bytes:
+    """Return a request as it travels, without what only this node has to know; with other headers, if any are given."""
     requester = request.requester
-    headers = [line for line in request.headers if line[0] not in _CREDENTIALS]
+    if headers is None:
+        headers = [line for line in request.headers if line[0] not in _CREDENTIALS]
     head = RequestHead(
         request.method,
-        request.target,
+        target,
         request.version,
         headers,
         requester.person,

@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import trio
@@ -25,8 +25,11 @@ from supervisor.front.dispatch import EVENTS_PATH
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.websocket import WebSocket
 from supervisor.front.http.event_stream import EventStream, cancel_when_set
+from supervisor.front.http.forwarded import ForwardedRequest
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE, error_body
+from supervisor.front.pages.event_frames import LINES, EventFrame, SendFrames, send_lines
+from supervisor.front.pages.fleet_events import FleetEvents, OwnEvents
 from supervisor.front.pages.rights import admits
 from supervisor.front.pages.sockets import read_query, serve_socket
 from supervisor.servers.deployment import Deployment
@@ -46,11 +49,12 @@ class EventsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """`after`: the id of the last event that the reader has, as `Last-Event-ID`, which goes before it.
 
     `brief`: nothing but the `id` and `type` of events, for whoever reads the rest elsewhere, as the dashboard does. Of
-    those that come together the newest of each kind will do.
+    those that come together the newest of each kind will do. `here`: of a fleet this node alone.
     """
 
     after: str = ""
     brief: bool = False
+    here: bool = False
 
 
 STREAMS: Final[Mapping[str, tuple[str, type[msgspec.Struct]]]] = {
@@ -61,23 +65,6 @@ STREAMS: Final[Mapping[str, tuple[str, type[msgspec.Struct]]]] = {
     f"WS {EVENTS_PATH}": ("Tell the same over a WebSocket.", EventsQuery),
 }
 """What there is, what it does, and its parameters."""
-
-
-class EventFrame(NamedTuple):
-    """One event as it is sent: `data` is a JSON object in one line, which has its `id` and its type, the `name`."""
-
-    id: str
-    name: str
-    data: bytes
-
-    @property
-    def lines(self) -> bytes:
-        """It as a server-sent event."""
-        return b"id: %b\nevent: %b\ndata: %b\n\n" % (self.id.encode(), self.name.encode(), self.data)
-
-
-SendFrames = Callable[[Sequence[EventFrame]], Awaitable[None]]
-"""Sends some; none says that we are there. A checkpoint."""
 
 
 class EventStreams:
@@ -119,7 +106,10 @@ class EventStreams:
 
     async def _serve(self, request: HttpRequest, wanted: EventsQuery) -> None:
         after = (request.fields.lines.get(_LAST) or b"").decode("latin-1") or wanted.after
-        telling = _Telling(self._view, request, self._keepalive_s, wanted.brief)
+        telling: OwnEvents = _Telling(self._view, request, self._keepalive_s, wanted.brief)
+        peers, is_forwarded = self._view.fleet.peers, isinstance(request, ForwardedRequest)
+        if peers is not None and not (wanted.here or is_forwarded):
+            telling = FleetEvents(peers, request, EVENTS_PATH, telling, brief=wanted.brief)
         await telling.begin(after)  # before the client sees the stream, and thinks that it hears
         if request.is_websocket:
             await serve_socket(request, self._view.closing, lambda socket: telling.run(partial(_say, socket)))
@@ -128,6 +118,9 @@ class EventStreams:
             request.end_with_credential(nursery.cancel_scope)
             nursery.start_soon(cancel_when_set, self._view.closing, nursery.cancel_scope)
             with request.leaving.ends(nursery.cancel_scope):
+                if is_forwarded:
+                    await request.start(200, LINES)
+                    await telling.run(partial(send_lines, request))
                 stream = EventStream(request)
                 await stream.open()
                 await request.send(b"retry: %d\n" % RETRY_MS)

@@ -84,7 +84,7 @@ class FleetNode:
         """How many calls of clients of this node are under way."""
         self._free_bytes = free_bytes
         settings = deployment.value.settings.fleet
-        self._name = settings.node or socket.gethostname()
+        self.name = settings.node or socket.gethostname()
         self._address = settings.listen
         times = LeaseTimes(lease_s=settings.lease_s, stop_s=min(6.0, settings.lease_s / 3))
         make = partial(secrets.token_hex, 8)
@@ -162,7 +162,7 @@ class FleetNode:
             self._nursery.start_soon(self.membership.run, self.ownership)
             self._nursery.start_soon(self.offers.run, registry)
             self._nursery.start_soon(self._follow_deployment)
-            log.info("the node %s of the fleet is reached by others at %s", self._name, self._address)
+            log.info("the node %s of the fleet is reached by others at %s", self.name, self._address)
             task_status.started()
 
     async def leave(self) -> None:
@@ -190,7 +190,7 @@ class FleetNode:
             for node in sorted(membership.members.all(), key=lambda node: node.name)
         ]
         return FleetStatus(
-            node=self._name,
+            node=self.name,
             member=membership.holds,
             lease_s=max(0.0, left_s),
             owns=tuple(sorted(filter(None, map(self._keys.name, self.ownership.fences())))),
@@ -227,6 +227,9 @@ class FleetNode:
         """Have requests of clients of other nodes answered here from now on."""
         self.links.answer = answer
 
+    def others(self) -> list[Node]:
+        return [node for node in self.membership.members.all() if node.life != self.life]
+
     def find(self, life: str) -> Node | None:
         node = self.membership.members.find_life(life)
         return None if life == self.life else node
@@ -247,7 +250,7 @@ class FleetNode:
 
     def _describe(self) -> Node:
         return Node(
-            name=self._name,
+            name=self.name,
             incarnation="",
             place=self._place,
             address=self._address,

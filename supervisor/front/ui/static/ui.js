@@ -148,7 +148,7 @@ async function listen() {
   if (document.hidden || once || stream) return;
   const mine = (stream = new AbortController());
   try {
-    const answer = await fetch("/api/events?brief=true", { headers: { accept: "text/event-stream" }, signal: mine.signal });
+    const answer = await fetch("/api/events?brief=true&here=true", { headers: { accept: "text/event-stream" }, signal: mine.signal });
     const reader = answer.ok ? answer.body.pipeThrough(new TextDecoderStream()).getReader() : undefined;
     let begun = "";
     for (let part = await reader?.read(); part && !part.done; part = await reader.read()) {

@@ -65,6 +65,11 @@ class FakePeers:
         self.endless = False
         self.stream = Silent()
 
+    name = "ours"
+
+    def others(self) -> list[Node]:
+        return [*self.members.values()]
+
     def find(self, life: str) -> Node | None:
         return self.members.get(life)
 
