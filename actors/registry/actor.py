@@ -21,7 +21,6 @@ from actors.catalogue.trust import Standing
 from actors.instance_status import InstanceChanged
 from actors.kit import Actor, Conditions, Feed, Latest, Reply
 from actors.launch import is_own, launches_of, server_of
-from actors.life.states import State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import happening
 from actors.registry.counting import UNCOUNTED, Counted, Counter, Counting, Uncountable, has_same_tools
@@ -195,7 +194,7 @@ class Registry(Actor[Message]):
         if before is not None and has_same_tools(before.own, own):
             own = replace(own, token_counts=before.own.token_counts, tokens_exact=before.own.tokens_exact)
         kind = status.transport if status is not None else "stdio"
-        available = status is None or status.state is not State.FAILED
+        available = status is None or happening.is_available(status) is not False
         same = before is not None and (before.available, before.changes) == (available, changes)
         if same and before is not None and unchanged(before.own, own):
             self._judge_again([server])

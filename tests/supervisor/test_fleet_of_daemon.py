@@ -322,7 +322,7 @@ async def test_a_server_that_is_switched_off_at_one_node_is_off_at_both(tmp_path
             for each in "ab":
                 await until(partial(is_off, each, True))
                 assert "switched off by its operator" in (await two.echo(each, "x"))["content"][0]["text"]
-                assert await two.tools(each) == set()
+                await until_tools(two, each, set())
             assert (await two.clients[node].post("/api/servers/desk/enable")).status_code == 200
             for each in "ab":
                 await until(partial(is_off, each, False))

@@ -254,8 +254,13 @@ async def test_a_server_that_is_switched_off_is_hidden_until_it_is_switched_on()
         assert rig.registry.offer("s") is not None
         assert rig.registry.offer("nobody") is None
         assert hidden.tool("s:a") == Resolved("s", "a")
+        # What it listed before, as another node of a fleet tells it later: it does not come back by that.
+        await rig.tell(listed("s", offering("a", "c")), listed("t", offering("d")))
+        hidden = await rig.until(lambda seen: seen.tool("t:d") == Resolved("t", "d"))
+        assert hidden.visible == {"t"}
         await rig.tell(changed("s", State.DORMANT))
-        await rig.until(lambda seen: seen.visible == {"s", "t"})
+        back = await rig.until(lambda seen: seen.visible == {"s", "t"})
+        assert back.tool("s:c") == Resolved("s", "c")
 
 
 async def test_a_removed_server_leaves_nothing_behind() -> None:
