@@ -30,6 +30,7 @@ LEFT_OUT: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(\S +)(\d+[smh])( +\d)", lambda found: f"{found[1]}{'-'.rjust(len(found[2]))}{found[3]}"),
     # Whoever is idle may sleep before the others are up, where that takes longer.
     (r"^(calculator +(?:\x1b\[[\d;]*m)?)dormant((?:\x1b\[0m)?)", r"\1ready\2  "),
+    (r"^(calculator +(?:\x1b\[[\d;]*m)?)draining((?:\x1b\[0m)?)", r"\1ready\2   "),
 )
 """Patterns of what is measured, and what is shown instead."""
 MEASURED = re.compile(r"\b[\d.]+ ?m?s\b")

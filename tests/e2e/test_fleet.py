@@ -160,7 +160,7 @@ class Load:
         assert {key for key, times in self.answers.items() if times != 1} == set()
         assert self.good <= executed.keys()
         assert len(self.lost) <= lost_at_most, self.lost
-        assert len(self.good) > 50, self.reasons
+        assert len(self.good) > 10, self.reasons
 
 
 async def test_every_node_answers_for_every_server_and_each_runs_once(tmp_path: Path) -> None:

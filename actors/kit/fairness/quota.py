@@ -32,8 +32,8 @@ class Quota:
 
     def remove(self, holder: Hashable, amount: int = 1) -> None:
         self.used -= amount
-        left = self._held[holder] - amount
+        left = self.amount_of(holder) - amount
         if left:
             self._held[holder] = left
         else:
-            del self._held[holder]
+            self._held.pop(holder, None)

@@ -161,6 +161,7 @@ class _Telling:
 
     async def begin(self, after: str) -> None:
         """Note that we tell what follows an event, or what happens from now on if `after` is empty."""
+        self._view.events.settle()  # calls that have ended are before it
         known = self._view.events.places.read(after, self._member) if after else self._log.newest.value
         self._is_known = known is not None and self._log.has_after(known)
         self._number = known if self._is_known and known is not None else self._log.newest.value

@@ -36,3 +36,12 @@ def test_what_was_added_can_be_removed(amounts: list[tuple[int, int]]) -> None:
         quota.remove(holder, amount)
     assert (quota.used, *(quota.amount_of(holder) for holder in range(4))) == (0, 0, 0, 0, 0)
     assert not quota._held
+
+
+def test_what_has_no_size_is_held_and_given_back_like_anything_else() -> None:
+    quota = Quota(10)
+    for amount in (0, 0, 3):
+        quota.add("a", amount)
+    for amount in (0, 3, 0):
+        quota.remove("a", amount)
+    assert (quota.used, quota.amount_of("a")) == (0, 0)
