@@ -1,7 +1,8 @@
-"""The rules of flake8-async that need no libcst, over the given files. Options are those of flake8-async.
+"""The rules of flake8-async over the given files. Options are those of flake8-async.
 
 Its own command parses each file with libcst and walks it in Python three times before the first rule: a second and more
-for a file, of which these rules need nothing. `Flake8AsyncRunner` is what it calls for them; its version is pinned.
+for a file, of which one rule of ours needs something, ASYNC101. That one is here anew, over Python's own tree; of the
+others `Flake8AsyncRunner` is what the command calls. Its version is pinned.
 """
 
 from __future__ import annotations
@@ -9,10 +10,47 @@ from __future__ import annotations
 import ast
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 
 from flake8_async import Plugin
 from flake8_async.runner import Flake8AsyncRunner
+
+SCOPES = {"CancelScope", "fail_after", "fail_at", "move_on_after", "move_on_at", "open_nursery"}
+MAY_YIELD = {"asynccontextmanager", "contextmanager", "fixture"}
+"""Decorators of functions that may yield in a scope: whoever enters them leaves them, in the same task."""
+YIELDS = "ASYNC101 `yield` in a nursery or a cancel scope: what is raised in there may never arrive here."
+
+
+def yields_in_scopes(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what is against ASYNC101."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = {_name(each) for each in node.decorator_list}
+            if not names & MAY_YIELD:
+                yield from _yields(node.body, in_scope=False)
+
+
+def _yields(body: list[ast.stmt], *, in_scope: bool) -> Iterator[ast.expr]:
+    todo: list[tuple[ast.AST, bool]] = [(each, in_scope) for each in body]
+    while todo:
+        node, inside = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        if isinstance(node, ast.Yield | ast.YieldFrom) and inside:
+            yield node
+        if isinstance(node, ast.With | ast.AsyncWith):
+            inside = inside or any(_name(item.context_expr) in SCOPES for item in node.items)
+        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+
+
+def _name(node: ast.expr) -> str:
+    """Return the last part of what is called, or named."""
+    if isinstance(node, ast.Await):
+        node = node.value
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def main() -> int:
@@ -26,6 +64,9 @@ def main() -> int:
         tree = ast.parse(Path(file).read_bytes(), filename=file)
         for error in sorted(Flake8AsyncRunner.run(tree, Plugin._options)):
             print(f"{file}:{error}")
+            found = True
+        for node in yields_in_scopes(tree):
+            print(f"{file}:{node.lineno}:{node.col_offset + 1}: {YIELDS}")
             found = True
     return int(found)
 
