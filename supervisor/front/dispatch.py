@@ -44,6 +44,8 @@ class Dispatch:
 
     cross_origin = CrossOrigin(())
     meters = Meters()
+    pass_on: Callable[[HttpRequest], Awaitable[bool]] | None = None
+    """Has a request of a browser answered that has its pages from another node of a fleet; False for every other."""
     proxies: TrustedProxies | None = None
     only_proxies = False
     """Whether nobody else may connect: they encrypt, and what others send could be read on the way."""
@@ -86,7 +88,16 @@ class Dispatch:
         request.common = self.cross_origin.lines(request.fields) if b"origin" in request.fields.lines else ()
         if request.common and is_preflight(request.method, request.fields):
             await request.answer(204, lines=preflight_lines(request.fields))
-        elif self._admission is None:
+        elif self.pass_on is None or not await self.pass_on(request):
+            await self._receive(request)
+
+    async def receive_visit(self, request: HttpRequest) -> None:
+        """Serve a request that the guard of another node has let through."""
+        request.told = self._count
+        await self._receive(request)
+
+    async def _receive(self, request: HttpRequest) -> None:
+        if self._admission is None:
             await self._serve(request)
         else:
             await self._admit(request, self._admission)

@@ -51,6 +51,7 @@ from supervisor.front.pages.tools import add_tool_routes
 from supervisor.front.pages.trust import add_trust_routes
 from supervisor.front.pages.usage import add_usage_routes
 from supervisor.front.pages.values import add_value_routes
+from supervisor.front.pages.visits import BrowserVisits
 from supervisor.front.proxies import TrustedProxies
 from supervisor.front.resource import ProtectedResource
 from supervisor.front.ui.pages import add_ui_routes
@@ -143,6 +144,17 @@ class Front:
             doors=doors,
         )
         streams = EventStreams(view, settings.sse_keepalive_s, settings.max_event_streams)
+        websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
+        app = create_app(view.audit)
+        add_welcome(view.version, app)
+        for add in (*ROUTES.values(), add_ui_routes):
+            add(view, app)
+        record_orders(app, view.audit)
+        pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
+        admission = _admission(settings, sockets, view)
+        guard, live = _guard(settings, sockets), PageSockets(view)
+        handler = Dispatch(guard, admission, http.serve, websocket.serve, pages, live, streams)
+        handler.cross_origin = CrossOrigin(settings.allowed_origins)
         if peers is not None:
 
             async def serve_for_node(door: str, request: HttpRequest) -> None:
@@ -155,18 +167,10 @@ class Front:
                 departures=Departures(),
                 closing=view.closing,
             )
-            peers.answer_with(answer_with(serve_for_node, context))
-        websocket = McpWebSocket(drain, WebSocketSettings.of(settings), doors)
-        app = create_app(view.audit)
-        add_welcome(view.version, app)
-        for add in (*ROUTES.values(), add_ui_routes):
-            add(view, app)
-        record_orders(app, view.audit)
-        pages = Pages(app, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s))
-        admission = _admission(settings, sockets, view)
-        guard, live = _guard(settings, sockets), PageSockets(view)
-        handler = Dispatch(guard, admission, http.serve, websocket.serve, pages, live, streams)
-        handler.cross_origin = CrossOrigin(settings.allowed_origins)
+            peers.answer_with(answer_with(serve_for_node, handler.receive_visit, context))
+            visits = BrowserVisits(peers, BodyLimits(PAGE_BODY_BYTES, settings.body_timeout_s), view.closing)
+            visits.name_node(app)
+            handler.pass_on = visits.pass_on
         handler.meters = view.meters
         view.meters.count_sessions = lambda: len(http.sessions)
         if settings.trusted_proxies:

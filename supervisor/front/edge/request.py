@@ -150,6 +150,11 @@ class HttpRequest:
         return self.address if self.forwarded_for is None else self.forwarded_for
 
     @property
+    def ends(self) -> tuple[tuple[str, int], tuple[str, int]]:
+        """The address and port of its client, and ours; empty and 0 where they are not known any more."""
+        return _end(self._connection.socket.getpeername), _end(self._connection.socket.getsockname)
+
+    @property
     def own_end(self) -> str:
         """Our end of its connection, see `endpoint`; empty if that is not known any more."""
         with suppress(OSError, IndexError, TypeError):
@@ -271,6 +276,13 @@ class HttpRequest:
         start = _STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status
         private = _NO_STORE if self._is_private else b""
         return b"".join((start, framing, more, _HARDENING, private, _date_line(int(time.time())), close, b"\r\n"))
+
+
+def _end(name: Callable[[], Sequence[object]]) -> tuple[str, int]:
+    with suppress(OSError, IndexError, TypeError):
+        host, port, *_ = name()
+        return str(host), int(str(port))
+    return "", 0
 
 
 def _tell_nobody(request: HttpRequest, status: int) -> None:

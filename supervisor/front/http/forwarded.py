@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
-from typing import Final
+from socket import AF_INET, AF_INET6
+from typing import Final, cast
 
 import msgspec
 import trio
@@ -32,7 +33,7 @@ AtDoor = Callable[[str, HttpRequest], Awaitable[None]]
 """Serves a request at the door of a name."""
 
 
-class RequestHead(msgspec.Struct, frozen=True, array_like=True):
+class RequestHead(msgspec.Struct, frozen=True, array_like=True, tag="request"):
     """A request as it travels, all but its body; `person` sends it, from the address `sender`."""
 
     method: str
@@ -44,7 +45,20 @@ class RequestHead(msgspec.Struct, frozen=True, array_like=True):
     sender: str
 
 
-_HEAD: Final = msgspec.msgpack.Decoder(RequestHead)
+class VisitHead(msgspec.Struct, frozen=True, array_like=True, tag="visit"):
+    """A request of a browser as it came, whoever that is. `ends` are the address and port of the browser, and of the
+    node that it reached; `forwarded_for` is what a proxy said that is believed.
+    """
+
+    method: str
+    target: bytes
+    version: str
+    headers: Headers
+    ends: tuple[tuple[str, int], tuple[str, int]]
+    forwarded_for: str | None
+
+
+_HEAD: Final = msgspec.msgpack.Decoder(RequestHead | VisitHead)
 
 
 class DistantWire:
@@ -75,28 +89,44 @@ class DistantWire:
         await trio.lowlevel.checkpoint()
 
 
-class ForwardedRequest(HttpRequest):
-    """A request of a client of another node, and the way back there. Raises `ValueError` for what is none."""
+class _Ends:
+    """Stands for the socket of a connection at another node: hypercorn asks it who is at both ends."""
 
-    def __init__(self, distant: DistantRequest, context: ConnectionContext) -> None:
-        head = _HEAD.decode(distant.head)
+    def __init__(self, client: tuple[str, int], own: tuple[str, int]) -> None:
+        self.family = AF_INET6 if ":" in client[0] else AF_INET
+        self._client = client
+        self._own = own
+
+    def getpeername(self) -> tuple[str, int]:
+        return self._client
+
+    def getsockname(self) -> tuple[str, int]:
+        return self._own
+
+
+class VisitWire(DistantWire):
+    """The connection of a browser at another node, to which what is written here goes as it is."""
+
+    def __init__(self, context: ConnectionContext, head: VisitHead, distant: DistantRequest) -> None:
+        super().__init__(context, head.ends[0][0])
+        self.socket = cast("trio.socket.SocketType", _Ends(*head.ends))
+        self._distant = distant
+        self._begun = False
+
+    async def write(self, *parts: bytes) -> None:
+        if not self._begun:
+            self._begun = True
+            await self._distant.begin(200, (), whole=False)
+        await self._distant.send(b"".join(parts))
+
+
+class ForwardedRequest(HttpRequest):
+    """A request of a client of another node, and the way back there."""
+
+    def __init__(self, distant: DistantRequest, head: RequestHead, context: ConnectionContext) -> None:
         wire = DistantWire(context, head.sender)
         distant.on_leave(wire.leaving.set)
-        body = distant.body
-        super().__init__(
-            wire,
-            IncomingRequest(
-                head.method,
-                head.target,
-                head.version,
-                head.headers,
-                fields_of(head.headers),
-                keep_alive=True,
-                length=len(body),
-                parts=[body] if body else [],
-                complete=True,
-            ),
-        )
+        super().__init__(wire, _request_of(head, distant.body, keep_alive=True))
         self.come_from(Requester(person=head.person, credential=SPOKEN_FOR if head.is_proven else ""))
         self._distant = distant
 
@@ -119,17 +149,42 @@ class ForwardedRequest(HttpRequest):
         self._distant.end()
 
 
-def answer_with(serve: AtDoor, context: ConnectionContext) -> Callable[[DistantRequest], Awaitable[None]]:
-    """Return what has requests of other nodes served; a bug behind one ends that one."""
-    return partial(_answer, serve, context)
+def _request_of(head: RequestHead | VisitHead, body: bytes, *, keep_alive: bool) -> IncomingRequest:
+    return IncomingRequest(
+        head.method,
+        head.target,
+        head.version,
+        head.headers,
+        fields_of(head.headers),
+        keep_alive=keep_alive,
+        length=len(body),
+        parts=[body] if body else [],
+        complete=True,
+    )
 
 
-async def _answer(serve: AtDoor, context: ConnectionContext, distant: DistantRequest) -> None:
+def answer_with(
+    serve: AtDoor, receive: Callable[[HttpRequest], Awaitable[None]], context: ConnectionContext
+) -> Callable[[DistantRequest], Awaitable[None]]:
+    """Return what has requests of other nodes served, and visitors received; a bug behind one ends that one."""
+    return partial(_answer, serve, receive, context)
+
+
+async def _answer(
+    serve: AtDoor,
+    receive: Callable[[HttpRequest], Awaitable[None]],
+    context: ConnectionContext,
+    distant: DistantRequest,
+) -> None:
     try:
-        request = ForwardedRequest(distant, context)
+        head = _HEAD.decode(distant.head)
     except ValueError:
         distant.refuse(NodeAway("the nodes of the fleet do not understand one another; update all of them"))
         return
+    if isinstance(head, VisitHead):
+        await _receive(receive, VisitWire(context, head, distant), head, distant)
+        return
+    request = ForwardedRequest(distant, head, context)
     ORIGIN.set(RequestOrigin(request.requester, request.sender, request.path))
     try:
         await serve(door_of(request.path) or "", request)
@@ -140,3 +195,21 @@ async def _answer(serve: AtDoor, context: ConnectionContext, distant: DistantReq
         await request.fail(500, "internal error; the daemon's log says more")
     finally:
         request.release()
+
+
+async def _receive(
+    receive: Callable[[HttpRequest], Awaitable[None]], wire: VisitWire, head: VisitHead, distant: DistantRequest
+) -> None:
+    distant.on_leave(wire.leaving.set)
+    request = HttpRequest(wire, _request_of(head, distant.body, keep_alive=False))
+    request.forwarded_for = head.forwarded_for
+    try:
+        await receive(request)
+    except ClientGone:
+        pass
+    except Exception:  # as above
+        log.exception("a bug behind a page for a browser at another node")
+        await request.fail(500, "internal error; the daemon's log says more")
+    finally:
+        request.release()
+    distant.end()

@@ -107,7 +107,7 @@ class EventStreams:
     async def _serve(self, request: HttpRequest, wanted: EventsQuery) -> None:
         after = (request.fields.lines.get(_LAST) or b"").decode("latin-1") or wanted.after
         telling: OwnEvents = _Telling(self._view, request, self._keepalive_s, wanted.brief)
-        peers, is_forwarded = self._view.fleet.peers, isinstance(request, ForwardedRequest)
+        peers, is_forwarded = self._view.fleet.peers, isinstance(request, ForwardedRequest)  # another node reads it
         if peers is not None and not (wanted.here or is_forwarded):
             telling = FleetEvents(peers, request, EVENTS_PATH, telling, brief=wanted.brief)
         await telling.begin(after)  # before the client sees the stream, and thinks that it hears

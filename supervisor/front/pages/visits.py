@@ -1,0 +1,114 @@
+"""Browsers at a fleet: their pages, and what these ask for, come from one node, whichever they reach.
+
+Who is signed in, forms that are half filled in, logins and questions under way are in the memory of one process. So its
+pages give a browser a cookie that names its life, and every other node hands over what comes with that, byte by byte.
+Who it is that node finds out. When it is gone, the next one that the browser reaches takes its place.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import trio
+from quart import Response
+from quart import request as page
+from quart_trio import QuartTrio
+
+from actors.errors import MailboxFull, SupervisorError
+from supervisor.fleet.errors import Elsewhere
+from supervisor.fleet.links.peers import Peers
+from supervisor.fleet.links.requests import SentRequest
+from supervisor.fleet.records import Node
+from supervisor.front.admission import STATIC, is_page
+from supervisor.front.credentials import read_cookie
+from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate
+from supervisor.front.http.event_stream import cancel_when_set
+from supervisor.front.http.forwarded import VisitHead
+
+COOKIE: Final = "mcpvisor-node"
+CALLBACK: Final = "/oauth/callback"
+
+
+class BrowserVisits:
+    """Those of browsers that have their pages from another node. `closing` ends them."""
+
+    def __init__(self, peers: Peers, limits: BodyLimits, closing: trio.Event) -> None:
+        self._peers = peers
+        self._limits = limits
+        self._closing = closing
+
+    def name_node(self, app: QuartTrio) -> None:
+        """Have all pages of an application name this node to a browser."""
+
+        async def name(response: Response) -> Response:
+            await trio.lowlevel.checkpoint()
+            if _is_personal(page.path) and page.cookies.get(COOKIE) != self._peers.life:
+                response.set_cookie(COOKIE, self._peers.life, path="/", httponly=True, samesite="Lax")
+            return response
+
+        app.after_request(name)
+
+    async def pass_on(self, request: HttpRequest) -> bool:
+        """Have a request answered by the node that its browser has its pages from; False if that is this one."""
+        node = self._node_of(request)
+        if node is None:
+            return False
+        try:
+            body = await request.body(self._limits)
+        except TooLate as error:
+            await request.fail(408, str(error))
+            return True
+        except SupervisorError as error:
+            await request.fail(503 if isinstance(error, MailboxFull) else error.http_status, str(error))
+            return True
+        try:
+            sent = await self._peers.request(node, _head_of(request), body)
+        except (Elsewhere, SupervisorError):  # nothing was sent, and it is about to be gone
+            return False
+        try:
+            await self._relay(sent, request)
+        finally:
+            sent.leave()
+        return True
+
+    def _node_of(self, request: HttpRequest) -> Node | None:
+        reads = request.method == "GET" and request.path.startswith("/api/")
+        if request.is_websocket or not (_is_personal(request.path) or request.path == CALLBACK or reads):
+            return None
+        life = read_cookie(request.fields, COOKIE)
+        return self._peers.find(life) if life else None
+
+    async def _relay(self, sent: SentRequest, request: HttpRequest) -> None:
+        """Hand the answer over as it comes. What breaks off does so for the browser, too."""
+        try:
+            await sent.read_head()
+        except SupervisorError as error:
+            await request.fail(503, error.message)
+            return
+        connection = request.hand_over()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cancel_when_set, self._closing, nursery.cancel_scope)
+            with request.leaving.ends(nursery.cancel_scope):
+                try:
+                    while (part := await sent.next()) is not None:
+                        await connection.write(part)
+                except SupervisorError:
+                    pass
+            nursery.cancel_scope.cancel()
+
+
+def _is_personal(path: str) -> bool:
+    return is_page(path) and not path.startswith(STATIC)
+
+
+def _head_of(request: HttpRequest) -> bytes:
+    head = VisitHead(
+        request.method,
+        request.target,
+        request.version,
+        request.headers,
+        request.ends,
+        request.forwarded_for,
+    )
+    return msgspec.msgpack.encode(head)
