@@ -224,7 +224,8 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
 async def _recall(store: Store, deployment: Latest[Deployment], clock: Callable[[], float]) -> Recollection:
     memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
     offers, eras = await memory.load(clock())
-    approvals = Approvals(store, lambda server: deployment.value.trust_of(server))
+    shares = bool(deployment.value.settings.fleet.engine)
+    approvals = Approvals(store, lambda server: deployment.value.trust_of(server), is_shared=shares)
     await approvals.read(deployment.value.server_names)
     off = frozenset(await switched_off(store, deployment.value))
     return Recollection(offers=offers, eras=eras, off=off, approvals=approvals, memory=memory)

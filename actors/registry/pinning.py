@@ -100,9 +100,19 @@ class Pinning:
             self._keep(key, self._pins.get(key, Pins()).plus(approved, listed))
         return self._pins is not None
 
+    def of(self, server: str) -> Pins | None:
+        """Return the pins of a server; None if there are none yet, or they are not read."""
+        return (self._pins or {}).get(key_of(server))
+
+    def hear(self, server: str, pins: Pins) -> None:
+        """Take what was approved elsewhere in the place of what there is; the next look at the server goes by it."""
+        if self._pins is not None:
+            self._unreadable -= {server}
+            self._pins[server] = pins
+
     def has(self, server: str, tool: str, pinned: bytes) -> bool:
         """Say whether a definition of a tool is approved, by its digest."""
-        pins = (self._pins or {}).get(key_of(server))
+        pins = self.of(server)
         return pins is not None and pins.has(tool, pinned)
 
     def forget(self, server: str) -> None:

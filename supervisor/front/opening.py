@@ -27,6 +27,7 @@ from supervisor.metrics.following import follow
 from supervisor.oauth.late import open_verifier
 from supervisor.oauth.shared import SharedLogins
 from supervisor.servers.control import Operation
+from supervisor.servers.fleet.shared.approvals import SharedApprovals
 from supervisor.servers.fleet.shared.switches import SharedSwitches
 from supervisor.servers.fleet.shared.tokens import SharedTokens
 from supervisor.servers.journals.reader import LogReader
@@ -105,6 +106,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     if house.fleet is not None:
         records = house.fleet.records
         core.start_soon(SharedSwitches(records, control, house.known.off).run)
+        core.start_soon(SharedApprovals(records, house.known.approvals).run)
         core.start_soon(SharedValues(records, house.values).run)
         core.start_soon(SharedLogins(records, house.accounts, house.fleet.life).run)
     view = View(

@@ -57,7 +57,13 @@ class FleetOfTwo:
 
 @asynccontextmanager
 async def fleet_of_two(
-    directory: Path, *, differ: bool = False, lease_s: float = 60.0, engine_runs: bool = True, **settings: Any
+    directory: Path,
+    *,
+    differ: bool = False,
+    lease_s: float = 60.0,
+    engine_runs: bool = True,
+    trust: str = "open",
+    **settings: Any,
 ) -> AsyncIterator[FleetOfTwo]:
     """`differ`: each starts the server in its own way."""
     fake = FakeServer(tools=[tool("echo")])
@@ -72,7 +78,7 @@ async def fleet_of_two(
         for name in "ab":
             (directory / name).mkdir()
             fleet = {"engine": engine.url, "keys": [KEY], "node": name, "lease_s": lease_s}
-            desk = {"command": "x", "args": [name] if differ else []}
+            desk = {"command": "x", "args": [name] if differ else [], "trust": trust}
             configurations[name] = configuration(directory / name, {"desk": desk}, fleet=fleet, **settings)
             data[name] = stack.enter_context(open_data_dir(directory / name / "data", {}))
         await settle(engine)
@@ -328,3 +334,26 @@ async def test_a_server_that_is_switched_off_at_one_node_is_off_at_both(tmp_path
                 await until(partial(is_off, each, False))
                 await until_tools(two, each, {"desk:echo"})
                 assert (await two.echo(each, "y"))["structuredContent"] == {"text": "y"}
+
+
+async def test_what_is_approved_at_one_node_is_so_at_both(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path, trust="strict") as two:
+        for node in "ab":
+            await until_tools(two, node, {"desk:echo"})
+        await two.echo("a", "it")
+        for turn, name in enumerate(("more", "most")):
+            two.fake.tools.append(tool(name))
+            await two.fake.notify("notifications/tools/list_changed")
+
+            async def waits(at: str, name: str = name) -> bool:
+                return f'"{name}"' in (await two.clients[at].get("/api/trust")).text
+
+            for node in "ab":
+                await until(partial(waits, node))
+                assert f"desk:{name}" not in await two.tools(node)
+            url = str(two.clients["ab"[turn]].base_url)
+            assert (await command(url, "approve", "desk", "--yes")).exit_code == 0
+            for node in "ab":
+                await until_tools(two, node, {"desk:echo", *(f"desk:{each}" for each in ("more", "most")[: turn + 1])})
+                call = {"tool_path": f"desk:{name}", "arguments": {}}
+                assert "isError" not in await two.call(node, "execute_mcp_tool", call)

@@ -9,26 +9,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 import trio
 
 from actors.catalogue.lists.marks import digest_of
 from actors.catalogue.offer import Tool
-from actors.catalogue.trust import Pins, Trust
+from actors.catalogue.trust import Pins, Trust, key_of
 from actors.errors import SupervisorError
 from actors.kit import Address
 from actors.protocol.wire import json
 from actors.registry.actor import Message as RegistryMessage
 from actors.registry.pinning import ApproveTools, Pinning, PinsRead
-from actors.registry_inbox import AwaitShown
+from actors.registry_inbox import AwaitShown, RulesChanged
 from supervisor.identity.tokens import NotKept
 from supervisor.store import Store
 
 log = logging.getLogger(__name__)
 
 READ_AGAIN_S: Final = 5.0
+SHARED_S: Final = 10.0
+"""How long a node that begins waits at most for what the others know."""
 SHOWN_S: Final = 10.0
 """How long an approval waits at most until its effect can be seen."""
 _PINS: Final = msgspec.json.Decoder(Pins)
@@ -38,26 +40,68 @@ class NotAsSeen(SupervisorError, kind="conflict"):
     """A definition is another one now than whoever approves it has seen. Nothing was approved."""
 
 
-class Approvals:
-    """The approvals of one daemon; `read` makes it. `attach` says where the registry is."""
+class ApprovalSharing(Protocol):
+    """The other nodes of a fleet, at which the same is approved."""
 
-    def __init__(self, store: Store, trust: Callable[[str], Trust]) -> None:
+    def tell(self, server: str, pins: Pins) -> None:
+        """Let them know what somebody has approved."""
+
+    def offer(self, server: str, pins: Pins) -> None:
+        """Let them know what this node has taken as approved at first sight, unless they know better."""
+
+    async def read(self) -> Mapping[str, Pins]:
+        """Return what is known from them, once it is."""
+
+
+class Approvals:
+    """The approvals of one daemon; `read` makes it.
+
+    `is_shared`: other nodes of a fleet know better than our database. So it is read when they have said what they know,
+    or cannot for `SHARED_S`: a first sight by a node that has just begun must approve nothing that waits elsewhere.
+    """
+
+    def __init__(self, store: Store, trust: Callable[[str], Trust], *, is_shared: bool = False) -> None:
         self._store = store
         self._trust = trust
+        self._is_shared = is_shared
+        self._sharing: ApprovalSharing | None = None
+        self._begun = trio.Event()
+        self.known = trio.Event()
+        """Set when it is known what was approved."""
         self._registry: Address[RegistryMessage] | None = None
         self.pinning = Pinning(trust, self._save, None)
 
     async def read(self, configured: Collection[str]) -> None:
         """Read what was approved in earlier runs, and forget what was of servers that are not configured any more."""
-        if await self._read():
+        if not self._is_shared and await self._read():
             self._store.keep_pins_of(configured)
+
+    def share(self, sharing: ApprovalSharing) -> None:
+        """Have the other nodes of the fleet know what is approved."""
+        self._sharing = sharing
+        self._begun.set()
+
+    async def hear(self, approved: Mapping[str, Pins]) -> None:
+        """Take what was approved at another node, by server."""
+        for server, pins in approved.items():
+            self.pinning.hear(server, pins)
+            self._store.save_pins(server, partial(msgspec.json.encode, pins))
+            if self._registry is not None:
+                await self._registry.tell(RulesChanged(server=server))
 
     async def read_later(self, registry: Address[RegistryMessage]) -> None:
         """Read it as soon as it can be read, if it could not be at the start."""
         self._registry = registry
+        heard: Mapping[str, Pins] = {}
+        with trio.move_on_after(SHARED_S if self._is_shared else 0.0):
+            await self._begun.wait()
+            assert self._sharing is not None
+            heard = await self._sharing.read()
         while not self.pinning.is_read:
             await self._store.ready.wait()
             if await self._read():
+                for server, pins in heard.items():
+                    self.pinning.hear(server, pins)
                 await registry.tell(PinsRead())
             else:
                 await trio.sleep(READ_AGAIN_S)
@@ -74,6 +118,7 @@ class Approvals:
         if unreadable := read.keys() - known.keys():
             log.warning("what is approved of %s cannot be read: approve its tools again", ", ".join(sorted(unreadable)))
         self.pinning.take(known, unreadable)
+        self.known.set()
         return True
 
     def _save(self, server: str, pins: Pins | None) -> None:
@@ -81,6 +126,8 @@ class Approvals:
             self._store.forget_pins(server)
         else:
             self._store.save_pins(server, partial(msgspec.json.encode, pins))
+            if self._sharing is not None:
+                self._sharing.offer(server, pins)
 
     async def find_base(self, server: str, tool: Tool) -> bytes | None:
         """Return the newest definition of a tool that was approved, as far as earlier ones are kept. A checkpoint."""
@@ -100,6 +147,8 @@ class Approvals:
                 f"nothing was approved: server {server!r} has not got all of these tools as they were shown, any more; "
                 "look again"
             )
+        if self._sharing is not None and (pins := self.pinning.of(server)) is not None:
+            self._sharing.tell(key_of(server), pins)
         with trio.move_on_after(SHOWN_S):
             await self._registry.ask(AwaitShown(server=server))
         if not await self._store.secure():

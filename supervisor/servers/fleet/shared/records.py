@@ -48,6 +48,12 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
     put_ms: int
     payload: bytes | None
 
+    def counts_over(self, known: _Record) -> bool:
+        """Say whether it counts in the place of another one; of two of one millisecond the same does at each node."""
+        if self.put_ms != known.put_ms or not self.put_ms:
+            return self.put_ms >= known.put_ms and self != known
+        return (self.payload or b"") > (known.payload or b"")
+
 
 _RECORD: Final = msgspec.msgpack.Decoder(_Record)
 
@@ -66,6 +72,8 @@ class SharedRecords:
         self._pending = Pending()
         self._takers: dict[str, TakeRecord] = {}
         self._behind = False
+        self.complete = trio.Event()
+        """Set when all that the others had put by then is known."""
 
     def follow(self, kind: str, take: TakeRecord) -> None:
         """Have `take` called with each record of a kind that another node puts."""
@@ -74,6 +82,13 @@ class SharedRecords:
     def know(self, kind: str, name: str, payload: bytes) -> None:
         """Have a record that this node has kept; the engine gets it if it has none of that name."""
         self._known.setdefault(f"{kind}/{name}", _Record(0, payload))
+
+    def offer(self, kind: str, name: str, payload: bytes) -> None:
+        """Have a record that this node made by itself, as any other one would; of two of these the engine's counts."""
+        key = f"{kind}/{name}"
+        if key not in self._known and len(payload) <= MAX_BYTES:
+            self._known[key] = _Record(0, payload)
+            self._pending.add(key)
 
     def put(self, kind: str, name: str, payload: bytes | None) -> None:
         """Let all nodes have a record, None: none of that name."""
@@ -101,8 +116,8 @@ class SharedRecords:
         record, known = self._unseal(entry), self._known.get(entry.key)
         if record is None or (known is None and len(self._known) >= MAX_RECORDS):
             return
-        if known is not None and record.put_ms <= known.put_ms:
-            if record.put_ms < known.put_ms:
+        if known is not None and not record.counts_over(known):
+            if record != known:
                 self._pending.add(entry.key)
             return
         self._known[entry.key] = record
@@ -144,6 +159,7 @@ class SharedRecords:
             self.take(RecordPut(key, value))
         for key in self._known.keys() - records.keys():
             self._pending.add(key)
+        self.complete.set()
 
     async def _write(self, key: str) -> None:
         record = self._known[key]
