@@ -9,7 +9,8 @@ import msgspec
 from actors.errors import SupervisorError
 from actors.protocol.wire.jsonrpc import ErrorObject, RemoteError
 from supervisor.fleet.errors import NodeAway
-from supervisor.fleet.links.frames import BadFrame, SentError
+from supervisor.fleet.links.encoding import BadFrame
+from supervisor.fleet.links.frames import SentError
 
 REMOTE: Final = RemoteError.__name__
 MAX_DATA_BYTES: Final = 1_048_576

@@ -9,16 +9,8 @@ from typing import Final
 
 import trio
 
-from supervisor.fleet.links.frames import (
-    HEAD_BYTES,
-    MAX_FRAME_BYTES,
-    PART_BYTES,
-    AnyFrame,
-    BadFrame,
-    BodyPart,
-    SignOfLife,
-    write,
-)
+from supervisor.fleet.links.encoding import HEAD_BYTES, BadFrame, write
+from supervisor.fleet.links.frames import MAX_FRAME_BYTES, PART_BYTES, AnyFrame, BodyPart, SignOfLife
 
 KEEP_ALIVE_S: Final = 3.0
 """Between two signs of life that are asked for."""

@@ -24,13 +24,13 @@ from actors.protocol.changes import SUBSCRIBE, UNSUBSCRIBE
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import failures
 from supervisor.fleet.links.distant_caller import DistantCaller
+from supervisor.fleet.links.encoding import BadFrame, read_asking
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (
     MAX_TEXT_BYTES,
     PART_BYTES,
     Abandoned,
     AnyFrame,
-    BadFrame,
     BodyPart,
     CallSent,
     ClientProgressed,
@@ -46,7 +46,6 @@ from supervisor.fleet.links.frames import (
     RequestSent,
     ResultSent,
     SignOfLife,
-    read_asking,
 )
 from supervisor.fleet.links.requests import DistantRequest
 from supervisor.fleet.links.watches import LinkWatches, Watchers

@@ -13,8 +13,9 @@ import trio
 from actors.kit import Reply
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import identity
+from supervisor.fleet.links.encoding import HEAD_BYTES
 from supervisor.fleet.links.frame_stream import FrameStream
-from supervisor.fleet.links.frames import HEAD_BYTES, ForLaunch
+from supervisor.fleet.links.frames import ForLaunch
 from supervisor.fleet.links.identity import FleetKeys, LinkChallenge, LinkHello, LinkProof, LinkRefused, NodeCertificate
 from supervisor.fleet.links.incoming import AnswerRequest, Deliver, IncomingLink
 from supervisor.fleet.links.outgoing import OutgoingLink

@@ -23,6 +23,7 @@ from actors.messages import (
 from actors.protocol.wire import json
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import failures
+from supervisor.fleet.links.encoding import BadFrame, read_answering
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (
     MAX_TEXT_BYTES,
@@ -32,7 +33,6 @@ from supervisor.fleet.links.frames import (
     AnswerEnded,
     AnswerPart,
     AnyFrame,
-    BadFrame,
     BodyPart,
     CallSent,
     ClientProgressed,
@@ -53,7 +53,6 @@ from supervisor.fleet.links.frames import (
     ResultSent,
     SignOfLife,
     VisitEnded,
-    read_answering,
 )
 from supervisor.fleet.links.requests import SentRequest
 from supervisor.fleet.links.watches import Watchers

@@ -14,6 +14,7 @@ import trio
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import NodeAway
 from supervisor.fleet.links import failures
+from supervisor.fleet.links.encoding import BadFrame
 from supervisor.fleet.links.frame_stream import FrameStream
 from supervisor.fleet.links.frames import (
     PART_BYTES,
@@ -21,7 +22,6 @@ from supervisor.fleet.links.frames import (
     AnswerBegun,
     AnswerEnded,
     AnswerPart,
-    BadFrame,
     Failed,
     HeaderLines,
     PartTaken,

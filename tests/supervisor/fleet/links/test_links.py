@@ -44,8 +44,9 @@ from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.lease import LeaseTimes
 from supervisor.fleet.links import failures, identity, incoming, outgoing
 from supervisor.fleet.links.distant_caller import DistantCaller
+from supervisor.fleet.links.encoding import read_answering
 from supervisor.fleet.links.frame_stream import DEAD_S, FrameStream
-from supervisor.fleet.links.frames import CallSent, ForLaunch, NoteSent, SignOfLife, read_answering
+from supervisor.fleet.links.frames import CallSent, ForLaunch, NoteSent, SignOfLife
 from supervisor.fleet.links.identity import FleetKeys
 from supervisor.fleet.links.links import Links
 from supervisor.fleet.links.outgoing import OutgoingLink
