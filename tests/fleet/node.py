@@ -249,7 +249,12 @@ class SimulatedNode:
             if started is None:
                 self.world.start(launch, self.name)
                 self.processes[launch] = started = trio.Event()
-                await trio.sleep(self.world.random.uniform(0.1, COLD_START_S))
+                try:
+                    await trio.sleep(self.world.random.uniform(0.1, COLD_START_S))
+                except trio.Cancelled:  # whoever wanted it has given up, or died
+                    if self.processes.get(launch) is started:
+                        self._stopped(launch)
+                    raise
                 started.set()
             elif not started.is_set():
                 await started.wait()

@@ -8,6 +8,7 @@ have been events that nobody can tell any more: then `reset` says so.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
 from urllib.parse import urlencode
@@ -104,7 +105,7 @@ class FleetEvents:
             gone = self._places.keys() - {self._peers.name, *others}
             for name in gone:
                 del self._places[name]
-            fresh = others.keys() - self._places.keys()
+            fresh = others.keys() - self._places.keys() - self._lives.keys()
             begun = [self._follow(node) for name, node in others.items() if name not in self._lives]
             with trio.move_on_after(HELLO_S):
                 for each in begun:
@@ -116,12 +117,10 @@ class FleetEvents:
         pauses = Pauses()
         with scope:
             while True:
-                try:
+                with suppress(SupervisorError, ValueError, msgspec.MsgspecError):
                     await self._read(node, begun)
-                except (SupervisorError, ValueError, msgspec.MsgspecError):
-                    await trio.sleep(pauses.next())
-                else:
-                    await trio.sleep(pauses.next())
+                    pauses.reset()
+                await trio.sleep(pauses.next())
 
     async def _read(self, node: Node, begun: trio.Event) -> None:
         query = {"after": self._places.get(node.name, ""), "brief": "true" if self._brief else "false"}

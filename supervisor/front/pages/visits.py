@@ -73,8 +73,13 @@ class BrowserVisits:
         return True
 
     def _node_of(self, request: HttpRequest) -> Node | None:
+        """Return which other node has the pages of a browser; None for what is no browser, or shows a token."""
         reads = request.method == "GET" and request.path.startswith("/api/")
-        if request.is_websocket or not (_is_personal(request.path) or request.path == CALLBACK or reads):
+        if (
+            request.is_websocket
+            or b"authorization" in request.fields.lines
+            or not (_is_personal(request.path) or request.path == CALLBACK or reads)
+        ):
             return None
         life = read_cookie(request.fields, COOKIE)
         return self._peers.find(life) if life else None
