@@ -139,7 +139,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     values = ValueTable(deployment, store, data.key("values"))
     if store.ready.is_set():
         await values.take(await store.load_values())
-    known = await _recall(store, deployment, clock)
+    known = await _recall(store, deployment, clock, is_shared=ground.engine is not None)
     trail = AuditTrail(store, lambda: deployment.value.settings, clock)
     usage = Usage(store, clock, settings.max_kept_calls, trail.note_call)
     await usage.load()
@@ -221,11 +221,12 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     return house
 
 
-async def _recall(store: Store, deployment: Latest[Deployment], clock: Callable[[], float]) -> Recollection:
+async def _recall(
+    store: Store, deployment: Latest[Deployment], clock: Callable[[], float], *, is_shared: bool
+) -> Recollection:
     memory = StoreMemory(store, lambda: deployment.value.digests, lambda: deployment.value.server_names)
     offers, eras = await memory.load(clock())
-    shares = bool(deployment.value.settings.fleet.engine)
-    approvals = Approvals(store, lambda server: deployment.value.trust_of(server), is_shared=shares)
+    approvals = Approvals(store, lambda server: deployment.value.trust_of(server), is_shared=is_shared)
     await approvals.read(deployment.value.server_names)
     off = frozenset(await switched_off(store, deployment.value))
     return Recollection(offers=offers, eras=eras, off=off, approvals=approvals, memory=memory)
