@@ -176,15 +176,19 @@ async def _answer(
     context: ConnectionContext,
     distant: DistantRequest,
 ) -> None:
+    request: HttpRequest
     try:
         head = _HEAD.decode(distant.head)
+        if isinstance(head, VisitHead):
+            request = _visit_of(head, distant, context)
+        else:
+            request = ForwardedRequest(distant, head, context)
     except ValueError:
         distant.refuse(NodeAway("the nodes of the fleet do not understand one another; update all of them"))
         return
     if isinstance(head, VisitHead):
-        await _receive(receive, VisitWire(context, head, distant), head, distant)
+        await _receive(receive, request, distant)
         return
-    request = ForwardedRequest(distant, head, context)
     ORIGIN.set(RequestOrigin(request.requester, request.sender, request.path))
     try:
         await serve(door_of(request.path) or "", request)
@@ -197,12 +201,16 @@ async def _answer(
         request.release()
 
 
-async def _receive(
-    receive: Callable[[HttpRequest], Awaitable[None]], wire: VisitWire, head: VisitHead, distant: DistantRequest
-) -> None:
-    distant.on_leave(wire.leaving.set)
-    request = HttpRequest(wire, _request_of(head, distant.body, keep_alive=False))
+def _visit_of(head: VisitHead, distant: DistantRequest, context: ConnectionContext) -> HttpRequest:
+    request = HttpRequest(VisitWire(context, head, distant), _request_of(head, distant.body, keep_alive=False))
     request.forwarded_for = head.forwarded_for
+    distant.on_leave(request.leaving.set)
+    return request
+
+
+async def _receive(
+    receive: Callable[[HttpRequest], Awaitable[None]], request: HttpRequest, distant: DistantRequest
+) -> None:
     try:
         await receive(request)
     except ClientGone:
