@@ -64,7 +64,7 @@ class OAuthAccounts:
             while True:
                 version = self._deployment.version
                 await self._forget_strangers()
-                await self._welcome_strangers()
+                self._welcome_strangers()
                 await self._deployment.wait_newer(version)
 
     # In a fleet -----------------------------------------------------------------------------------------------------
@@ -75,28 +75,28 @@ class OAuthAccounts:
         for name, account in self._accounts.items():
             account.sharing = sharing.of(name)
 
-    async def hear(self, name: AccountName, grant: Grant | None) -> None:
+    def hear(self, name: AccountName, grant: Grant | None) -> None:
         """Take a login, or a logout, of another node; one of somebody who is not known here yet waits for that."""
         self._strangers.pop(name, None)
         if grant is not None and self._is_stranger(name):
             self._strangers[name] = grant
             return
         account = self._accounts.get(name)
-        had = account is None or account.tokens is not None
-        await self.kept.keep(name, grant)
+        waits = account is not None and account.tokens is None
+        self.kept.hold(name, grant)
         if account is not None and (grant is None or account.fits(grant)):
             account.adopt(grant)
-        if not had and grant is not None and grant.tokens is not None:
+        if waits and grant is not None and grant.tokens is not None:
             self._start_soon(partial(self._woken, name))
 
     def _is_stranger(self, name: AccountName) -> bool:
         user = user_of(name[0])
         return bool(user) and self._deployment.value.settings.identity.person(user) is None
 
-    async def _welcome_strangers(self) -> None:
+    def _welcome_strangers(self) -> None:
         for name, grant in [*self._strangers.items()]:
             if not self._is_stranger(name):
-                await self.hear(name, grant)
+                self.hear(name, grant)
 
     # ----------------------------------------------------------------------------------------------------------------
 

@@ -54,10 +54,12 @@ class KeptLogins:
         """Keep a login of this node, or that there is none."""
         if self.sharing is not None:
             self.sharing.tell(name, grant)
-        await self.keep(name, grant)
+        self.hold(name, grant)
+        with trio.move_on_after(KEEP_S):
+            await self._store.keep()
 
-    async def keep(self, name: AccountName, grant: Grant | None) -> None:
-        """Keep what the other nodes know."""
+    def hold(self, name: AccountName, grant: Grant | None) -> None:
+        """Keep what the other nodes know: it need not be on the disk before it is used."""
         principal, server = name
         if grant is None:
             self._saved.pop(name, None)
@@ -65,5 +67,3 @@ class KeptLogins:
         else:
             self._saved[name] = saved = self._vault.seal(principal, server, grant)
             self._store.save_grant(saved)
-        with trio.move_on_after(KEEP_S):
-            await self._store.keep()

@@ -57,7 +57,8 @@ class SharedLogins:
             while not self._heard:
                 await self._bell.park()
             name = next(iter(self._heard))
-            await accounts.hear(name, self._heard.pop(name))
+            accounts.hear(name, self._heard.pop(name))
+            await trio.lowlevel.checkpoint()
 
     def _hear(self, name: str, payload: bytes | None) -> None:
         from supervisor.oauth.issuers.grant import Grant

@@ -120,7 +120,7 @@ async def test_a_login_of_somebody_who_is_not_known_here_yet_waits_for_the_confi
             deployment.set(replace(deployment.value, settings=replace(deployment.value.settings, identity=people)))
 
         know("ben")
-        await accounts.hear(name, grant)
+        accounts.hear(name, grant)
         assert accounts.kept.find(name) is None
         know("ben", "ana")
         while accounts.kept.find(name) != grant:  # noqa: ASYNC110 - nothing tells us
