@@ -86,21 +86,20 @@ class BrowserVisits:
 
     async def _relay(self, sent: SentRequest, request: HttpRequest) -> None:
         """Hand the answer over as it comes. What breaks off does so for the browser, too."""
-        try:
-            await sent.read_head()
-        except SupervisorError as error:
-            await request.fail(503, error.message)
-            return
-        connection = request.hand_over()
+        failed: SupervisorError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_when_set, self._closing, nursery.cancel_scope)
             with request.leaving.ends(nursery.cancel_scope):
                 try:
+                    await sent.read_head()
+                    connection = request.hand_over()
                     while (part := await sent.next()) is not None:
                         await connection.write(part)
-                except SupervisorError:
-                    pass
+                except SupervisorError as error:
+                    failed = error
             nursery.cancel_scope.cancel()
+        if failed is not None:  # nothing, if an answer has begun
+            await request.fail(503, failed.message)
 
 
 def _is_personal(path: str) -> bool:

@@ -119,6 +119,9 @@ class Approvals:
             log.warning("what is approved of %s cannot be read: approve its tools again", ", ".join(sorted(unreadable)))
         self.pinning.take(known, unreadable)
         self.known.set()
+        if self._sharing is not None:  # an engine that lost everything has nothing that a new node could go by
+            for server, pins in known.items():
+                self._sharing.offer(server, pins)
         return True
 
     def _save(self, server: str, pins: Pins | None) -> None:

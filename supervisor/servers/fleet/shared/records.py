@@ -86,15 +86,14 @@ class SharedRecords:
     def offer(self, kind: str, name: str, payload: bytes) -> None:
         """Have a record that this node made by itself, as any other one would; of two of these the engine's counts."""
         key = f"{kind}/{name}"
-        if key not in self._known and len(payload) <= MAX_BYTES:
+        if key not in self._known and _may_be_shared(kind, payload):
             self._known[key] = _Record(0, payload)
             self._pending.add(key)
 
     def put(self, kind: str, name: str, payload: bytes | None) -> None:
         """Let all nodes have a record, None: none of that name."""
         key = f"{kind}/{name}"
-        if payload is not None and len(payload) > MAX_BYTES:
-            log.warning("a %s stays at this node: %d bytes are more than nodes share", kind, len(payload))
+        if payload is not None and not _may_be_shared(kind, payload):
             return
         known = self._known.get(key)
         if known is None or known.payload != payload:
@@ -178,3 +177,11 @@ class SharedRecords:
             return _RECORD.decode(body) if body else None
         except msgspec.MsgspecError:
             return None  # of another version
+
+
+def _may_be_shared(kind: str, payload: bytes) -> bool:
+    if len(payload) > MAX_BYTES:
+        log.warning(
+            "a record of the kind %s stays at this node: %d bytes are more than nodes share", kind, len(payload)
+        )
+    return len(payload) <= MAX_BYTES

@@ -91,6 +91,19 @@ async def test_a_first_sight_by_a_new_node_approves_nothing_that_waits_elsewhere
             await a.until_seen("a")
 
 
+async def test_what_a_node_had_kept_goes_over_the_first_sight_of_one_that_is_new_to_an_empty_engine(
+    tmp_path: Path,
+) -> None:
+    async with node(MemoryEngine(600.0), tmp_path / "a", Offer(tools=(OLD,))) as a:
+        await a.until_seen("a")
+    engine = MemoryEngine(600.0)
+    async with node(engine, tmp_path / "a", Offer(tools=(OLD,))) as a:
+        await a.until_seen("a")
+        async with node(engine, tmp_path / "b", Offer(tools=(NEW,))) as b:
+            await b.until_held("changed")
+            await a.until_seen("a")
+
+
 async def test_without_the_others_a_node_goes_by_what_it_knows_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,7 +142,7 @@ async def test_who_reads_the_engine_learns_names_alone_and_what_is_large_stays_w
         records = await engine.records()
         assert [*records] == ["token/t1", "token/largest"]
         assert not any(b"canary" in value for value in records.values())
-    assert "a token stays at this node" in caplog.text
+    assert "a record of the kind token stays at this node" in caplog.text
 
 
 async def test_the_newest_counts_whoever_puts_it_and_whenever_the_engine_hears_of_it(autojump_clock: MockClock) -> None:
