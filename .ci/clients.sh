@@ -8,6 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
+with_pip=${WITH_PIP:-$python}
 pins=tests/e2e/clients
 
 made() { # made DIRECTORY FILE...: what the files ask for is there
@@ -16,8 +17,8 @@ made() { # made DIRECTORY FILE...: what the files ask for is there
 
 if ! made .cache/mcp1 "$pins/mcp1.txt"; then
     rm -rf .cache/mcp1
-    "$python" -m venv .cache/mcp1
-    .cache/mcp1/bin/python -m pip install --quiet --requirement "$pins/mcp1.txt"
+    "$python" -m venv .cache/mcp1 --without-pip
+    "$with_pip" -m pip --python .cache/mcp1/bin/python install --quiet --no-compile --requirement "$pins/mcp1.txt"
     sha256sum "$pins/mcp1.txt" >.cache/mcp1/made-of
 fi
 
@@ -61,4 +62,4 @@ if ! made .cache/browser "$browser/package.json" "$browser/package-lock.json"; t
     node "$browser/chromium.cjs" .cache/browser || true
     sha256sum "$browser/package.json" "$browser/package-lock.json" >.cache/browser/made-of
 fi
-.cache/mcp1/bin/python -m tests.conformance.installation
+"$with_pip" -m tests.conformance.installation

@@ -129,19 +129,19 @@ def measured(catalogue: Catalogue, queries: Sequence[Query], bad: frozenset[str]
 def outcomes(tools: Sequence[Tool], targets: Sequence[Tool], seed: int = 1) -> Iterable[tuple[str, Outcome]]:
     """Measure without attacks, each family alone, and all of them together."""
     queries = queries_for(targets, tools)
-    yield "none", measured(build(tools), queries, frozenset(), 0)
+    trusted = build(tools)
+    yield "none", measured(trusted, queries, frozenset(), 0)
     every: list[Tool] = []
     for family in FAMILIES:
         made = poisoned(family, targets, seed)
         every += made
-        yield family, _against(tools, made, queries)
-    yield "all together", _against(tools, every, queries)
+        yield family, _against(trusted, made, queries)
+    yield "all together", _against(trusted, every, queries)
 
 
-def _against(tools: Sequence[Tool], made: Sequence[Tool], queries: Sequence[Query]) -> Outcome:
-    trusted = {tool.server for tool in tools}
-    made = [tool for tool in made if tool.server not in trusted]  # the operator gives the names of servers
-    return measured(build([*tools, *made]), queries, frozenset(tool.server for tool in made), len(made))
+def _against(trusted: Catalogue, made: Sequence[Tool], queries: Sequence[Query]) -> Outcome:
+    made = [tool for tool in made if tool.server not in trusted.entries]  # the operator gives the names of servers
+    return measured(build(made, trusted), queries, frozenset(tool.server for tool in made), len(made))
 
 
 def costs(index: Index, ordinary: Sequence[str], rounds: int = 5) -> tuple[float, float, dict[str, float]]:

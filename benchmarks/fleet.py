@@ -30,6 +30,7 @@ IDLE_S: Final = 30.0
 MORE_MS: Final = Aim("<=", 1.5, "ms")
 """What a call to the other node may take longer, of 16 connections."""
 SOON: Final = Aim("<=", 1000, "ms")
+SEARCH: Final[mcp.Tool] = ("discover_mcp_tools", {"query": "say something again"})
 TOLD: Final = "notifications/tools/list_changed"
 GROWING: Final = (sys.executable, "-I", "-S", str(ROOT / "tests" / "e2e" / "stand_in.py"), "growing")
 
@@ -71,7 +72,10 @@ def run(directory: Path, plan: Plan, sockets: int) -> list[Row]:
         rows.append(_failover(fleet))
     with nodes(directory / "fleet-change", ["growing"], ["growing"]) as fleet:
         rows.append(_change(fleet, sockets))
-    rows.append(_both(directory, plan))
+    with nodes(directory / "fleet-both", ["echo"], ["twin"]) as fleet:
+        twin: mcp.Tool = ("execute_mcp_tool", {**THROUGH_US[1], "tool_path": "twin:echo"})
+        rows.append(_both(fleet, "calls", (THROUGH_US, twin), plan))
+        rows.append(_both(fleet, "searches", (SEARCH, SEARCH), plan))
     return rows
 
 
@@ -181,19 +185,20 @@ def _listening(port: int, count: int) -> dict[str, Any]:
     initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
     setup = [mcp.frame(mcp.initialize()), "!" + mcp.frame(initialized)]
     upgrade = mcp.upgrade(port, "/mcp/all")
-    return {"port": port, "count": count, "told": TOLD, "upgrade": upgrade, "setup": setup, "last": ""}
+    order = {"port": port, "count": count, "told": TOLD, "upgrade": upgrade, "setup": setup, "last": ""}
+    return {**order, "pause_s": 0.01}
 
 
-def _both(directory: Path, plan: Plan) -> Row:
-    """Have one of two nodes at work, and both at once, each with a server of its own."""
-    with nodes(directory / "fleet-both", ["echo"], ["twin"]) as fleet, ExitStack() as stack:
-        twin: mcp.Tool = ("execute_mcp_tool", {**THROUGH_US[1], "tool_path": "twin:echo"})
-        places = ((fleet.first.port, THROUGH_US), (fleet.second.port, twin))
+def _both(fleet: Nodes, what: str, tools: tuple[mcp.Tool, mcp.Tool], plan: Plan) -> Row:
+    """Have one of two nodes at work, and both at once, each with what is its own."""
+    places = zip((fleet.first.port, fleet.second.port), tools, strict=True)
+    with ExitStack() as stack:
         jobs = [stack.enter_context(http_job(port, tool, "modern", 16)) for port, tool in places]
         rounds = [(jobs[0].run(plan.seconds).rate, _together(jobs, plan.seconds)) for _ in range(plan.rounds)]
     one, two = zip(*rounds, strict=True)
+    of = "each of a server of its own, " if what == "calls" else ""
     return Row(
-        what="calls at two nodes at once, each of a server of its own, on one machine",
+        what=f"{what} at two nodes at once, {of}on one machine",
         measured=f"{spread(two).median:,.0f}/s",
         compared=f"one of them: {spread(one).median:,.0f}/s",
         ratio=str(ratios(two, one)),

@@ -30,14 +30,16 @@ PING = b"\x89"
 
 
 class Connection:
-    """One connection with one request under way; every answer must be as long as the first and say success."""
+    """One connection with one request under way; every answer must say success, and be as long as the first, unless it
+    is that of a search, which says how long it took.
+    """
 
     def __init__(self, port: int, request: bytes, setup: list[str], upgrade: str) -> None:
         self.port = port
         self.request = request
         self.websocket = bool(upgrade)
         self.data = b""
-        self.chunked = False
+        self.chunked = self.varies = False
         self.connect()
         self.sent_at = 0.0
         if upgrade:
@@ -64,6 +66,9 @@ class Connection:
             raise SystemExit(f"not an answer: {self.data[:2000]!r}")
         if self.chunked:
             return self.data.endswith(LAST_CHUNK)
+        if self.varies:
+            head, end, body = self.data.partition(b"\r\n\r\n")
+            return bool(end) and len(body) >= _length_in(head)
         return len(self.data) == self.expected + (len(CLOSE) if CLOSE in self.data[: -len(CLOSE)] else 0)
 
     def _learn(self) -> tuple[int, bytes]:
@@ -72,7 +77,8 @@ class Connection:
         good = answer[:1] == b"\x81" if self.websocket else answer.startswith(b"HTTP/1.1 200")
         if not good or b'"error"' in answer or b'"isError":true' in answer:
             raise SystemExit(f"not an answer: {answer[:2000]!r}")
-        size = 1 if self.chunked else len(answer)  # the same answer may come in other chunks
+        self.varies = b'"search_time_ms"' in answer and not self.websocket
+        size = 1 if self.chunked or self.varies else len(answer)  # the same answer may come in other chunks
         return size, answer[:12] if not self.websocket else answer[:2]
 
     def whole_answer(self) -> bytes:
@@ -82,10 +88,7 @@ class Connection:
             if b"transfer-encoding: chunked" in head.lower():
                 self.chunked = True
                 return head + self._until(LAST_CHUNK)
-            length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-            if not length:
-                raise SystemExit(f"an answer without content-length: {head!r}")
-            return head + self._exactly(int(length[0].split(b":")[1]))
+            return head + self._exactly(_length_in(head))
         head = self._exactly(2)
         size = head[1] & 127
         if size >= 126:
@@ -108,6 +111,13 @@ class Connection:
                 raise SystemExit(f"the connection was closed after {data!r}")
             data += part
         return data
+
+
+def _length_in(head: bytes) -> int:
+    length = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    if not length:
+        raise SystemExit(f"an answer without content-length: {head!r}")
+    return int(length[0].split(b":")[1])
 
 
 def _renew(poll: select.epoll, by_fd: dict[int, Connection], connection: Connection) -> None:
@@ -141,7 +151,7 @@ def run(connections: list[Connection], seconds: float) -> dict[str, Any]:
                 continue
             now = clock()
             latencies.append(now - connection.sent_at)
-            if len(connection.data) > connection.expected and not connection.chunked:
+            if len(connection.data) > connection.expected and not (connection.chunked or connection.varies):
                 _renew(poll, by_fd, connection)
             connection.data = b""
             connection.sent_at = now

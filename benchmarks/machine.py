@@ -103,6 +103,12 @@ def descendants(pid: int) -> list[int]:
     return pids
 
 
+def begin(command: Sequence[str], log: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a program of ours, whose output goes to `log`."""
+    with log.open("ab") as output:
+        return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env)
+
+
 @contextmanager
 def program(
     command: Sequence[str], port: int, log: Path, *, env: Mapping[str, str] | None = None, end_s: float = END_S
@@ -111,10 +117,7 @@ def program(
 
     Raises `RuntimeError` with the end of the log if it ends before it listens.
     """
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **(env or {})}
-        )
+    process = begin(command, log, {**os.environ, **(env or {})})
 
     def up() -> bool:
         if process.poll() is not None:

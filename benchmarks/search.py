@@ -70,8 +70,11 @@ class Ranks(msgspec.Struct, frozen=True):
     scores: list[float] = []
 
 
-def build(tools: Iterable[Tool]) -> Catalogue:
-    """Return the catalogue of these tools, made as the registry makes it; print which are left out as malformed."""
+def build(tools: Iterable[Tool], beside: Catalogue | None = None) -> Catalogue:
+    """Return the catalogue of these tools, made as the registry makes it; print which are left out as malformed.
+
+    `beside` has the tools of other servers, which are in it, too.
+    """
     by_server: dict[str, dict[str, offer.Tool]] = defaultdict(dict)
     for tool in tools:
         try:
@@ -83,6 +86,9 @@ def build(tools: Iterable[Tool]) -> Catalogue:
     offers = {server: offer.Offer(tools=tuple(tools_of.values())) for server, tools_of in sorted(by_server.items())}
     segments = [analyse(server, documents(server, offered)) for server, offered in offers.items()]
     made = {server: Entry.make(server, "stdio", offered) for server, offered in offers.items()}
+    if beside is not None:
+        segments += beside.index.segments
+        made = dict(sorted({**beside.entries, **made}.items()))
     return Catalogue(revision=1, entries=made, index=Index.empty().rebuild(segments), indexed=True)
 
 

@@ -3,7 +3,9 @@
 `python subscribers.py`; on stdin one JSON object, the order: `port`, `count`, `upgrade` (text sent first and answered
 by an HTTP head, or ""), `setup` (messages, base64, each answered before the next one, or by nothing if it begins with
 "!"; `{session}` of the first answer's head is put in), `last` (base64; opens the stream), and maybe `told`, the
-notification that counts, which is that of a resource otherwise. Says `{"open": N}` when so many are subscribed: fewer
+notification that counts, which is that of a resource otherwise, and `pause_s`, for which it looks away after each look:
+whoever is told is noted so much later at most, and many clients in one process are no load for the daemon beside them,
+which would have to wake that for each. Says `{"open": N}` when so many are subscribed: fewer
 than `count` if the next one was refused. From then on each line on stdin is answered by one: `begin` by `{}`, after
 which it notes who is told, and the time of the change (seconds, monotonic) by `{"late_ms": [...]}`, sorted, as soon as
 all were told, or after 30 s.
@@ -70,17 +72,20 @@ class Subscriber:
         """Return the descriptor, for `epoll`."""
         return self._socket.fileno()
 
-    def read(self) -> None:
-        """Take what came, and note when the first change was told."""
+    def read(self) -> bool:
+        """Take what came, and note when the first change was told; return whether that is now."""
         now = time.monotonic()
         data = self._socket.recv(65536)
         if not data:
             raise SystemExit("a subscriber was closed")
         self._data = (self._data + data)[-2000:]
-        if self._told in self._data:
-            self._data = b""
-            if self.told_at is None:
-                self.told_at = now
+        if self._told not in self._data:
+            return False
+        self._data = b""
+        if self.told_at is not None:
+            return False
+        self.told_at = now
+        return True
 
     def _head(self, status: bytes) -> bytes:
         data = b""
@@ -119,38 +124,43 @@ def opened(order: dict[str, Any]) -> list[Subscriber]:
     return subscribers
 
 
-def serve(subscribers: list[Subscriber]) -> None:
+def serve(subscribers: list[Subscriber], pause_s: float) -> None:
     """Note who is told, until the input ends."""
     poll = select.epoll()
     by_fd = {each.fileno(): each for each in subscribers}
     for fd in (sys.stdin.fileno(), *by_fd):
         poll.register(fd, select.EPOLLIN)
     changed_at = until = 0.0
+    told = 0  # counted as they come: to look at all of them each time would take the processor that the daemon needs
     while True:
         for fd, _ in poll.poll(0.05, len(by_fd) + 1):
             if fd in by_fd:
-                by_fd[fd].read()
+                told += by_fd[fd].read()
                 continue
             line = sys.stdin.readline().strip()
             if not line:
                 return
             if line == "begin":
+                told = 0
                 for each in subscribers:
                     each.told_at = None
                 print("{}", flush=True)
             else:
                 changed_at, until = float(line), time.monotonic() + PATIENCE_S
-        late = [each.told_at - changed_at for each in subscribers if each.told_at is not None] if until else []
-        if until and (len(late) == len(subscribers) or time.monotonic() > until):
+        if until and (told == len(subscribers) or time.monotonic() > until):
+            late = [each.told_at - changed_at for each in subscribers if each.told_at is not None]
             print(json.dumps({"late_ms": [one * 1000 for one in sorted(late)]}), flush=True)
             until = 0.0
+        if pause_s:
+            time.sleep(pause_s)  # noqa: TID251 - there is no loop
 
 
 def main() -> None:
     """Open what was ordered, and serve."""
-    subscribers = opened(json.loads(sys.stdin.readline()))
+    order = json.loads(sys.stdin.readline())
+    subscribers = opened(order)
     print(json.dumps({"open": len(subscribers)}), flush=True)
-    serve(subscribers)
+    serve(subscribers, order.get("pause_s", 0.0))
 
 
 if __name__ == "__main__":

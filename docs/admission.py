@@ -119,7 +119,7 @@ ROWS: Final = (
             *(f"POST /api/servers/{{server}}/{order}" for order in _ORDERS),
             *("POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/reload"),
             *("POST /api/trust", "POST /api/access-tokens", "DELETE /api/access-tokens/{id_}"),
-            "POST /api/nodes/drain",
+            *("POST /api/nodes/drain", "POST /api/nodes/configuration"),
         ),
         "401 401 404 404 yes 403 401",
     ),
@@ -130,7 +130,10 @@ ROWS: Final = (
     Row("a personal address", (PERSONAL,), "401 401 401 401 401 401 yes"),
 )
 WITH_THE_KEY: Final = frozenset(
-    {"POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/trust"}
+    {
+        *("POST /api/servers", "PATCH /api/servers/{server}", "DELETE /api/servers/{server}", "POST /api/trust"),
+        "POST /api/nodes/configuration",
+    }
 )
 """What takes the key of the daemon where nobody has to show who they are."""
 

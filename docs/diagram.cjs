@@ -1,10 +1,13 @@
-// Draws a Mermaid diagram as SVG when the site is built, called as mermaid's own command is: node diagram.cjs PACKAGES -i IN -o OUT.
+// Draws Mermaid diagrams as SVG when the site is built: node diagram.cjs PACKAGES DIRECTORY < {FILE: TEXT}.
+//
+// Prints {missing: why Chromium does not start here}, or {}.
 "use strict";
 const { readFileSync, writeFileSync } = require("node:fs");
+const { join } = require("node:path");
 const { finish, launch } = require("../tests/e2e/browser/chromium.cjs");
 
-const DEADLINE_MS = 60_000;
-const [packages, , source, , target] = process.argv.slice(2);
+const DEADLINE_MS = 100_000;
+const [packages, directory] = process.argv.slice(2);
 const modules = `${packages}/node_modules`;
 const font = readFileSync(`${modules}/@fontsource/roboto/files/roboto-latin-400-normal.woff2`, "base64");
 // Labels are as wide as the font in which they were measured: it goes with the picture.
@@ -36,12 +39,15 @@ async function draw(text, css) {
 
 async function run() {
   const { browser, missing } = await launch(packages);
-  if (missing) throw new Error(missing);
+  if (missing) return { missing };
   const page = await browser.newPage();
   await page.addStyleTag({ content: style });
   await page.addScriptTag({ path: `${modules}/@mermaid-js/tiny/dist/mermaid.tiny.js` });
-  writeFileSync(target, await page.evaluate(draw, readFileSync(source, "utf8"), style));
+  for (const [file, text] of Object.entries(JSON.parse(readFileSync(0, "utf8")))) {
+    writeFileSync(join(directory, file), await page.evaluate(draw, text, style));
+  }
   await browser.close();
+  return {};
 }
 
 finish(run(), DEADLINE_MS);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from textwrap import indent
 from types import SimpleNamespace
 from typing import Any, cast
@@ -45,14 +45,15 @@ def dashboard_list() -> str:
     return "\n".join(_pages(add_ui_routes))
 
 
-def page_routes() -> set[str]:
+@cache
+def page_routes() -> frozenset[str]:
     """Return every request that a page answers, as `METHOD /rule`; `WS` stands for a WebSocket."""
     app = create_app()
     add_welcome("", app)
     for add in (*ROUTES.values(), add_ui_routes):
         add(_NOTHING, app)
     pages = {f"{method} {path}" for rule in app.url_map.iter_rules() for method, path in _requests(rule)}
-    return pages | LIVE.keys()
+    return frozenset(pages | LIVE.keys())
 
 
 def _requests(rule: Any) -> Iterator[tuple[str, str]]:

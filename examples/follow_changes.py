@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import trio
-from trio_websocket import open_websocket_url
+from trio_websocket import ConnectionClosed, HandshakeError, open_websocket_url
 
 CHANGED = "notifications/tools/list_changed"
 ABOUT = {"name": "follow-changes", "version": "1"}
@@ -40,4 +40,12 @@ async def main(url: str, count: int) -> None:
 
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv))
-    trio.run(main, given.get(1, "http://127.0.0.1:3001"), int(given.get(2, "0")))
+    url, said = given.get(1, "http://127.0.0.1:3001"), ""
+    try:
+        trio.run(main, url, int(given.get(2, "0")))
+    except* (HandshakeError, OSError):
+        said = f"nothing answers at {url}: is the daemon there? Start it with `mcpvisor run`; it says its URL."
+    except* ConnectionClosed:
+        said = "the daemon has ended the connection"
+    if said:
+        sys.exit(said)

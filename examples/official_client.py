@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 import anyio
+import httpx2
 from mcp import Client
 
 
@@ -28,4 +29,10 @@ async def main(url: str, query: str) -> None:
 
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv))
-    anyio.run(main, given.get(1, "http://127.0.0.1:3001"), given.get(2, "what time is it in Tokyo"))
+    url, said = given.get(1, "http://127.0.0.1:3001"), ""
+    try:
+        anyio.run(main, url, given.get(2, "what time is it in Tokyo"))
+    except* httpx2.TransportError:
+        said = f"nothing answers at {url}: is the daemon there? Start it with `mcpvisor run`; it says its URL."
+    if said:
+        sys.exit(said)

@@ -31,6 +31,7 @@ GROUPS: Final = {
         "ui": "supervisor.commands.ui",
         **dict.fromkeys(("usage", "top"), "supervisor.commands.usage"),
         **dict.fromkeys(("nodes", "drain"), "supervisor.commands.nodes"),
+        "fleet": "supervisor.commands.fleet",
         "doctor": "supervisor.commands.doctor",
         "completion": "supervisor.commands.completion",
     },

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from socket import socket
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -25,6 +26,7 @@ from actors.transport.stdio.containment import default_containment
 from actors.transport.stdio.resources.room import Room
 from supervisor.config import Configuration
 from supervisor.fleet.engine import Engine
+from supervisor.front.http.event_stream import cancel_when_set
 from supervisor.front.opening import open_front
 from supervisor.front.wiring import Front, serve_front
 from supervisor.host.datadir import DataDir
@@ -40,7 +42,13 @@ from supervisor.store import Store, open_store
 from supervisor.store.write_behind import CLOSE_S
 from supervisor.tracing.late import close_tracer
 
+if TYPE_CHECKING:
+    from supervisor.servers.fleet.node import FleetNode
+
 log = logging.getLogger(__name__)
+
+KNOWN_S: Final = 10.0
+"""The longest that a node waits for what others know, before it listens all the same."""
 
 
 class Daemon:
@@ -49,7 +57,8 @@ class Daemon:
     `read` reads the configuration again; see `Reload`. It may be replaced before `run`, as may `systemd`.
     `connect` makes the transport of a server, whose processes may have `descriptors` open files (0: as many as we).
     `ending` is called when the end begins, by a signal, in order or by a crash; more than once.
-    `conditions` has what is degraded.
+    `conditions` has what is degraded. `tell_idle` is told when nobody has used it for long, and when somebody does
+    again; unless it is replaced, the daemon ends.
     """
 
     def __init__(
@@ -73,8 +82,9 @@ class Daemon:
         self._clock = clock
         self._connect = connect
         self._room = Room(self.conditions)
-        self._containment = default_containment(descriptors, self._room, (data.root, configuration.path))
+        self._containment = default_containment(descriptors, self._room, (*data.private, configuration.path))
         self.ending = ending
+        self.tell_idle: Callable[[bool], None] = self._end_if_idle
         self._ends_at = math.inf
         self._house: House | None = None
 
@@ -89,6 +99,8 @@ class Daemon:
             core.start_soon(self._watch_end)
             self._house = house = await build_house(self._ground(store, engine), core, self.closing)
             await self._start(house, core)
+            if house.fleet is not None:
+                await core.start(house.fleet.messages.run)
             front = await open_front(core, house, self._sockets)
             ended = trio.Event()
             urls = await core.start(serve_front, front, self.closing, ended)
@@ -96,6 +108,9 @@ class Daemon:
             house.trail.note("daemon.start", detail=f"version {VERSION}, configuration sha256 {digest}")
             async with trio.open_nursery() as supervised:
                 await self._start_servers(house, supervised)
+                if house.fleet is not None and not front.listens:
+                    await self._know_others(house.fleet)
+                front.listen()
                 self.urls.set(urls)
                 task_status.started(urls)
                 await self.closing.wait()
@@ -127,6 +142,7 @@ class Daemon:
             systemd=self.systemd,
             read=self.read,
             connect=self._connect,
+            tell_idle=self.tell_idle,
         )
 
     async def _start(self, house: House, core: trio.Nursery) -> None:
@@ -158,7 +174,24 @@ class Daemon:
         supervised.start_soon(discover, house.directory, unknown)
         supervised.start_soon(house.reload.run, self.closing)  # what is half applied cannot begin again
 
+    async def _know_others(self, fleet: FleetNode) -> None:
+        """Wait until this node knows what other nodes do, and they what it does, tokens above all; not for ever.
+
+        Until then clients are theirs: all listen at one port.
+        """
+        async with trio.open_nursery() as waiting:
+            waiting.start_soon(cancel_when_set, self.closing, waiting.cancel_scope)
+            with trio.move_on_after(KNOWN_S):
+                await fleet.records.complete.wait()
+                await fleet.records.flush()
+            waiting.cancel_scope.cancel()
+
     # The end ----------------------------------------------------------------------------------------------------------
+
+    def _end_if_idle(self, is_idle: bool) -> None:
+        if is_idle:
+            log.info("no client has been connected for %g s: the end", self._configuration.settings.idle_exit_s)
+            self.closing.set()
 
     async def _watch_end(self) -> None:
         """Say that the end begins, also where a crash of the core cancels this task."""

@@ -43,7 +43,7 @@ from supervisor.servers.capacity.capacity import Capacity, Measure
 from supervisor.servers.children import Servers
 from supervisor.servers.control import switched_off
 from supervisor.servers.deployment import DeployedServer, Deployment
-from supervisor.servers.fleet.late import make_node, memory_of, share_keys
+from supervisor.servers.fleet.late import make_node, memory_of, recall_of, share_keys
 from supervisor.servers.journals.files import LogFiles
 from supervisor.servers.journals.keeper import LogKeeper
 from supervisor.servers.launches.accounts import AccountName
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
-    """What a daemon stands on: what it was given, and what outlives it. `connect`, `read`: see `Daemon`."""
+    """What a daemon stands on: what it was given, and what outlives it. For functions see `Daemon`."""
 
     configuration: Configuration
     data: DataDir
@@ -79,6 +79,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     systemd: Systemd
     read: Read
     connect: Callable[[DeployedServer], Transport] | None
+    tell_idle: Callable[[bool], None]
     engine: Engine | None = None
 
 
@@ -101,6 +102,7 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     clock: Callable[[], float]
     closing: trio.Event
+    tell_idle: Callable[[bool], None]
     data: DataDir
     deployment: Latest[Deployment]
     conditions: Conditions
@@ -161,7 +163,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         keeper=known.approvals.pinning,
         observer=meters if tracer is None else tracer.observe(meters),
     )
-    launches = Launches(deployment, servers, registry, known.memory)
+    launches = Launches(deployment, servers, registry, recall_of(fleet, known.memory))
     known.memory.own_digest = launches.digest_of
     servers.journals.people_of = launches.people_of
     reach.accounts = accounts = _make_accounts(ground, deployment, launches.logged_in, trail)
@@ -170,7 +172,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     events.settle = usage.ledger.settle
     trail.tell, ground.conditions.tell = events.note, events.lack
     figures = Figures(since_boot).get
-    directory = servers.directory if fleet is None else fleet.attach(servers, registry.offer, known.memory.recall_era)
+    directory = servers.directory if fleet is None else fleet.attach(servers, launches, registry.offer)
     capacity = Capacity(servers.directory, servers.statuses, ground.room, deployment, figures)
     router = Router(directory, settings.max_in_flight, launches.names.of, launches, capacity.overload)
     if fleet is not None:
@@ -179,6 +181,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         started=started,
         clock=clock,
         closing=closing,
+        tell_idle=ground.tell_idle,
         data=data,
         deployment=deployment,
         conditions=ground.conditions,

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import partial
 from typing import Any, Final
 
 import trio
@@ -143,7 +142,7 @@ class InstanceDispatch:
         while True:
             open_to_all = [each for each in self._instances.values() if each.client is None and not each.leaving]
             ready = [each for each in open_to_all if not each.refuses(call.message.tool, now)]
-            free = [each.candidate(now) for each in ready or open_to_all]
+            free = [each.candidate(now, call.refused_by) for each in ready or open_to_all]
             choice = choose(free, self._leader().number, max(1, len(self.waiting)), patient=patient)
             if choice.start is not None:
                 self.start(self._instances[choice.start])
@@ -184,9 +183,10 @@ class InstanceDispatch:
             return
         instance.open += 1
         reply.on_abandon(given.abandon)
-        given.on_settled(partial(self._on_settled, instance, call, given, held_s))
+        run = instance.seat.run
+        given.on_settled(lambda: self._on_settled(instance, run, call, given, held_s))
 
-    def _on_settled(self, instance: Instance, call: WaitingCall, given: Reply[Result], held_s: float) -> None:
+    def _on_settled(self, instance: Instance, run: str, call: WaitingCall, given: Reply[Result], held_s: float) -> None:
         instance.open -= 1
         error, result = given.failure, given.value
         if result is not None:
@@ -194,7 +194,7 @@ class InstanceDispatch:
                 instance.seat.expected_until = trio.current_time() + self._question_s
             call.reply.answer(replace(result, waited_s=result.waited_s + held_s) if held_s else result)
         elif isinstance(error, _NOT_TAKEN) and error.outcome == "not_sent" and self._may_try_again(call):
-            call.tries += 1
+            call.refused_by += (run,)
             self.waiting.add(call)
             self._free()
             return
@@ -206,4 +206,4 @@ class InstanceDispatch:
     def _may_try_again(self, call: WaitingCall) -> bool:
         if self._over or call.reply.settled or trio.current_time() >= call.deadline:
             return False
-        return call.tries < len(self._instances) - 1 and self.waiting.has_room(call)
+        return len(call.refused_by) < len(self._instances) - 1 and self.waiting.has_room(call)

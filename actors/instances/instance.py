@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 
 import msgspec
 from msgspec.structs import replace
@@ -76,11 +76,12 @@ class Instance:
     def coming(self) -> bool:
         return self.starting or self.actor.life.state in COMING
 
-    def candidate(self, now: float) -> Candidate:
+    def candidate(self, now: float, refused_by: Collection[str] = ()) -> Candidate:
+        """Return it as a call finds it. A run that gave the call back may not have heard yet that it has ended."""
         state = self.actor.life.state
         return Candidate(
             number=self.number,
-            up=state is State.READY,
+            up=state is State.READY and self.seat.run not in refused_by,
             coming=self.starting or state in COMING,
             startable=not self.starting and state in STARTABLE and now >= self.not_before,
             fit=self.proven or bool(self.address),

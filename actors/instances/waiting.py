@@ -15,15 +15,16 @@ PATIENCE_S = 2.0
 
 
 class WaitingCall(msgspec.Struct, eq=False):
-    """A call that no instance has. `deadline` and `since` are moments of the trio clock; `tries` counts the instances
-    that gave it back.
+    """A call that no instance has. `deadline` and `since` are moments of the trio clock.
+
+    `refused_by` are the runs of the instances that gave it back.
     """
 
     message: CallServer
     reply: Reply[Result]
     since: float
     deadline: float
-    tries: int = 0
+    refused_by: tuple[str, ...] = ()
 
 
 class WaitingCalls:

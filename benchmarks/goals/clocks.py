@@ -26,8 +26,8 @@ OTHER: Final = "other"
 
 
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
-    """Four steps of 20 seconds each and a stop of a minute; of a second, and of two, in the small form."""
-    step_s, stop_s = (20.0, 60.0) if full else (1.0, 2.0)
+    """Four steps of 20 seconds each and a stop of a minute; of half a second, and of one, in the small form."""
+    step_s, stop_s = (20.0, 60.0) if full else (0.5, 1.0)
     offset = directory / "offset"
     offset.write_bytes(bytes(8))
     (directory / "sitecustomize.py").write_text(CLOCK)

@@ -23,8 +23,8 @@ SCRIPT: Final = 'echo >> "$0"; exit 1'
 
 
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
-    """Let one fail for half a minute, and then for an hour with a call each second; for 5 s and 5 calls in all."""
-    seconds, after_s = (AT_FIRST_S, HOUR_S) if full else (5.0, 5.0)
+    """Let one fail for half a minute, and then for an hour with a call each second; for 3 s and 3 calls in all."""
+    seconds, after_s = (AT_FIRST_S, HOUR_S) if full else (3.0, 3.0)
     starts = directory / "starts"
     with daemon(Place(directory), {"loop": entry(("sh", "-c", SCRIPT, str(starts)), restart="permanent")}) as running:
         begun = cpu_s(running.process.pid)

@@ -29,8 +29,8 @@ WANTED_NAP_S: Final = 5.0
 
 
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
-    """Let 10,000 calls race with ten servers that fall asleep; 60 in the small form."""
-    rounds = 1000 if full else 6
+    """Let 10,000 calls race with ten servers that fall asleep; 30 in the small form."""
+    rounds = 1000 if full else 3
     names = [f"napping{number}" for number in range(SERVERS)]
     servers = {name: entry(ECHO, idle_timeout_s=NAP_S) for name in names}
     servers[WANTED] = entry(ECHO, idle_timeout_s=WANTED_NAP_S)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from benchmarks.client import page
 from benchmarks.execute import Outcome, http_job
 from benchmarks.goals.figure import Figure
+from benchmarks.goals.orphans import HASTY
 from benchmarks.machine import until
 from benchmarks.running import ECHO, Place, daemon, entry, status
 from benchmarks.table import Aim, ratios
@@ -26,9 +27,10 @@ CONNECTIONS: Final = 2
 
 
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
-    """Five rounds of five seconds each; two of one in the small form."""
-    rounds, seconds = (5, 5.0) if full else (2, 1.0)
-    servers = {mood: entry((sys.executable, SERVER, mood), idle_timeout_s=0) for mood in MOODS}
+    """Five rounds of five seconds each; two of a half in the small form."""
+    rounds, seconds = (5, 5.0) if full else (2, 0.5)
+    ends = {} if full else HASTY
+    servers = {mood: entry((sys.executable, SERVER, mood), idle_timeout_s=0, **ends) for mood in MOODS}
     alone: list[Outcome] = []
     beside: list[Outcome] = []
     with daemon(Place(directory), {"healthy": entry(ECHO, idle_timeout_s=0), **servers}) as running:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.client import Client, page
 from benchmarks.goals.figure import Figure, count
@@ -33,7 +33,7 @@ KILLS = ("kill -9 of the server", "kill -9 of its shim", "kill -9 of the daemon"
 ALWAYS = (ORDERS[0], *KILLS[:2])
 LAST = (*ORDERS[1:], KILLS[2])
 """After one of these there is no such server any more."""
-HASTY = {"stop_eof_s": 0.2, "stop_term_s": 0.2, "backoff_initial_s": 0.1}
+HASTY: Final[dict[str, Any]] = {"stop_eof_s": 0.2, "stop_term_s": 0.2, "backoff_initial_s": 0.1}
 """How long the small form lets the server ignore what it is asked."""
 
 

@@ -14,11 +14,11 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.client import ACCEPT, Client, call, frame, initialize, posted, upgrade
 from benchmarks.goals.figure import Figure, count
-from benchmarks.goals.orphans import SERVER
+from benchmarks.goals.orphans import HASTY, SERVER
 from benchmarks.goals.processes import left_after, marked
 from benchmarks.machine import ROOT, listens, until
 from benchmarks.running import Place, daemon, entry
@@ -37,7 +37,8 @@ GONE_S: Final = 2.0
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
     """Ask ten daemons of each kind to end; one in the small form."""
     times = 10 if full else 1
-    ends = {signals: [_end(directory / f"{signals}-{n}", signals) for n in range(times)] for signals in (1, 2)}
+    hasty = {} if full else HASTY
+    ends = {signals: [_end(directory / f"{signals}-{n}", signals, hasty) for n in range(times)] for signals in (1, 2)}
     yield Figure(
         "the longest end after SIGTERM, with 10 clients that never read", IN_ORDER, max(s for s, *_ in ends[1])
     )
@@ -46,11 +47,11 @@ def measure(directory: Path, full: bool) -> Iterator[Figure]:
     yield count("exit codes but 0 after the first signal", sum(code != 0 for _, _, code in ends[1]))
 
 
-def _end(directory: Path, signals: int) -> tuple[float, int, int]:
+def _end(directory: Path, signals: int, settings: dict[str, Any]) -> tuple[float, int, int]:
     directory.mkdir()
     mark = f"goal-stops-{os.getpid()}-{directory.name}"
     big = (sys.executable, "-I", "-S", str(ROOT / "tests" / "e2e" / "stand_in.py"), "growing")
-    servers = {"big": entry(big), "stubborn": entry((sys.executable, str(SERVER), mark))}
+    servers = {"big": entry(big), "stubborn": entry((sys.executable, str(SERVER), mark), **settings)}
     with daemon(Place(directory), servers) as running, ExitStack() as stack:
         with Client(running.port) as client:
             client.call(("execute_mcp_tool", {"tool_path": "stubborn:pid", "arguments": {}}))

@@ -31,8 +31,8 @@ CONNECTIONS: Final = 16
 
 
 def measure(directory: Path, full: bool) -> Iterator[Figure]:
-    """A minute of calls as fast as they are answered; two seconds in the small form."""
-    late_ms = trio.run(_measured, directory, 60.0 if full else 2.0)
+    """A minute of calls as fast as they are answered; one second in the small form."""
+    late_ms = trio.run(_measured, directory, 60.0 if full else 1.0)
     idle, busy = (percentile(late_ms[phase], 0.999) for phase in ("idle", "load"))
     yield Figure(f"p99.9 of how late the loop is under load (idle: {idle:.1f} ms)", LATE, busy)
     yield Figure(f"the latest (idle: {max(late_ms['idle']):.1f} ms)", LONGEST, max(late_ms["load"]))

@@ -36,6 +36,17 @@ OTHER_S: Final = 5.0
 PACKAGE_ROOT: Final = str(Path(supervisor.__file__).parent.parent)
 
 
+def daemon_command(*options: str) -> list[str]:
+    """Return the command of another daemon of this installation, which is run with `with_package`."""
+    return [sys.executable, "-P", "-m", "supervisor", "run", *options]
+
+
+def with_package(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which this package is found from any directory."""
+    checkout = PACKAGE_ROOT not in site.getsitepackages()
+    return {**environ, "PYTHONPATH": PACKAGE_ROOT} if checkout else dict(environ)
+
+
 class NotStarted(Exception):
     """There will be no daemon until somebody does something; the text says what."""
 
@@ -114,10 +125,7 @@ class Starter:
         return log
 
     def _start(self, now: float) -> str:
-        command = [sys.executable, "-P", "-m", "supervisor", "run", "--idle-exit", f"{IDLE_EXIT_S}", *self._options()]
-        environment = dict(self._environ)
-        if PACKAGE_ROOT not in site.getsitepackages():  # a checkout, which no other directory finds
-            environment["PYTHONPATH"] = PACKAGE_ROOT
+        command = daemon_command("--idle-exit", f"{IDLE_EXIT_S}", *self._options())
         log = self._open_log()
         try:
             self._process = subprocess.Popen(
@@ -126,7 +134,7 @@ class Starter:
                 stdout=log,
                 stderr=log,
                 cwd=self._home(),
-                env=environment,
+                env=with_package(self._environ),
                 start_new_session=True,
             )
         finally:

@@ -9,9 +9,9 @@ from typing import Any
 import click
 from rich.text import Text
 
-from supervisor.client import DaemonClient
 from supervisor.commands.common import ask, console, daemon_options, plain, print_json, say
 from supervisor.commands.outcomes import CommandFailed
+from supervisor.daemon_client.client import DaemonClient
 from supervisor.metatools.texts import clean
 
 PATH = "/api/trust"

@@ -8,19 +8,20 @@ from typing import Any, Final
 
 import click
 
-from supervisor.client import DaemonClient
 from supervisor.commands.common import (
     ask,
     console,
     daemon_options,
     limit_option,
     moment_of,
+    node_option,
     plain,
     print_json,
     print_table,
     say,
     table,
 )
+from supervisor.daemon_client.client import DaemonClient
 from supervisor.identity.audit import ACTIONS, GROUPS
 
 PATH: Final = "/api/audit"
@@ -39,6 +40,7 @@ THIS_YEAR_S: Final = 300 * 86_400.0
     help="This action, such as token.create, or a group of them, such as token.",
 )
 @limit_option("records", 100, 10_000)
+@node_option
 @daemon_options
 def audit(*, since: str, user: str, action: str | None, limit: int, as_json: bool, url: str) -> None:
     """Show who did what: the newest records, the last one at the bottom.

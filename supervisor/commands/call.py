@@ -13,11 +13,11 @@ from actors.errors import InvalidArguments
 from actors.protocol.asking.input_required import KIND, RESPONSES, STATE
 from actors.protocol.wire import json
 from actors.protocol.wire.repeated_keys import check_keys
-from supervisor.client import DaemonClient, RequestRefused
 from supervisor.commands import questions
 from supervisor.commands.common import ask, daemon_options, json_text, print_json, profile_option, readable
 from supervisor.commands.outcomes import EXIT_FAILED, CommandFailed
-from supervisor.metatools.arguments.execution import PREFIX
+from supervisor.daemon_client.client import DaemonClient
+from supervisor.daemon_client.requests import RequestRefused
 from supervisor.metatools.definitions import EXECUTE
 from supervisor.metatools.texts import clean
 
@@ -69,6 +69,9 @@ def _unanswered_questions(result: dict[str, Any]) -> dict[str, Any] | None:
     if not isinstance(told, dict) or told.get("status") != KIND:
         return None
     asks, state = told.get("questions"), told.get("continuation")
+    # Imported here: a call without questions starts sooner without the catalogue.
+    from supervisor.metatools.arguments.execution import PREFIX
+
     return asks if isinstance(asks, dict) and isinstance(state, str) and state.startswith(PREFIX) else None
 
 

@@ -13,7 +13,7 @@ from actors.errors import ConfigError
 from actors.kit.paths import absolute
 from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
-from supervisor.commands.run import check_exposure
+from supervisor.commands.run import check_exposure, find_published
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.entries.remarks import lines
 from supervisor.host.datadir import default_data_dir, problems_of
@@ -37,7 +37,7 @@ def check(file: Path) -> None:
     for warning in clashes(packages_distributions().get("supervisor", [])):
         click.echo(f"warning: {warning}", err=True)
     try:
-        configuration = load(file, os.environ)
+        configuration = load(file, os.environ, published=find_published(file, os.environ))
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
     _show(configuration)

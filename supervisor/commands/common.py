@@ -21,9 +21,10 @@ from rich.table import Table
 from rich.text import Text
 
 from supervisor.bridge.address import DEFAULT_URL as DEFAULT_URL
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed, NoDaemon
+from supervisor.daemon_client.client import DaemonClient, connect
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.metatools.texts import clean, escape
 
 T = TypeVar("T")
@@ -41,6 +42,19 @@ url_option = click.option(
     help="Address of the daemon, with or without /mcp; also MCPVISOR_URL.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+NODE = f"{__name__}.node"
+"""Where the context of a command has the node that is to answer `ask`."""
+
+
+def node_option(command: Command) -> Command:
+    def keep(context: click.Context, _: click.Parameter, node: str) -> None:
+        context.meta[NODE] = node
+
+    told = "The node of a fleet that is asked, whichever is at the address; see mcpvisor nodes."
+    option = click.option("--node", metavar="NAME", default="", expose_value=False, callback=keep, help=told)
+    return option(command)
 
 
 def daemon_options(command: Command) -> Command:
@@ -112,10 +126,15 @@ def ask(
     Says on stderr that the daemon refuses its configuration, if it does and `warns`; that may be why it refuses.
     """
 
+    context = click.get_current_context(silent=True)
+    node = "" if context is None else context.meta.get(NODE, "")
+
     async def ask_daemon() -> T | RequestRefused:
         answer: T | RequestRefused
-        async with connect(url) as daemon:
+        async with connect(url, node) as daemon:
             try:
+                if node and (await daemon.page("/api/nodes", needs="nodes"))["node"] != node:
+                    raise RequestRefused(404, f"this daemon is alone: it is in no fleet that has a node {node!r}")
                 answer = await question(daemon)
             except RequestRefused as error:
                 answer = error

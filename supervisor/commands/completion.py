@@ -15,11 +15,8 @@ import trio
 from click.shell_completion import get_completion_class
 
 from actors.errors import ConfigError
-from supervisor.client import DaemonUnreachable, RequestRefused, connect
-from supervisor.commands.run import find_config
-from supervisor.config import parse
-from supervisor.config.syntax.file import read_text
-from supervisor.config.syntax.keys import name_fault
+from supervisor.daemon_client.client import connect
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 
 ANSWER_S = 1.0
 VARIABLE = "_MCPVISOR_COMPLETE"
@@ -46,6 +43,9 @@ def completion(context: click.Context, shell: str) -> None:
 
 def complete_server(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the names of servers that begin so and are not there yet: of the daemon, else of the configuration."""
+    # Imported here: every command completes names, and would start in twice the time with what reads a configuration.
+    from supervisor.config.syntax.keys import name_fault
+
     given = context.params.get(parameter.name or "") or ()
     config, url = context.params.get("config"), context.params.get("daemon") or context.params.get("url")
     names = trio.run(partial(_of_daemon, url)) if url and config is None else []
@@ -67,6 +67,10 @@ async def _of_daemon(url: str) -> list[str]:
 
 
 def _of_file(config: Path | None) -> list[str]:
+    from supervisor.config import parse
+    from supervisor.config.syntax.file import read_text
+    from supervisor.host.config_file import find_config
+
     try:
         path = find_config(config, os.environ)
         return sorted(set(parse(read_text(path), path, os.environ).server_names.values()))

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import click
 
-from supervisor.client import DaemonClient
 from supervisor.commands.common import (
     ask,
     console,
@@ -25,6 +24,7 @@ from supervisor.commands.common import (
 )
 from supervisor.commands.completion import complete_server
 from supervisor.commands.questions import is_terminal
+from supervisor.daemon_client.client import DaemonClient
 
 PATH: Final = "/api/values"
 MAX_INPUT_CHARS: Final = 131_072

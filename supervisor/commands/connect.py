@@ -20,7 +20,6 @@ import msgspec
 
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
-from supervisor.client import base_url
 from supervisor.clients.client import ClientProgram, Machine
 from supervisor.clients.connecting import edit_to_connect, edit_to_undo, own_names, restore
 from supervisor.clients.documents import Edit, describe_edits, read_servers
@@ -32,6 +31,7 @@ from supervisor.commands.common import DEFAULT_URL, console, plain, print_table,
 from supervisor.commands.edits import FileChange, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.config.syntax.address import PORTS
+from supervisor.daemon_client.client import base_url
 from supervisor.host.files import backup_of, read_if_there, remove_file, replace_text
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

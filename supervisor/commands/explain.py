@@ -26,7 +26,7 @@ from supervisor.commands.common import (
 from supervisor.commands.completion import complete_server
 from supervisor.commands.config import PATH, place_text, value_text
 from supervisor.commands.outcomes import EXIT_FAILED, BadConfiguration, CommandFailed
-from supervisor.commands.run import config_option, find_config
+from supervisor.commands.run import config_option, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.entries.remarks import lines
 from supervisor.config.provenance import EffectiveValue, explain_confirm, explain_daemon, explain_server
@@ -63,7 +63,8 @@ def explain(server: str | None, config: Path | None, *, user: str, team: str, as
         raise click.UsageError("--user and --team are about a server: name one")
     environ = dict(os.environ)
     try:
-        configuration = load(find_config(config, environ), environ)
+        path = find_config(config, environ)
+        configuration = load(path, environ, published=find_published(path, environ))
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
     if server is None:
@@ -132,7 +133,7 @@ def _show_for(
 
 
 def _from(configuration: Configuration, row: dict[str, Any]) -> str:
-    return f"{configuration.path.name}:{row['line']}" if row["kept"] == "file" else place_text(row)
+    return f"{configuration.path.name}:{row['line']}" if row["kept"] == "file" and row["line"] else place_text(row)
 
 
 def _way_to_give(server: str, name: str, tier: Tier) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from supervisor.commands.common import console, daemon_options, duration, page, plain, print_json
+from supervisor.commands.common import console, daemon_options, duration, node_option, page, plain, print_json
 from supervisor.metatools.texts import clean
 
 PATH = "/api/tools/history"
@@ -16,6 +16,7 @@ PATH = "/api/tools/history"
 
 @click.command()
 @click.argument("tool", metavar="SERVER:TOOL")
+@node_option
 @daemon_options
 def history(*, tool: str, as_json: bool, url: str) -> None:
     """Show how the definition of a tool changed since it was first seen.

@@ -15,11 +15,12 @@ from typing import Any, Final
 import click
 import trio
 
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused
 from supervisor.commands.common import ask, daemon_options, plain, print_json, say, server_argument, timeout_option
 from supervisor.commands.lines import StdinLines
 from supervisor.commands.outcomes import EXIT_FAILED
 from supervisor.commands.questions import is_terminal
+from supervisor.daemon_client.client import DaemonClient
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 
 WAIT_S = 8.0
 """Of one question; shorter than what a page of the daemon may take."""

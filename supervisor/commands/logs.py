@@ -10,7 +10,18 @@ from urllib.parse import quote, urlencode
 import click
 from rich.text import Text
 
-from supervisor.commands.common import console, json_text, moment_of, page, plain, run, say, url_option
+from supervisor.commands.common import (
+    NODE,
+    console,
+    json_text,
+    moment_of,
+    node_option,
+    page,
+    plain,
+    run,
+    say,
+    url_option,
+)
 from supervisor.commands.completion import complete_server
 from supervisor.commands.watch import follow
 
@@ -37,6 +48,7 @@ Line = dict[str, Any]
 @click.option("--since", default="", metavar="WHEN", help="Not before: 10m, 2h, 7d, 2026-11-01, or 2026-11-01T08:30.")
 @click.option("--grep", default="", metavar="TEXT", help="Lines with this text in them, in whatever case.")
 @click.option("--json", "as_json", is_flag=True, help="Print each line as JSON.")
+@node_option
 @url_option
 def logs(*, server: str | None, following: bool, count: int, since: str, grep: str, as_json: bool, url: str) -> None:
     """Show what SERVER wrote, and what happened to it; without SERVER, that of all by time.
@@ -49,6 +61,8 @@ def logs(*, server: str | None, following: bool, count: int, since: str, grep: s
     """
     if len(grep) > MAX_GREP:
         raise click.UsageError(f"--grep takes at most {MAX_GREP} characters")
+    if following and click.get_current_context().meta.get(NODE):
+        raise click.UsageError("--node does not go with --follow: mcpvisor watch tells what happens at all nodes")
     path = f"/api/servers/{quote(server, safe='')}/logs" if server else "/api/logs"
     wanted = {"lines": count, "since": moment_of(since), "grep": grep}
     out = console()

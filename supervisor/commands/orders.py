@@ -12,10 +12,11 @@ from typing import Any
 import click
 import trio
 
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused
 from supervisor.commands.common import ask, daemon_options, plain, print_json, say, timeout_option
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import EXIT_FAILED
+from supervisor.daemon_client.client import DaemonClient
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 
 Answers = list[dict[str, Any]]
 

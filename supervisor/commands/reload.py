@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from actors.kit.paths import absolute
-from supervisor.commands.common import ask, daemon_options, plain, print_json
+from supervisor.commands.common import ask, daemon_options, node_option, plain, print_json
 
 ROWS = (
     ("+", "added", "added"),
@@ -20,6 +20,7 @@ ROWS = (
 
 
 @click.command()
+@node_option
 @daemon_options
 def reload(*, as_json: bool, url: str) -> None:
     """Have the daemon read its configuration again.
@@ -49,11 +50,12 @@ def diff(*, file: Path | None, as_json: bool, url: str) -> None:
     if as_json:
         print_json(answer)
         return
-    for line in _lines(answer["changes"]):
+    for line in list_changes(answer["changes"]):
         click.echo(plain(line).plain)
 
 
-def _lines(changes: dict[str, Any]) -> list[str]:
+def list_changes(changes: dict[str, Any]) -> list[str]:
+    """Return a line for each server and setting that would change."""
     shown = {**changes, "changed": [name for name in changes["changed"] if name not in changes["replaced"]]}
     lines = [f"{sign} {name}: {what}" for sign, kind, what in ROWS for name in shown[kind]]
     lines += [f"~ setting {name}" for name in changes["settings"]]

@@ -9,30 +9,37 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TextIO, get_args
+from socket import socket
+from typing import Any, TextIO, get_args
 
 import click
+import msgspec
 from msgspec.structs import replace
 
 from actors.errors import ConfigError
+from supervisor.commands.machine import RunOptions, run_machine
 from supervisor.commands.outcomes import BadConfiguration
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
 from supervisor.config.entries.remarks import lines as lines_of
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.address import is_loopback, split_address
-from supervisor.config.syntax.units import PROVIDER_TOKENS, LogFormat
+from supervisor.config.syntax.expand import expand, expand_home
+from supervisor.config.syntax.file import read_text
+from supervisor.config.syntax.jsonc import read_document
+from supervisor.config.syntax.units import PROVIDER_TOKENS, Auth, LogFormat
+from supervisor.fleet.machine.setup import BUSY, IDLE, LISTENING, NodeSetup
 from supervisor.host.config_file import find_config as find_config
-from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.host.datadir import PUBLISHED, DataDir, default_data_dir, open_data_dir, previous_of
 from supervisor.host.loading import pause_gc, plain_interrupt
 from supervisor.host.logs import logging_to_stderr
 
 log = logging.getLogger(__name__)
-
-LISTENING = "listening on "
 
 
 config_option = click.option(
@@ -48,12 +55,15 @@ config_option = click.option(
     "--idle-exit", type=click.FloatRange(0, 86400), metavar="SECONDS", help="Used where `idle_exit_s` is not set."
 )
 @click.option("--log-format", type=click.Choice(get_args(LogFormat)), help="In place of the setting `log_format`.")
+@click.option("--as-node", is_flag=True, hidden=True)  # of a machine with several: see `supervisor.fleet.machine.setup`
 def run(
     config: Path | None,
     listen: str | None,
     data_dir: Path | None,
     idle_exit: float | None,
     log_format: LogFormat | None,
+    *,
+    as_node: bool,
 ) -> None:
     """Run the daemon until it gets SIGINT or SIGTERM.
 
@@ -67,52 +77,146 @@ def run(
     needs, 78 if the configuration or the data directory cannot be used.
     """
     try:
-        code = _run(find_config(config, os.environ), listen, data_dir, idle_exit, log_format)
+        options = RunOptions(listen=checked_address(listen), idle_exit=idle_exit, log_format=log_format)
+        code = _run(find_config(config, os.environ), data_dir, options, as_node=as_node)
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
     sys.exit(code)
 
 
-def _run(
-    path: Path, listen: str | None, data_dir: Path | None, idle_exit: float | None, log_format: LogFormat | None
-) -> int:
-    with plain_interrupt(), pause_gc():
-        # Imported here: the other commands start in half the time without the web server.
-        from supervisor import process
-        from supervisor.front.edge.listening import open_sockets
-        from supervisor.host.signals import outlive_terminal
+def _run(path: Path, data_dir: Path | None, options: RunOptions, *, as_node: bool) -> int:
+    # Imported here, as in what follows: the other commands start in half the time without all that runs a daemon.
+    from supervisor.front.edge.listening import open_sockets, reserve_port
+    from supervisor.host.signals import outlive_terminal
 
     outlive_terminal()
-    configuration = _with_idle_exit(load(path, os.environ, checked_address(listen)), idle_exit)
+    setup = _take_setup() if as_node else None
+    published = find_published(path, os.environ, data_dir)
+    source = _Source(path=path, options=options, published=published, setup=setup)
+    configuration, faults = _begin(source)
+    if setup is not None:  # the newest file may say what takes effect when all nodes are started again
+        configuration = _with(configuration, fleet=setup.settings_of(setup.fleet))
     settings = configuration.settings
-    check_exposure(settings)
+    several = setup is None and settings.fleet.nodes > 1
+    if not several:
+        _load_daemon()
+    read = partial(_read, source, settings.auth)
     chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)
-    with open_data_dir(chosen, os.environ) as data:
-        sockets = open_sockets(settings.listen, settings.tcp_user_timeout_s)
-        form = log_format or settings.log_format
+    with open_data_dir(chosen, os.environ, None if setup is None else setup.lock_of_data) as data:
+        form, timeout_s = options.log_format or settings.log_format, settings.tcp_user_timeout_s
+        if setup is not None:
+            data.private += tuple(map(Path, setup.private))
+            sockets = open_sockets(setup.listen, timeout_s, reserved=True)
+            with logging_to_stderr(settings.log_level, form=form, node=setup.name):
+                return _run_daemon(configuration, data, sockets, _say_urls, read, _say_idle)
+        sockets = (reserve_port if several else open_sockets)(settings.listen, timeout_s)
         if form == "text":
-            _say("\n".join(_introduction(configuration, data)), sys.stderr)
+            _say("\n".join(_introduction(configuration, data, faults)), sys.stderr)
         with logging_to_stderr(settings.log_level, form=form):
             if form == "json":  # every line on stderr is an object then
-                for line in _introduction(configuration, data):
+                for line in _introduction(configuration, data, faults):
                     log.info("%s", line)
             announce = partial(_announce, form=form)
-            code = process.run(configuration, data, sockets, announce, partial(_read, path, listen, idle_exit))
+            if several:
+                code = run_machine(configuration, data, sockets, announce, options)
+            else:
+                code = _run_daemon(configuration, data, sockets, announce, read)
             log.info("ended, exit code %d", code)
             return code
 
 
-def _read(path: Path, listen: str | None, idle_exit: float | None, other: str, change: Change) -> Configuration:
-    """Return what is in the file now, or in another one, under the same rules as at the start. Raises `ConfigError`."""
-    configuration = load(Path(other) if other else path, os.environ, listen, change)
-    check_exposure(configuration.settings)
-    return _with_idle_exit(configuration, idle_exit)
+def _load_daemon() -> None:
+    """Load what runs a daemon, before anything is opened or said: Ctrl-C ends it as any program meanwhile."""
+    with plain_interrupt(), pause_gc():
+        import_module("supervisor.process")
 
 
-def _with_idle_exit(configuration: Configuration, idle_exit: float | None) -> Configuration:
-    if idle_exit is None or configuration.settings.idle_exit_s:
+def _run_daemon(
+    configuration: Configuration,
+    data: DataDir,
+    sockets: list[socket],
+    announce: Callable[[list[str]], None],
+    read: Callable[[str, Change], Configuration],
+    tell_idle: Callable[[bool], None] | None = None,
+) -> int:
+    from supervisor import process
+
+    return process.run(configuration, data, sockets, announce, read, tell_idle)
+
+
+def _take_setup() -> NodeSetup:
+    from supervisor.fleet.machine.parent import take_setup
+
+    return take_setup()
+
+
+def find_published(path: Path, environ: Mapping[str, str], data_dir: Path | None = None) -> Path | None:
+    """Return where the node with this file keeps what was published; None if the file is all that it reads.
+
+    That is asked before the file is understood, which by itself need not be whole: what is wrong with it is said later.
+    """
+    with suppress(ConfigError):
+        match read_document(read_text(path), str(path)).value:
+            case {"supervisor": {"fleet": {"configuration": "published"}} as own}:
+                written = own.get("data_dir")
+                if data_dir is None and isinstance(written, str) and written:
+                    data_dir = path.parent / expand_home(expand(written, environ), environ)
+                return (data_dir or default_data_dir(environ)) / PUBLISHED
+    return None
+
+
+class _Source(msgspec.Struct, frozen=True, kw_only=True):
+    """What a daemon reads: its file, and, as a node that takes it, what was `published` for its fleet.
+
+    `setup`: what it is told as one of several nodes of a machine.
+    """
+
+    path: Path
+    options: RunOptions
+    published: Path | None
+    setup: NodeSetup | None
+
+    def read(self, published: Path | None, path: str = "", change: Change = lambda text: text) -> Configuration:
+        """Return what is in the file now, or in the one at another path. Raises `ConfigError`."""
+        configuration = load(Path(path) if path else self.path, os.environ, self.options.listen, change, published)
+        check_exposure(configuration.settings)
+        if self.options.idle_exit is not None and not configuration.settings.idle_exit_s:
+            configuration = _with(configuration, idle_exit_s=self.options.idle_exit)
+        if self.setup is not None:
+            configuration = _with(configuration, fleet=self.setup.settings_of(configuration.settings.fleet))
         return configuration
-    return replace(configuration, settings=replace(configuration.settings, idle_exit_s=idle_exit))
+
+
+def _with(configuration: Configuration, **settings: Any) -> Configuration:
+    return replace(configuration, settings=replace(configuration.settings, **settings))
+
+
+def _begin(source: _Source) -> tuple[Configuration, list[ConfigError]]:
+    """Return what a daemon begins with, and why that is not the newest of what was published, if it is not.
+
+    Then it is what was in force before, or the file alone: a node that does not start could not take what is published
+    to mend it. Raises `ConfigError`.
+    """
+    faults: list[ConfigError] = []
+    copies = (source.published, previous_of(source.published), None) if source.published is not None else (None,)
+    for published in copies:
+        try:
+            return source.read(published), faults
+        except ConfigError as error:
+            faults.append(error)
+    raise faults[0]
+
+
+def _read(source: _Source, auth: Auth, path: str, change: Change) -> Configuration:
+    """Return what is there now, under the same rules as at the start; `auth` is in force. Raises `ConfigError`."""
+    configuration = source.read(source.published, path, change)
+    if source.published is not None and configuration.settings.auth != auth:
+        raise ConfigError(
+            "it takes effect when this node is started again, and nothing that was published with it is used before",
+            key="supervisor.auth",
+            hint="start it again",
+        )
+    return configuration
 
 
 def checked_address(listen: str | None) -> str | None:
@@ -150,27 +254,38 @@ def check_exposure(settings: Settings) -> None:
         )
 
 
-def _introduction(configuration: Configuration, data: DataDir) -> list[str]:
-    """Return what is said on stderr before all else: what was found."""
+def _introduction(configuration: Configuration, data: DataDir, faults: Sequence[ConfigError]) -> list[str]:
+    """Return what is said on stderr before all else: what was found. `faults` are those of what was published."""
     disabled = sum(server.disabled for server in configuration.servers)
     counts = [f"{len(configuration.servers) - disabled} servers"]
     counts += [f"{disabled} disabled"] if disabled else []
     counts += [f"{len(configuration.problems)} problems"] if configuration.problems else []
     return [
         f"configuration {configuration.path}: {', '.join(counts)}",
+        *([f"published for the fleet: {configuration.published}"] if configuration.published else []),
         f"data in {data.root}",
+        *(f"not used, as published: {fault}" for fault in faults),
         *(f"problem: {problem}" for problem in configuration.problems),
         *(f"note: {line}" for line in lines_of(configuration.notes)),
     ]
 
 
 def _announce(urls: list[str], form: LogFormat) -> None:
-    _say("\n".join(f"{LISTENING}{url}" for url in urls), sys.stdout)
+    _say_urls(urls)
     said = f"MCP clients connect to {urls[0]}/mcp"
     if form == "text":
         _say(said, sys.stderr)
     else:
         log.info("%s", said)
+
+
+def _say_urls(urls: list[str]) -> None:
+    _say("\n".join(f"{LISTENING}{url}" for url in urls), sys.stdout)
+
+
+def _say_idle(is_idle: bool) -> None:
+    """Say it to whoever started this node, who ends all when all are idle."""
+    _say(IDLE if is_idle else BUSY, sys.stdout)
 
 
 def _say(text: str, stream: TextIO) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from supervisor.client import SEARCH_TIMEOUT_S
 from supervisor.commands.common import (
     ask,
     console,
@@ -20,6 +19,7 @@ from supervisor.commands.common import (
     table,
 )
 from supervisor.commands.outcomes import CommandFailed
+from supervisor.daemon_client.client import SEARCH_TIMEOUT_S
 from supervisor.metatools.definitions import DISCOVER, KINDS
 
 KINDS_HELP = f"What to search: {', '.join(KINDS)}; may be repeated."

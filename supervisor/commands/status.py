@@ -21,6 +21,7 @@ from supervisor.commands.common import (
     console,
     daemon_options,
     duration,
+    node_option,
     number,
     page,
     plain,
@@ -48,6 +49,7 @@ Row = dict[str, Any]
 
 
 @click.command()
+@node_option
 @daemon_options
 def status(*, as_json: bool, url: str) -> None:
     """Show all servers of the running daemon, and the tokens saved.

@@ -67,10 +67,12 @@ def _address_of(config: Path | None, environ: Mapping[str, str]) -> str:
     with suppress(ConfigError, OSError, ValueError):
         file = find_config(config, environ, here=False)
         if is_file(str(file)) and b"listen" in file.read_bytes():  # else all that reads one is not needed
+            from supervisor.commands.run import find_published
             from supervisor.config import load
             from supervisor.config.syntax.address import base_url
 
-            host, port = load(file, environ).settings.address
+            settings = load(file, environ, published=find_published(file, environ)).settings
+            host, port = settings.address
             return base_url(host, port) if port else DEFAULT_URL
     return DEFAULT_URL
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import click
 
-from supervisor.client import base_url
 from supervisor.commands.common import (
     ask,
     console,
@@ -24,6 +23,7 @@ from supervisor.commands.common import (
 )
 from supervisor.commands.completion import complete_server
 from supervisor.commands.outcomes import CommandFailed
+from supervisor.daemon_client.client import base_url
 from supervisor.host.files import read_if_there, replace_text
 from supervisor.identity.people import ROLES
 

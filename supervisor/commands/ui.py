@@ -6,8 +6,8 @@ import webbrowser
 
 import click
 
-from supervisor.client import base_url
 from supervisor.commands.common import ask, say, url_option
+from supervisor.daemon_client.client import base_url
 from supervisor.identity.tickets import GOOD_FOR_S
 
 PATH = "/ui"

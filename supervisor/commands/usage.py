@@ -13,13 +13,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from supervisor.client import DaemonClient, connect
 from supervisor.commands.common import (
     ask,
     console,
     daemon_options,
     duration,
     limit_option,
+    node_option,
     plain,
     print_json,
     print_table,
@@ -28,6 +28,7 @@ from supervisor.commands.common import (
     table,
     url_option,
 )
+from supervisor.daemon_client.client import DaemonClient, connect
 from supervisor.usage.summaries import NAMES, WINDOWS, By
 
 BARS: Final = "▁▂▃▄▅▆▇█"
@@ -47,6 +48,7 @@ by_option = click.option("--by", type=click.Choice(get_args(By)), default="tool"
 @click.option("--server", default="", metavar="SERVER", help="Calls of this server alone.")
 @click.option("--user", default="", metavar="NAME", help="Calls of this user alone.")
 @limit_option("rows", 50, 1000)
+@node_option
 @daemon_options
 def usage(*, window: str, by: By, server: str, user: str, limit: int, as_json: bool, url: str) -> None:
     """Show what was called, how often it failed, and how long it took.

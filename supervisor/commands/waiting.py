@@ -14,6 +14,7 @@ from supervisor.commands.common import (
     console,
     daemon_options,
     duration,
+    node_option,
     page,
     plain,
     print_json,
@@ -31,6 +32,7 @@ PATH = "/api/questions"
 @click.command()
 @click.argument("id_", required=False, metavar="[ID]")
 @click.option("--decline", is_flag=True, help="Say no, without being asked.")
+@node_option
 @daemon_options
 def questions(*, id_: str | None, decline: bool, as_json: bool, url: str) -> None:
     """Show the questions that wait for you; with an ID, answer one here.

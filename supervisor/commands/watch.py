@@ -15,9 +15,9 @@ import click
 import trio
 from rich.text import Text
 
-from supervisor.client import DaemonUnreachable, RequestRefused
-from supervisor.client_sockets import open_socket
 from supervisor.commands.common import console, daemon_options, json_text, plain, run, say, state_text
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.sockets import open_socket
 
 EVENTS = "/api/events"
 BACKOFF_INITIAL_S = 0.5

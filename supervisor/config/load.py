@@ -10,7 +10,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path, PurePath
@@ -21,21 +20,21 @@ from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
-from actors.transport.stdio.command import resolve_command
 from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.entries.presence import missing_of
+from supervisor.config.entries.presence import missing_of, trouble_with
 from supervisor.config.entries.servers import read_server
 from supervisor.config.entries.slugs import derived_slugs
 from supervisor.config.given import given_remarks, note_lines
 from supervisor.config.identity import identity_remarks
 from supervisor.config.profiles import profile_remarks
 from supervisor.config.sections.options import OptionsOf
+from supervisor.config.sections.published import lay_below
 from supervisor.config.settings import read_settings
 from supervisor.config.structs import Settings
 from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.environment import defaults, inherit
-from supervisor.config.syntax.file import Stamp, read_text, stamp
+from supervisor.config.syntax.file import Stamp, digest_of, read_text, stamp
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
 from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
 from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
@@ -45,7 +44,6 @@ from supervisor.plugins.loading import options_of
 Place = tuple[str, str]
 """The key path of an entry: section and name."""
 
-DIGEST_CHARS = 16
 AGE = "catalogue_max_age_s"
 """A key of servers that is a setting of the daemon, too, for those that have none."""
 _SERVER_KEYS = ("mcpServers", "servers")
@@ -56,7 +54,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     `notes` are remarks that stop nothing, in the same form. `path` is the file as it was given; `stamps` say of it and
     of the `envFile`s that were wanted with it, by their absolute paths, which state was read; `digest` is the beginning
-    of the SHA-256 of the file. `origins` are those of `Findings`, and `environ` is where variables were looked up.
+    of the SHA-256 of the file, `published` that of what was published for its fleet, if that was read, too. `origins`
+    are those of `Findings`, and `environ` is where variables were looked up.
     """
 
     settings: Settings
@@ -66,6 +65,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     stamps: Mapping[Path, Stamp] = {}
     digest: str = ""
+    published: str = ""
     origins: Mapping[tuple[str, KeyPath], Origin] = {}
     environ: Mapping[str, str] = {}
 
@@ -85,13 +85,15 @@ def load(
     environ: Mapping[str, str],
     listen: str | None = None,
     change: Callable[[str], str] = lambda text: text,
+    published: Path | None = None,
 ) -> Configuration:
     """Read and parse the file; `listen` goes over its setting, `change` gives what is parsed in place of its text.
 
-    Blocks. Raises `ConfigError` as `parse` does.
+    `published` is the file of what was published for its fleet, which may be missing. Blocks. Raises `ConfigError` as
+    `parse` does.
     """
     # Many servers have the same program, and our environment is slow to read.
-    missing = partial(missing_of, environ=dict(environ), resolve=cache(resolve_command))
+    missing = partial(missing_of, environ=dict(environ), ask=cache(trouble_with))
     stamps: dict[Path, Stamp] = {}
 
     def read(file: PurePath) -> str:
@@ -99,14 +101,18 @@ def load(
         stamps[place] = stamp(place)  # before it is read: what changes meanwhile is noticed later
         return read_text(file)
 
-    text = read(path)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
-    parsed = parse(change(text), path, environ, read_file=read, missing=missing, listen=listen)
-    return replace(parsed, stamps=stamps, digest=digest, environ=environ)
+    text, below = read(path), ""
+    document = read_document(change(text), str(path))
+    if published is not None and stamp(published) is not None:
+        below = read_text(published)
+        document = lay_below(document, read_document(below, str(published)), str(published))
+    parsed = parse(document, path, environ, read_file=read, missing=missing, listen=listen)
+    digests = {"digest": digest_of(text), "published": digest_of(below) if below else ""}
+    return replace(parsed, stamps=stamps, environ=environ, **digests)
 
 
 def parse(
-    text: str,
+    text: str | ConfigText,
     path: Path,
     environ: Mapping[str, str],
     *,
@@ -115,13 +121,13 @@ def parse(
     listen: str | None = None,
     options_of: OptionsOf = options_of,
 ) -> Configuration:
-    """Return the configuration of a text. `path` is named in problems, and relative paths start at its directory.
+    """Return the configuration of a text, or of a document that was read. `path` is named in problems, and relative
+    paths start at its directory.
 
     `missing` looks for the program and the directory of an entry; see `Surroundings`. `options_of` imports a plugin.
-    Raises `ConfigError` for problems
-    of the file as a whole; `read_file` raises it for an unreadable `envFile`.
+    Raises `ConfigError` for problems of the file as a whole; `read_file` raises it for an unreadable `envFile`.
     """
-    document = read_document(text, str(path))
+    document = read_document(text, str(path)) if isinstance(text, str) else text
     findings = Findings(document, str(path))
     top = _top_level(document, path, findings)
     entries = _entries(top, findings)
@@ -238,8 +244,9 @@ def _unique(names: Mapping[Place, str], what: str, findings: Findings) -> list[P
         groups.setdefault(name.casefold(), []).append(where)
     for same in groups.values():
         for where in same if len(same) > 1 else ():
-            line = findings.error(next(each for each in same if each != where), "").line
-            message = f"the {what} is used by another entry, too (line {line}); capitals make no difference"
+            here, other = (findings.error(each, "") for each in (where, next(each for each in same if each != where)))
+            place = f"line {other.line}" if here.path == other.path else f"line {other.line} of {other.path}"
+            message = f"the {what} is used by another entry, too ({place}); capitals make no difference"
             findings.problem(where, message, "rename one of them", where[1])
     return [same[0] for same in groups.values() if len(same) == 1]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import PurePath
 from typing import Any, Protocol
 
 import msgspec
@@ -69,7 +70,8 @@ class EffectiveValue(msgspec.Struct, frozen=True, kw_only=True):
             case "file":
                 beside = origin.place.startswith("supervisor.") is not of_daemon
                 itself = origin.place.endswith(f".{self.key}") and not beside
-                return f"{file}:{origin.line}{'' if itself else f' {origin.place}'}{used}"
+                named = PurePath(origin.path).name or file
+                return f"{named}:{origin.line}{'' if itself else f' {origin.place}'}{used}"
             case "env_file":
                 return f"{origin.place}:{origin.line}"
             case "environment":

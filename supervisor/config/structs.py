@@ -124,7 +124,7 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Tell clients of changed tools, resources and prompts by `list_changed` notifications."""
     list_changed_min_interval_s: Seconds = 1.0
     """Shortest time between two `list_changed` notifications to one client."""
-    list_changed_debounce_s: Seconds = 0.25
+    list_changed_debounce_s: Seconds = 0.05
     """After a change of the catalogue the daemon waits this long for more of them, and notifies once."""
     catalogue_max_age_s: Seconds = 86_400.0
     """The daemon reads the lists of a server again when they are older than this. 0: age does not matter. A local

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,8 @@ import trio
 
 import supervisor
 from actors.kit.nursery import background
-from supervisor.commands.run import LISTENING
 from supervisor.demo.office import DEPARTMENTS
+from supervisor.fleet.machine.setup import LISTENING
 
 START_S = 60.0
 END_S = 60.0
@@ -69,12 +69,17 @@ class DemoDaemon:
 
 
 @asynccontextmanager
-async def running_daemon(directory: Path, document: dict[str, Any]) -> AsyncIterator[DemoDaemon]:
-    """Run a daemon in an empty directory for the block. Raises `TourFailed` with the end of its log."""
+async def running_daemon(
+    directory: Path, document: dict[str, Any], python: Sequence[str] = (sys.executable,)
+) -> AsyncIterator[DemoDaemon]:
+    """Run a daemon in an empty directory for the block. Raises `TourFailed` with the end of its log.
+
+    `python` begins its command.
+    """
     config, log = directory / "mcp.json", directory / LOG_NAME
     config.write_text(json.dumps(document, indent=2), encoding="utf-8")
     options = ["--config", str(config), "--data-dir", str(directory / "data")]
-    command = [sys.executable, "-m", "supervisor", "run", *options]
+    command = [*python, "-m", "supervisor", "run", *options]
     environment = {**os.environ, "PYTHONPATH": PACKAGE_ROOT, "PYTHONUNBUFFERED": "1"}
     with log.open("wb") as stderr:
         run = partial(

@@ -1,7 +1,7 @@
 """What a fleet needs of an engine: a few operations, each of them atomic. Calls of tools never go through it.
 
 Two implement it: `ValkeyEngine` over the network, and `MemoryEngine` for one machine and for simulations. Both pass the
-same tests (`tests/supervisor/fleet/engine_contract.py`).
+same tests (`tests/supervisor/fleet/test_engines.py`).
 
 Time is the engine's own: a lease ends when the engine says so. A node counts from before it sent the renewal, so for
 itself it ends earlier; see `lease`.
@@ -14,9 +14,12 @@ stopped by its own clock.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from supervisor.fleet.records import FeedPage, Joined, LaunchGrant, Node, Offers, Place
+
+KEPT_S: Final = 30 * 86_400.0
+"""How long it is known what a launch offers that nobody owns."""
 
 
 class Engine(Protocol):
@@ -42,7 +45,9 @@ class Engine(Protocol):
         """Return who owns a launch: from now on this member, if nobody else does whose lease runs.
 
         It is a new grant in any case if it is of this member: a release of an earlier one that is still on its way ends
-        nothing then. Raises `LeaseEnded`, and `EngineSettling` where nobody owns it and nothing new is granted yet.
+        nothing then. Launches that nobody owns, and that were not claimed for `KEPT_S`, are forgotten with what they
+        offer, a few each time. Raises `LeaseEnded`, and `EngineSettling` where nobody owns it and nothing new is
+        granted yet.
         """
 
     async def find(self, launch: str) -> Place | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 import trio
 
+from supervisor.fleet.engine import KEPT_S
 from supervisor.fleet.errors import EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.records import (
     Entry,
@@ -25,6 +27,7 @@ from supervisor.fleet.records import (
 MAX_FEED = 10_000
 """Entries that are kept; whoever is further behind reads everything anew."""
 MAX_PAGE = 1000
+FORGOTTEN_AT_ONCE = 10
 
 
 class MemoryEngine:
@@ -38,6 +41,7 @@ class MemoryEngine:
         self._nodes: dict[str, Node] = {}
         self._ends: dict[str, float] = {}  # in the order in which they end
         self._owners: dict[str, LaunchGrant] = {}
+        self._claims: dict[str, float] = {}  # when each was claimed last, the oldest first
         self._fence = 0
         self._offers: dict[str, tuple[int, str]] = {}
         self._texts: dict[str, bytes] = {}
@@ -62,7 +66,7 @@ class MemoryEngine:
         self._put(NodeSeen(node))
         for launch, fence in (held or {}).items():
             if (owner := self._owner(launch)) is None or owner.node.incarnation == node.incarnation:
-                self._owners[launch] = LaunchGrant(launch=launch, incarnation=node.incarnation, fence=fence)
+                self._own(LaunchGrant(launch=launch, incarnation=node.incarnation, fence=fence))
                 self._fence = max(self._fence, fence)
         kept = frozenset(each for each, fence in (held or {}).items() if self._has(each, node.incarnation, fence))
         return Joined(self._last, tuple(self._nodes.values()), kept)
@@ -93,7 +97,8 @@ class MemoryEngine:
         if owner is None and (left_s := self._grants_from - self._clock()) > 0:
             raise EngineSettling(retry_after_s=left_s)
         self._fence += 1
-        self._owners[launch] = LaunchGrant(launch=launch, incarnation=incarnation, fence=self._fence)
+        self._own(LaunchGrant(launch=launch, incarnation=incarnation, fence=self._fence))
+        self._forget_old()
         return Place(launch, self._nodes[incarnation], self._fence)
 
     async def find(self, launch: str) -> Place | None:
@@ -180,6 +185,24 @@ class MemoryEngine:
         if grant is None or grant.incarnation not in self._ends:
             return None
         return Place(launch, self._nodes[grant.incarnation], grant.fence)
+
+    def _own(self, grant: LaunchGrant) -> None:
+        self._owners[grant.launch] = grant
+        self._claims.pop(grant.launch, None)
+        self._claims[grant.launch] = self._clock()
+
+    def _forget_old(self) -> None:
+        now = self._clock()
+        for launch in [*islice(self._claims, FORGOTTEN_AT_ONCE)]:
+            if self._claims[launch] > now - KEPT_S:
+                return
+            del self._claims[launch]
+            if self._owner(launch) is not None:
+                self._claims[launch] = now
+                continue
+            self._owners.pop(launch, None)
+            _, digest = self._offers.pop(launch, (0, ""))
+            self._drop(digest)
 
     def _has(self, launch: str, incarnation: str, fence: int) -> bool:
         return self._owners.get(launch) == LaunchGrant(launch=launch, incarnation=incarnation, fence=fence)

@@ -121,11 +121,14 @@ class Ownership:
         if (known := self._known.get(launch)) is not None and known.fence <= fence:
             del self._known[launch]
 
-    async def release(self, launch: str) -> None:
-        """Own a launch no longer: nothing of it runs any more."""
+    async def release(self, launch: str, runs: Callable[[], bool]) -> bool:
+        """Own a launch no longer; return False if it runs, as it was begun again meanwhile: then it is ours still."""
         async with self._change(launch):
+            if runs():
+                return False
             if (grant := self._held.pop(launch, None)) is not None:
                 await self._engine.release([grant])
+            return True
 
     def fences(self) -> Mapping[str, int]:
         return {launch: grant.fence for launch, grant in self._held.items()}

@@ -8,8 +8,12 @@ do distributed locking", 2016; Gray and Cheriton, "Leases", 1989).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
+
+NOT_YET: Final = "none"
+"""In place of a digest."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,8 +21,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
     `place`: its data directory; a node of the same name and place is the same daemon, started again. `address`: where
     other nodes reach it, `certificate`: the SHA-256 of the one that it shows there, in hex. `configuration`: the digest
-    of what it read. `weight`: how much is placed on it, compared with others; 0 takes nothing new. `life`: names its
+    of what it starts. `weight`: how much is placed on it, compared with others; 0 takes nothing new. `life`: names its
     process, in hex: what lives in its memory is there as long as that runs, whatever becomes of its leases.
+    `published`: the digest of what it uses of what was published for the fleet, `NOT_YET` as long as there is none,
+    empty at a node that takes nothing of that. `refused`: the digest of what it cannot use.
     """
 
     name: str
@@ -30,6 +36,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     configuration: str = ""
     weight: int = 100
     life: str = ""
+    published: str = ""
+    refused: str = ""
 
 
 class LaunchGrant(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import msgspec
+from msgspec import Meta
 
 from supervisor.fleet.links.peers import Peers
+from supervisor.fleet.records import Node
+
+_Name = Annotated[str, Meta(max_length=200)]
+
+
+class PublishedConfiguration(msgspec.Struct, frozen=True, kw_only=True):
+    """What was published for all nodes: the `digest` of the text, when in unix seconds, by whom, at which node."""
+
+    digest: _Name
+    at: float
+    by: _Name
+    node: _Name
 
 
 class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One member. `here`: it is the node that says so. `alike`: it has read the same configuration as that one, so it
-    may take over its servers. `weight`: how much is placed on it, compared with others.
+    """One member. `here`: it is the node that says so. `alike`: it starts the same servers as that one, and alike, so
+    it may take over its servers. `weight`: how much is placed on it, compared with others. `published`, `refused`: see
+    `Node`.
     """
 
     name: str
@@ -20,13 +34,29 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     weight: int
     alike: bool
     here: bool
+    published: str = ""
+    refused: str = ""
+
+    @classmethod
+    def of(cls, node: Node, own: Node) -> NodeStatus:
+        """Return a member as the node `own` sees it."""
+        return cls(
+            name=node.name,
+            address=node.address,
+            version=node.version,
+            weight=node.weight,
+            alike=node.configuration == own.configuration,
+            here=node.incarnation == own.incarnation,
+            published=node.published,
+            refused=node.refused,
+        )
 
 
 class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A fleet as this `node` sees it; without a name the daemon is alone.
 
     `member`: its lease runs, for `lease_s` seconds from now. `owns` are the servers that run at it, or would, and
-    `position` how far it has read the feed. `draining`: it takes no servers any more.
+    `position` how far it has read the feed. `draining`: it takes no servers any more. `published` is the newest.
     """
 
     node: str = ""
@@ -35,6 +65,7 @@ class FleetStatus(msgspec.Struct, frozen=True, kw_only=True):
     owns: tuple[str, ...] = ()
     position: int = 0
     draining: bool = False
+    published: PublishedConfiguration | None = None
     nodes: tuple[NodeStatus, ...] = ()
 
 

@@ -7,8 +7,9 @@ All keys have one tag, so in a cluster they are in one slot: `PREFIX{fleet}:owne
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.resources import files
 from typing import Any, Final, TypeVar, cast
 
@@ -19,6 +20,7 @@ from coredis.exceptions import ConnectionError, RedisError  # noqa: A004 - it is
 from coredis.response.types import StreamEntry
 from coredis.retry import NoRetryPolicy
 
+from actors.kit.fairness.pace import LinePace
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.records import (
     Entry,
@@ -35,23 +37,36 @@ from supervisor.fleet.records import (
 T = TypeVar("T")
 
 ANSWER_S: Final = 5.0
-"""How long the engine has for an answer, beside what it was asked to wait."""
+"""How long the engine has for an answer, beside what it was asked to wait; with what is waited for a turn to ask."""
+COMMANDS_PER_S: Final = 1000.0
+URGENT: Final = ("join", "renew", "leave", "release")
+"""What a lease lives by: it counts, and waits for nothing."""
 PAGE: Final = 1000
-_KEYS: Final = ("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over", "records")
+_KEYS: Final = (
+    *("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over", "records", "claims"),
+)
 _SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "end", "put")
 _ENTRY: Final[msgspec.json.Decoder[Entry]] = msgspec.json.Decoder(Entry)
 _NODE: Final = msgspec.json.Decoder(Node)
 
 
 class ValkeyEngine:
-    """Implements `Engine`; see `open_valkey`. `prefix` begins the names of all keys."""
+    """Implements `Engine`; see `open_valkey`. `prefix` begins the names of all keys, `pace` says how often it asks."""
 
-    def __init__(self, client: coredis.Redis[bytes], prefix: str, lease_s: float) -> None:
+    def __init__(self, client: coredis.Redis[bytes], prefix: str, lease_s: float, pace: LinePace) -> None:
         self._client = client
+        self._pace = pace
+        self._turn = trio.Lock()
         self._keys = [f"{prefix}{{fleet}}:{name}" for name in _KEYS]
         self._lease_ms = round(lease_s * 1000)
         common = _read("common")
         self._scripts = {name: client.register_script(common + _read(name)) for name in _SCRIPTS}
+
+    async def settle(self) -> None:
+        """Have a server that has just begun grant at once: for who knows that nobody holds a lease of before."""
+        about = await self._ask(lambda: self._client.info("server"))
+        state: dict[str | bytes, str] = {"run": str(about["run_id"]), "opens": "0"}
+        await self._ask(lambda: self._client.hset(self._key("state"), state))
 
     async def join(self, node: Node, held: Mapping[str, int] | None) -> Joined:
         given = [part for launch, fence in (held or {}).items() for part in (launch, str(fence))]
@@ -94,7 +109,7 @@ class ValkeyEngine:
         return bool(await self._run("publish", grant.launch, str(grant.fence), digest, offer, entry))
 
     async def offers(self) -> Offers:
-        position = await self._ask(self._client.hget(self._key("state"), "position"))
+        position = await self._ask(lambda: self._client.hget(self._key("state"), "position"))
         offers = await self._scan("offers")
         digests = {_text_of(launch): _text_of(text).partition(" ")[2] for launch, text in offers.items()}
         return Offers(int(position or 0), digests)
@@ -104,14 +119,17 @@ class ValkeyEngine:
         whole: dict[bytes, bytes] = {}
         cursor: int | None = None
         while cursor != 0:
-            cursor, page = await self._ask(self._client.hscan(self._key(name), cursor=cursor, count=PAGE))
+            cursor, page = await self._ask(partial(self._page_of, name, cursor))
             whole |= page
         return whole
+
+    async def _page_of(self, name: str, cursor: int | None) -> tuple[int, Mapping[bytes, bytes]]:
+        return await self._client.hscan(self._key(name), cursor=cursor, count=PAGE)
 
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         if not digests:
             return {}
-        texts = await self._ask(self._client.hmget(self._key("texts"), [*digests]))
+        texts = await self._ask(lambda: self._client.hmget(self._key("texts"), [*digests]))
         return {digest: text for digest, text in zip(digests, texts, strict=True) if text is not None}
 
     async def end_sessions(self, left: Mapping[str, float]) -> None:
@@ -120,7 +138,7 @@ class ValkeyEngine:
 
     async def has_ended(self, session: str) -> bool:
         # One whose time is over is found until another one ends: then its id is not good any more.
-        return await self._ask(self._client.zscore(self._key("over"), session)) is not None
+        return await self._ask(lambda: self._client.zscore(self._key("over"), session)) is not None
 
     async def put(self, key: str, value: bytes) -> None:
         await self._run("put", key, value, msgspec.json.encode(RecordPut(key, value)))
@@ -129,8 +147,11 @@ class ValkeyEngine:
         return {_text_of(key): value for key, value in (await self._scan("records")).items()}
 
     async def read(self, position: int, wait_s: float) -> FeedPage:
-        request = self._client.xread({self._key("feed"): f"{position}-0"}, count=PAGE, block=round(wait_s * 1000))
-        answer = await self._ask(request, wait_s + ANSWER_S)
+        after, wait_ms = {self._key("feed"): f"{position}-0"}, round(wait_s * 1000)
+        # Not one of those that wait: all members together read no more than `READS_PER_S`.
+        answer = await self._ask(
+            lambda: self._client.xread(after, count=PAGE, block=wait_ms), wait_s + ANSWER_S, urgent=True
+        )
         entries = [] if not answer else [each for page in answer.values() for each in page]
         if not entries:
             return FeedPage(position)
@@ -144,28 +165,41 @@ class ValkeyEngine:
 
     async def _run(self, script: str, *arguments: str | bytes) -> Any:
         """Run a script: twice if the connection broke, as that may have been so for long, and twice does no harm."""
-        given = [self._lease_ms, *arguments]
+        given, urgent = [self._lease_ms, *arguments], script in URGENT
+
+        def ask() -> Awaitable[Any]:
+            return self._scripts[script](self._keys, given)
+
         try:
-            return await self._ask(self._scripts[script](self._keys, given))
+            return await self._ask(ask, urgent=urgent)
         except EngineAway as error:
             if not isinstance(error.__cause__, ConnectionError):
                 raise
-            return await self._ask(self._scripts[script](self._keys, given))
+            return await self._ask(ask, urgent=urgent)
 
-    async def _ask(self, request: Awaitable[T], answer_s: float = ANSWER_S) -> T:
+    async def _ask(self, ask: Callable[[], Awaitable[T]], answer_s: float = ANSWER_S, *, urgent: bool = False) -> T:
         try:
             with trio.fail_after(answer_s):
-                return await request
+                if not urgent:
+                    async with self._turn:
+                        await trio.sleep(self._pace.rest_s(trio.current_time()))
+                self._pace.take(1, trio.current_time())
+                return await ask()
         except (RedisError, OSError, trio.TooSlowError) as error:
             raise EngineAway from error
 
 
 @asynccontextmanager
-async def open_valkey(url: str, prefix: str, lease_s: float) -> AsyncIterator[ValkeyEngine]:
-    """Open connections to a server, as they are needed: `redis://`, `rediss://` or `unix://`."""
+async def open_valkey(
+    url: str, prefix: str, lease_s: float, commands_per_s: float = COMMANDS_PER_S
+) -> AsyncIterator[ValkeyEngine]:
+    """Open connections to a server, as they are needed: `redis://`, `rediss://` or `unix://`.
+
+    What is asked more often than `commands_per_s` waits, but for a second's worth after a time of less.
+    """
     logging.getLogger("coredis").setLevel(logging.CRITICAL)  # else each connection that fails is told with its stack
     async with coredis.Redis.from_url(url, retry_policy=NoRetryPolicy()) as client:
-        yield ValkeyEngine(client, prefix, lease_s)
+        yield ValkeyEngine(client, prefix, lease_s, LinePace(commands_per_s, burst=commands_per_s))
 
 
 def _text_of(data: bytes) -> str:

@@ -1,31 +1,30 @@
-"""The end of a daemon that nobody uses any more."""
+"""Whether anybody uses a daemon: one that nobody uses any more may end."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from supervisor.front.edge.wire import ConnectionCounters
 
-log = logging.getLogger(__name__)
-
 LOOKS: Final = 8
 """So often is looked within the time, which is kept to that part."""
 
 
-async def end_when_idle(counters: ConnectionCounters, idle_exit_s: float, closing: trio.Event) -> None:
-    """Set `closing` once no connection has been open for `idle_exit_s`; never, if that is 0.
+async def watch_idleness(counters: ConnectionCounters, idle_s: float, tell: Callable[[bool], None]) -> None:
+    """Tell whether no connection has been open for `idle_s`, whenever that becomes otherwise; never, if that is 0.
 
     Connections are all there is: a client that is gone leaves a session over HTTP behind, a living one opens another.
     """
-    if not idle_exit_s:
+    if not idle_s:
         return
-    quiet, accepted = 0, counters.accepted
-    while quiet < LOOKS:
-        await trio.sleep(idle_exit_s / LOOKS)
+    quiet, accepted, told = 0, counters.accepted, False
+    while True:
+        await trio.sleep(idle_s / LOOKS)
         is_quiet = not counters.open and counters.accepted == accepted
         quiet, accepted = quiet + 1 if is_quiet else 0, counters.accepted
-    log.info("no client has been connected for %g s: the end", idle_exit_s)
-    closing.set()
+        if (is_idle := quiet >= LOOKS) != told:
+            told = is_idle
+            tell(is_idle)

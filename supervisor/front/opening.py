@@ -14,9 +14,10 @@ from supervisor.fleet.lives import DaemonLife
 from supervisor.fleet.status import NO_FLEET
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.wire import ConnectionCounters, EdgeState
-from supervisor.front.idleness import end_when_idle
+from supervisor.front.idleness import watch_idleness
 from supervisor.front.pages.api import View
 from supervisor.front.wiring import Front
+from supervisor.host.datadir import PUBLISHED
 from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.turns import loop_turns
 from supervisor.host.version import VERSION
@@ -109,6 +110,8 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         core.start_soon(SharedApprovals(records, house.known.approvals).run)
         core.start_soon(SharedValues(records, house.values).run)
         core.start_soon(SharedLogins(records, house.accounts, house.fleet.life).run)
+        if settings.fleet.configuration == "published":
+            core.start_soon(house.fleet.configuration.run, house.reload, house.data.root / PUBLISHED)
     view = View(
         seen_by=doors.seen_by,
         service_for=service_for,
@@ -148,6 +151,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         accounts=house.accounts.now,
         launches=house.launches,
         fleet=house.fleet or NO_FLEET,
+        publisher=None if house.fleet is None else house.fleet.configuration,
         elicitations=elicitations,
         consents=consents,
         plugins=house.plugins.statuses,
@@ -160,7 +164,7 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
     core.start_soon(doors.run)
     house.parts.start("lag of the loop", view.lag.run)
     house.parts.start("metrics", partial(follow, registry.feed, house.meters))
-    house.parts.start("end when idle", partial(end_when_idle, counters, settings.idle_exit_s, house.closing))
+    house.parts.start("end when idle", partial(watch_idleness, counters, settings.idle_exit_s, house.tell_idle))
     state = EdgeState(counters, Budget(buffered_bytes(settings)), house.conditions)
     return await Front.open(settings, sockets, doors, view, house.data, store, state)
 

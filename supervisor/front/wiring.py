@@ -20,6 +20,7 @@ from supervisor.front.cors import CrossOrigin
 from supervisor.front.dispatch import EVENTS_PATH, Dispatch
 from supervisor.front.edge.connection import Handler
 from supervisor.front.edge.leaving import Departures
+from supervisor.front.edge.listening import is_listening
 from supervisor.front.edge.request import BodyLimits, HttpRequest
 from supervisor.front.edge.serve import serve
 from supervisor.front.edge.wire import ConnectionContext, EdgeState
@@ -191,6 +192,15 @@ class Front:
         ongoing = None if admission is None else admission.ongoing
         tasks = [http.run, learn_late, *(each.run for each in (ongoing, certificates) if each is not None)]
         return cls(settings, sockets, handler, drain, state, tasks, certificates)
+
+    @property
+    def listens(self) -> bool:
+        """Whether clients can connect, at all of its sockets."""
+        return all(map(is_listening, self._sockets))
+
+    def listen(self) -> None:
+        """Have its sockets listen, as soon as it serves."""
+        self._state.opened.set()
 
     async def wait_answered(self) -> None:
         """Wait until every request that came before the end is performed. A checkpoint if there are any."""

@@ -32,12 +32,14 @@ from supervisor.store.file import examine
 
 NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
-KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values"]
+KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values", "fleet"]
 """The keys of a daemon, each a file."""
 OF_FLEET: Final = frozenset({"launch", "session", "request-state"})
 """Those that all nodes of a fleet have in common: what one has named or sealed, another one knows."""
 
 DATABASE = "store.sqlite3"
+PUBLISHED: Final = "published.json"
+"""What was published for the fleet of this node, as it came."""
 OCCUPIED = "another daemon uses this data directory"
 MAX_PID_BYTES = 32
 
@@ -45,8 +47,12 @@ MAX_PID_BYTES = 32
 class DataDir:
     """An open data directory. Use `open_data_dir`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, lock_fd: int) -> None:
         self.root = root
+        self.lock_fd = lock_fd
+        """Holds the lock: so does every process that inherits it."""
+        self.private: tuple[Path, ...] = (root,)
+        """What no server in a sandbox may see."""
         self.fleet_keys: tuple[bytes, ...] = ()
         """What a fleet has in common, if this daemon is in one, the newest first: keys that all nodes need are made of
         them."""
@@ -84,23 +90,31 @@ class DataDir:
             raise _unusable(path, error) from error
 
 
+def previous_of(published: Path) -> Path:
+    """Return where what was published before is kept, for the case that the newest cannot be used at a start."""
+    return published.with_name(f"previous-{published.name}")
+
+
 def _derive(key: bytes, name: KeyName) -> bytes:
     return hmac.digest(key, name.encode(), hashlib.sha256)
 
 
 @contextmanager
-def open_data_dir(path: Path | None, environ: Mapping[str, str]) -> Iterator[DataDir]:
+def open_data_dir(path: Path | None, environ: Mapping[str, str], lock_fd: int | None = None) -> Iterator[DataDir]:
     """Lock the data directory for the block, making it if it is missing; `None` is the default place.
 
-    Raises `ConfigError` if there is no such place, if it cannot be written, or others can, or another daemon has it.
+    `lock_fd`: the lock, where another process has it and passed it on. Raises `ConfigError` if there is no such place,
+    if it cannot be written, or others can, or another daemon has it.
     """
     root = make_data_dir(default_data_dir(environ) if path is None else path)
     for problem in problems_of(root):
         raise problem
-    lock_fd = open_private(root / LOCK_NAME, os.O_RDWR)
+    inherited = lock_fd is not None
+    lock_fd = open_private(root / LOCK_NAME, os.O_RDWR) if lock_fd is None else lock_fd
     try:
-        _lock(root, lock_fd)
-        yield DataDir(root)
+        if not inherited:
+            _lock(root, lock_fd)
+        yield DataDir(root, lock_fd)
     finally:
         os.close(lock_fd)
 

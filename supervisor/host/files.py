@@ -16,7 +16,6 @@ from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.kit import is_want
-from supervisor.config.syntax.file import read_text
 
 BACKUP_SUFFIX = ".mcpvisor.bak"
 PRIVATE = 0o600
@@ -32,6 +31,9 @@ def read_if_there(path: Path) -> str | None:
         return None
     except (OSError, ValueError):
         pass  # `read_text` says why
+    # Imported here, as it brings all that reads a configuration: commands that only ask a daemon start sooner.
+    from supervisor.config.syntax.file import read_text
+
     return read_text(path)
 
 

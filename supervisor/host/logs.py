@@ -44,14 +44,18 @@ _NOISY = ("hypercorn", "quart", "httpx2", "httpcore2", "trio_websocket", "watchd
 
 
 class Lines(logging.Formatter):
-    """Escapes what would end the line or speak to a terminal; a traceback keeps its lines, indented."""
+    """Escapes what would end the line or speak to a terminal; a traceback keeps its lines, indented.
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    `node`: which of several daemons writes here, if there are several.
+    """
+
+    def __init__(self, node: str = "") -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(node)s%(name)s: %(message)s")
+        self._node = f"{node} " if node else ""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the lines of a record. What another handler left in the record is not used: it is not escaped."""
-        record.message = record.getMessage()
+        record.message, record.node = record.getMessage(), self._node
         record.asctime = self.formatTime(record)
         lines = [_visible(self.formatMessage(record)[:MAX_RECORD_CHARS])]
         if record.exc_info:
@@ -61,7 +65,7 @@ class Lines(logging.Formatter):
 
 class LogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A record as a line of JSON. `time` is RFC 3339 in UTC with milliseconds, `level` a level of `logging` in small
-    letters, `trace` the lines of a traceback.
+    letters, `trace` the lines of a traceback, `node` which of several daemons wrote it.
     """
 
     time: str
@@ -69,10 +73,15 @@ class LogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     logger: str
     message: str
     trace: list[str] = []
+    node: str = ""
 
 
 class JsonLines(logging.Formatter):
-    """Each record as an object on a line of its own, nothing unprintable in it."""
+    """Each record as an object on a line of its own, nothing unprintable in it. `node`: see `Lines`."""
+
+    def __init__(self, node: str = "") -> None:
+        super().__init__()
+        self._node = node
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, with `message` and `trace` cut as `Lines` cuts them."""
@@ -84,11 +93,12 @@ class JsonLines(logging.Formatter):
                 logger=record.name,
                 message=_visible(record.getMessage()[:MAX_RECORD_CHARS]),
                 trace=trace,
+                node=self._node,
             )
         )
 
 
-FORMATS: Final[dict[LogFormat, Callable[[], logging.Formatter]]] = {"text": Lines, "json": JsonLines}
+FORMATS: Final[dict[LogFormat, Callable[[str], logging.Formatter]]] = {"text": Lines, "json": JsonLines}
 
 
 def _json_line(record: LogRecord) -> str:
@@ -113,10 +123,10 @@ def _visible(text: str) -> str:
 class Writer(logging.Handler):
     """Hands lines to a thread that writes them to a file descriptor, which it owns. Never waits."""
 
-    def __init__(self, fd: int, max_records: int = MAX_RECORDS, form: LogFormat = "text") -> None:
+    def __init__(self, fd: int, max_records: int = MAX_RECORDS, form: LogFormat = "text", node: str = "") -> None:
         super().__init__()
-        self.setFormatter(FORMATS[form]())
-        self._form = form
+        self.setFormatter(FORMATS[form](node))
+        self._form, self._node = form, node
         self.lost = 0
         """Records that did not fit or could not be written."""
         self._fd = fd
@@ -179,7 +189,8 @@ class Writer(logging.Handler):
         said = f"{lost} log records were lost so far"
         if self._form == "text":
             return f"({said})"
-        return _json_line(LogRecord(time=_rfc3339(time.time()), level="warning", logger=__name__, message=said))
+        now = _rfc3339(time.time())
+        return _json_line(LogRecord(time=now, level="warning", logger=__name__, message=said, node=self._node))
 
     def _write(self, line: str) -> None:
         data = (line + "\n").encode(errors="backslashreplace")
@@ -201,11 +212,14 @@ def count_lost_records() -> int:
 
 
 @contextmanager
-def logging_to_stderr(level: str, fd: int = STDERR, form: LogFormat = "text") -> Iterator[Writer]:
-    """Log to stderr for the block, from a thread that may block alone. The root logger is as before afterwards."""
+def logging_to_stderr(level: str, fd: int = STDERR, form: LogFormat = "text", node: str = "") -> Iterator[Writer]:
+    """Log to stderr for the block, from a thread that may block alone. The root logger is as before afterwards.
+
+    `node`: which of several daemons writes there, if there are several.
+    """
     root = logging.getLogger()
     before = root.level
-    writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1), form=form)
+    writer = Writer(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1), form=form, node=node)
     root.addHandler(writer)
     set_level(level)
     for noisy in _NOISY:

@@ -123,6 +123,7 @@ class Events:
                 if event.event_type not in _QUIET and touched & wanted:
                     stir()
 
+        logging.getLogger("watchdog.observers.inotify").addFilter(_is_news)
         observer = Observer()
         observer.start()
         for directory in sorted({place.parent for place in wanted}):
@@ -138,6 +139,11 @@ class Events:
             self._observer.stop()
             self._observer.join()
             self._observer = None
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Leave out what watchdog logs as an error where a file changes while we close it."""
+    return "when the thread is inactive" not in record.msg
 
 
 def places(file: Path) -> set[Path]:

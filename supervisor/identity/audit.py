@@ -25,6 +25,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "daemon.start": "the daemon began to serve",
     "daemon.stop": "the daemon ends, by a signal or as nobody used it",
     "configuration.load": "the configuration file was read again and taken over, or refused",
+    "configuration.publish": "a configuration was published for the nodes of a fleet, or only compared with that",
     "credential.check": "somebody showed a wrong token: one record for each address and minute",
     "page.ask": "a role does not allow a page: one record for each user, page and minute",
     "token.create": "a token was made",

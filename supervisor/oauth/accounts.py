@@ -186,6 +186,8 @@ class OAuthAccounts:
         endpoint, grant = await account.prepare_login(uri)
         people = self._deployment.value.settings.auth != "none"
         login = Login(server=server, account=name, asker=asker, grant=grant, confirms=people)
+        if (sharing := self.kept.sharing) is not None:  # whoever comes back with one of these is sent here
+            login.number, login.state = sharing.make_name(), sharing.make_name()
         self._logins.begin(login)
         login.url = authorization_url(endpoint, grant, state=login.state, verifier=login.verifier)
         return login.status()

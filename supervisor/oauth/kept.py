@@ -22,6 +22,9 @@ class LoginSharing(Protocol):
     def tell(self, name: AccountName, grant: Grant | None) -> None:
         """Let them have a login, or know that there is none."""
 
+    def make_name(self) -> str:
+        """Return a random name that says at which node it was made."""
+
     def of(self, name: AccountName) -> GrantSharing:
         """Return how the tokens of an account are renewed."""
 

@@ -8,6 +8,7 @@ from zlib import crc32
 import msgspec
 import trio
 
+from supervisor.fleet.lives import DaemonLife
 from supervisor.oauth.late import LateAccounts
 from supervisor.servers.launches.accounts import AccountName
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # they need cryptography, which takes megabytes
     from supervisor.servers.fleet.shared.records import SharedRecords
 
 KIND: Final = "login"
+NAME_BYTES: Final = 32
 AT_ONCE: Final = 50
 """So many are read before others get their turn."""
 _NAME: Final = msgspec.json.Decoder(AccountName)
@@ -36,6 +38,9 @@ class SharedLogins:
     def tell(self, name: AccountName, grant: Grant | None) -> None:
         self._heard.pop(name, None)  # it is older
         self._records.put(KIND, _key(name), None if grant is None else msgspec.json.encode(grant))
+
+    def make_name(self) -> str:
+        return DaemonLife(bytes.fromhex(self._life)).make_name(NAME_BYTES)
 
     def of(self, name: AccountName) -> GrantSharing:
         from supervisor.oauth.keeper import NEWS_S, GrantSharing

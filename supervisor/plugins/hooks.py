@@ -100,11 +100,11 @@ class PluginTable:
         self.on_calls = self.on_results = False
 
     def prepare(
-        self, options: Mapping[str, Mapping[str, Any]], path: str, lines: Mapping[str, int], threads: int
+        self, options: Mapping[str, Mapping[str, Any]], places: Mapping[str, tuple[str, int]], threads: int
     ) -> tuple[RunningPlugin, ...]:
         """Return the plugins of a configuration: those in force whose options are the same stay as they are.
 
-        `path` is the file, `lines` are where it names them. Nothing is in force yet. Blocks. Raises `ConfigError`.
+        `places` are the file and the line that name each. Nothing is in force yet. Blocks. Raises `ConfigError`.
         """
         present = {plugin.name: plugin for plugin in self._plugins}
         plugins = []
@@ -117,7 +117,7 @@ class PluginTable:
                 package = find(name)
                 made = make(package, own)
             except ConfigError as error:
-                key, line = f"supervisor.plugins.{name}", lines.get(name)
+                key, (path, line) = f"supervisor.plugins.{name}", places.get(name, ("", None))
                 raise ConfigError(error.message, path=path, key=key, line=line, hint=error.hint) from None
             plugins.append(RunningPlugin(name, package, made, own, self, threads=threads))
         return tuple(plugins)

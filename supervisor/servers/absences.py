@@ -7,7 +7,7 @@ import trio
 from actors.errors import ServerDisabled, ServerGaveUp
 from actors.kit import Address
 from actors.kit.directory import Directory
-from actors.launch import server_of
+from actors.launch import launches_of, server_of
 from actors.life.states import State
 from actors.messages import ServerChanged, ServerStatus
 from actors.registry.actor import Message as RegistryMessage
@@ -64,9 +64,9 @@ class Absences:
         await self.report_disabled(name, kind, BY_OPERATOR + server_of(name))
 
     async def switch_elsewhere(self, name: str, *, on: bool) -> None:
-        """Show a server as switched on or off that another node of the fleet has; nothing happens with any other."""
-        if (kind := self.elsewhere.get(name)) is not None:
-            await self.report_elsewhere(name, kind, off=not on)
+        """Show what other nodes of the fleet have of a server as switched on or off; nothing happens with any other."""
+        for launch in launches_of(name, [*self.elsewhere]):
+            await self.report_elsewhere(launch, self.elsewhere[launch], off=not on)
 
     async def report_elsewhere(self, name: str, kind: str, *, off: bool = False) -> None:
         """Show a server that another node of the fleet runs, or will, or would if it were not switched `off`."""

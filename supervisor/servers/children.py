@@ -39,6 +39,7 @@ from supervisor.servers.tree import supervise
 
 log = logging.getLogger(__name__)
 _Address = Address[ServerMessage]
+Alike = Callable[[DeployedServer], bool]
 
 CRASH_POLICY = RestartPolicy(max_restarts=5, period_s=60.0, backoff_initial_s=0.5)
 """For bugs in an actor itself; deaths of processes have the server's own policy."""
@@ -117,6 +118,10 @@ class Servers:
         if before is not None and disabled and not before.leaving:
             await before.leave(Departure(reason=CHANGED, drain_s=drain_s))
 
+    def runs(self, name: str, alike: Alike) -> bool:
+        """Say whether a server has a child that does not leave, and is started `alike`."""
+        return name in self._children and alike(self._children[name].server)
+
     async def remove(self, name: str, reason: str, drain_s: float, successor: _Address | None = None) -> None:
         """Have a server leave, if it is there; its calls in flight have `drain_s` seconds. It is not found any more."""
         child = self._children.pop(name, None)
@@ -125,13 +130,16 @@ class Servers:
             await child.leave(Departure(reason=reason, drain_s=drain_s, successor=successor))
 
     async def end(self, name: str, reason: str) -> None:
-        """Have a server end at once; return when nothing is left of it."""
-        await self.remove(name, reason, 0.0)
+        """Have a server end at once, also one that leaves already; return when nothing is left of it."""
+        if self._children.pop(name, None) is not None:
+            self._withdraw(name)
+        for child in [each for each in self._running if each.name == name]:
+            await child.leave(Departure(reason=reason, drain_s=0.0))
         await self.wait_gone(name)
 
-    async def wait_gone(self, name: str) -> None:
-        """Return when nothing of a server runs any more that was told to leave."""
-        for child in [each for each in self._running if each.name == name and each.leaving]:
+    async def wait_gone(self, name: str, alike: Alike = lambda server: False) -> None:
+        """Return when nothing of a server runs any more that was told to leave, or is started `alike`."""
+        for child in [each for each in self._running if each.name == name and (each.leaving or alike(each.server))]:
             await child.gone.wait()
 
     async def resize(self, server: DeployedServer, drain_s: float) -> None:
@@ -153,6 +161,7 @@ class Servers:
         """A server that does not run is not configured any more: nothing is left of it but calls that may end."""
         self.directory.explain(name, None)
         self.journals.drop(name)
+        self.absences.elsewhere.pop(name, None)
         self._off.discard(name)
         await self._registry.tell(ServerRemoved(server=name))
 
@@ -248,34 +257,25 @@ class Servers:
 
     async def disable(self, name: str) -> None:
         """Stop a server and keep it stopped. Raises what `Directory.why_not` says of one that cannot run."""
-        launches = self._launches_of(name)
-        self.switch(name, on=False)
-        for launch in launches:
-            await self._disable(launch)
-        await self.absences.switch_elsewhere(name, on=False)
-
-    async def _disable(self, name: str) -> None:
-        child = await self._wait_settled(name)
-        if child.on:
-            if child.address is not None:  # else its actor crashed, and is not run again
-                with suppress(ActorStopped):
-                    child.address.request(StopServer())
-            child.turn(on=False)
-            await self._wait_settled(name)
+        await self._turn(name, on=False)
 
     async def enable(self, name: str) -> None:
         """Let a server run again. Raises what `Directory.why_not` says of one that cannot run."""
-        launches = self._launches_of(name)
-        self.switch(name, on=True)
-        for launch in launches:
-            await self._enable(launch)
-        await self.absences.switch_elsewhere(name, on=True)
+        await self._turn(name, on=True)
 
-    async def _enable(self, name: str) -> None:
-        child = await self._wait_settled(name)
-        if not child.on:
-            child.turn(on=True)
-            await self._wait_settled(name)
+    async def _turn(self, name: str, *, on: bool) -> None:
+        launches = self._launches_of(name)
+        self.switch(name, on=on)
+        for launch in launches:
+            child = await self._wait_settled(launch)
+            if child.on is on:
+                continue
+            if child.address is not None and not on:  # else its actor crashed, and is not run again
+                with suppress(ActorStopped):
+                    child.address.request(StopServer())
+            child.turn(on=on)
+            await self._wait_settled(launch)
+        await self.absences.switch_elsewhere(name, on=on)
 
     async def _wait_settled(self, name: str) -> Child:
         """Return a child once it is neither on its way up nor down; of one that leaves meanwhile its successor."""

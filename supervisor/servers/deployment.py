@@ -94,6 +94,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
     path: Path = Path()
     stamps: Mapping[Path, Stamp] = {}
     digest: str = ""
+    published: str = ""
     settings: Settings = Settings()
     entries: Mapping[str, ServerConfig] = {}
     servers: Mapping[str, DeployedServer] = {}
@@ -120,7 +121,8 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
         return frozenset(self.entries) | {resting.name for resting in self.resting}
 
     def line_of(self, place: KeyPath) -> int | None:
-        return self.origins["", place].line if ("", place) in self.origins else None
+        origin = self.origins.get(("", place))
+        return None if origin is None or origin.path else origin.line
 
     @cached_property
     def value_takers(self) -> frozenset[str]:
@@ -237,7 +239,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
 def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_VALUES) -> Deployment:
     """Return the deployment of a configuration. `key` is that of launch digests, see `launch_digest`."""
     entries = {config.path_name: config for config in configuration.servers}
-    disabled = [name for name, config in entries.items() if config.disabled]
+    off = [RestingServer(name=name, kind=each.kind, disabled=True) for name, each in entries.items() if each.disabled]
     broken = [RestingServer(name=each.server, reason=str(each)) for each in configuration.problems if each.server]
     usual = {name: effective(config, {}, {}) for name, config in entries.items() if not config.disabled}
     servers = {name: deploy_server(each.config, key=key) for name, each in usual.items() if each.can_run}
@@ -250,13 +252,11 @@ def deploy(configuration: Configuration, *, key: bytes, given: GivenValues = NO_
         path=configuration.path,
         stamps=configuration.stamps,
         digest=configuration.digest,
+        published=configuration.published,
         settings=configuration.settings,
         entries=entries,
         servers=servers,
-        resting=(
-            *(broken + awaiting),
-            *(RestingServer(name=name, kind=entries[name].kind, disabled=True) for name in disabled),
-        ),
+        resting=(*broken, *awaiting, *off),
         problems=configuration.problems,
         names=ServerNames(configuration.server_names),
         described={name: config.description for name, config in entries.items() if config.description},

@@ -155,7 +155,10 @@ class LaunchRun:
         async with trio.open_nursery() as self._nursery:
             if self._group is not None:
                 self._nursery.start_soon(self._group.run)
-            await self._first.actor.run()
+            try:
+                await self._first.actor.run()
+            finally:  # at once: others may read in the turns that it takes to leave what is around this
+                self._registers.statuses.end(self._server.name, self.status)
             if self._group is not None:
                 with suppress(SupervisorError):  # it has ended, too
                     await self._group.address.ask_in_turn(StopServer())

@@ -27,8 +27,12 @@ class Statuses:
         try:
             yield
         finally:
-            if self._read.get(server) is read:
-                del self._read[server]
+            self.end(server, read)
+
+    def end(self, server: str, read: Read) -> None:
+        """Read no more from an actor that has ended; another one of this name may be there already."""
+        if self._read.get(server) == read:
+            del self._read[server]
 
     def withdraw(self, server: str) -> None:
         """Say nothing more of an actor that still runs."""

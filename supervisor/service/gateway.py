@@ -28,6 +28,7 @@ from actors.protocol.wire.mirrors import Mirror
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
 from supervisor.fleet.lives import DaemonLife
+from supervisor.host.loop.wakes import DebouncedSignal
 from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.metatools import definitions
@@ -106,7 +107,7 @@ class ServiceParts:
         self.audit = audit
         self.bench = Workbench()
         self.statuses = statuses
-        self.changes: Signal = catalogue
+        self.changes = self._debounce(catalogue)
         self.searches = Searches(self.bench, deployment, meters, used_by)
         self.safety = safety = SafetyRules(deployment, catalogue)
         self.realm: Realm | None = None
@@ -125,6 +126,9 @@ class ServiceParts:
         self.forward.meters = meters
         self.subscriptions = Subscriptions(subscribers, router, self.forward, self.visible, self.bench, self.launches)
 
+    def _debounce(self, signal: Signal) -> DebouncedSignal:
+        return DebouncedSignal(signal, lambda: self.deployment.value.settings.list_changed_debounce_s)
+
     def of_profile(self, name: str) -> ServiceParts:
         """Return the parts for clients of a profile, which see less; all else is shared.
 
@@ -136,7 +140,7 @@ class ServiceParts:
             return deployment.value.settings.profiles.get(name, NO_PROFILE)
 
         parts.visible = VisibleByProfile(self.catalogue, self.statuses, profile, self.visible.confirms, self.realm)
-        parts.changes = AnyOf(self.catalogue, deployment)
+        parts.changes = self._debounce(AnyOf(self.catalogue, deployment))
         parts.may_have = lambda server: self.may_have(server) and profile().may_have(server)
         return parts
 
@@ -144,7 +148,8 @@ class ServiceParts:
         """Return the parts for people who have some servers; they share what is kept by principal."""
         parts = copy(self)
         parts.realm = realm
-        parts.catalogue = parts.changes = realm.catalogue
+        parts.catalogue = realm.catalogue
+        parts.changes = self._debounce(realm.catalogue)
         launches, safety = realm.launches, self.safety
 
         def confirms(principal: Principal, server: str, tool: str) -> bool:

@@ -188,6 +188,11 @@ class Store(ConsentTable, EventTable):
     async def load_values(self) -> list[SavedValue]:
         return await self._load(SavedValue, f"SELECT {', '.join(SavedValue.__struct_fields__)} FROM given_values")
 
+    def forget_shared(self) -> None:
+        """Forget what all nodes of a fleet have in common: one that is told all of it need not know what was once."""
+        for table in ("tokens", "grants", "given_values", "pins", "disabled_servers"):
+            self._put(("shared", table), (f"DELETE FROM {table}", ()))
+
     def append_audit(self, record: AuditRecord) -> bool:
         """Add a record to the audit; False if it is lost, as too many wait for the disk."""
         self._records += 1

@@ -161,12 +161,12 @@ class Run:
                 shown[path] = (await self._world.fetch(path)).content
         processes = below(daemon.process.pid)
         deaths: list[int] = []
-        if daemon.process.poll() is None:
+        if (ended := daemon.process.poll()) is not None:
+            deaths.append(ended)
+        else:
             daemon.process.send_signal(signal.SIGTERM)
             code = await daemon.ended(END_S)
             deaths += [code] if code else []
-        else:
-            deaths.append(daemon.process.returncode)
         left = [*mischief.left, *(f"{each.pid} is left at the end" for each in processes if is_alive(each))]
         left += [f"a process of {name} is left" for name in self._world.processes()]
         shown |= {f"data/{name}": text for name, text in files_below(self._directory / "data").items()}

@@ -16,9 +16,9 @@ from tests.chaos.verdicts import Bounds, judge
 
 pytestmark = pytest.mark.e2e
 
-SECONDS = 40.0
+SECONDS = 30.0
 CALLS_PER_S = 25.0
-FAULTS_PER_S = 0.8
+FAULTS_PER_S = 1.05
 SEED = 7
 PATIENCE = 60.0
 

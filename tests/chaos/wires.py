@@ -68,8 +68,11 @@ class HttpWire:
     def reusable(self) -> bool:
         """Whether another request can be sent: its peer closes a connection that is not used for a time.
 
-        One that can be read between two requests has been closed: all clients look for that.
+        One that can be read between two requests has been closed: all clients look for that. Another task may have torn
+        it meanwhile.
         """
+        if self._stream.socket.fileno() < 0:
+            return False
         fresh = monotonic() - self._used_s < IDLE_S and not select([self._stream.socket], [], [], 0)[0]
         return fresh and self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 

@@ -171,8 +171,8 @@ class World:
                     self.tokens[user] = made["token"]
                 yield self
             finally:
-                self.daemon.process.kill()
-                self.daemon.process.communicate()
+                with self.daemon.process as process:
+                    process.kill()
 
     def _prepare_clock(self) -> None:
         place = self.directory / "clock"

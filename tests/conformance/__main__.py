@@ -25,7 +25,7 @@ def main() -> int:
     chosen = _arguments()
     installation = Installation(chosen.cache)
     installation.make()
-    runner = Runner(installation, chosen.nodes)
+    runner = Runner(installation).before_nodes(chosen.nodes)
     wrong: list[str] = []
     unknown = set(chosen.scenario or ())
     transports = chosen.transport or (TRANSPORTS[:1] if chosen.short else TRANSPORTS)

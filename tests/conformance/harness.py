@@ -19,6 +19,7 @@ class Harness:
 
     def __init__(self, installation: Installation) -> None:
         self._installation = installation
+        self._every: dict[str, Scenarios] = {}
 
     def scenarios(self, suite: Suite, names: Sequence[str]) -> Scenarios:
         """Return what the suite runs, or those of it that are named.
@@ -26,10 +27,12 @@ class Harness:
         Raises:
             RuntimeError: The suite does not run at all.
         """
-        printed = self._run(suite, *suite.listing, within_s=SCENARIO_S)
-        every = listed(printed)
-        if not every.scored:
-            raise RuntimeError(f"the suite {suite.name} lists no scenarios: {printed}")
+        if suite.name not in self._every:
+            printed = self._run(suite, *suite.listing, within_s=SCENARIO_S)
+            self._every[suite.name] = listed(printed)
+            if not self._every[suite.name].scored:
+                raise RuntimeError(f"the suite {suite.name} lists no scenarios: {printed}")
+        every = self._every[suite.name]
         if not names:
             return every
         return Scenarios(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import NamedTuple
 
 from tests.conformance.comparison import Row, compared
@@ -30,11 +31,17 @@ class _Passage(NamedTuple):
 class Runner:
     """Compares with what is installed. What passes directly is found out once."""
 
-    def __init__(self, installation: Installation, nodes: int = 1) -> None:
-        """`nodes`: so many daemons are behind the address of the door."""
-        self._stage = Stage(installation, nodes)
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+        self._stage = Stage(installation)
         self._harness = Harness(installation)
         self._direct: dict[tuple[str, tuple[str, ...]], Mapping[str, Score]] = {}
+
+    def before_nodes(self, nodes: int) -> Runner:
+        """Return one with so many daemons behind the door, which knows what passes directly from this one."""
+        other = copy(self)
+        other._stage = Stage(self._installation, nodes)
+        return other
 
     def compare(
         self,

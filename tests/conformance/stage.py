@@ -16,6 +16,7 @@ import trio
 from benchmarks.machine import free_port
 from tests.conformance.installation import ROOT, Installation
 from tests.conformance.suites import Behind
+from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running
 from tests.fleet.valkey import settle, valkey
 
@@ -36,7 +37,7 @@ class Role(NamedTuple):
         """How it is started."""
         overlay = ["--overlay"] if self.overlay else []
         return [
-            sys.executable,
+            *environments.python_2(),
             "-m",
             "tests.conformance.reference",
             "--era",

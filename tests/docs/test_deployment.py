@@ -50,6 +50,7 @@ def test_the_container_runs_the_daemon_where_it_can_be_published() -> None:
         "data_dir": Path("/data"),
         "idle_exit": None,
         "log_format": None,
+        "as_node": False,
     }
     assert (instructions("VOLUME"), instructions("EXPOSE")) == (["/data"], ["3001"])
 

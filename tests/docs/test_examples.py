@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,8 +10,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.client import DaemonClient, connect
+from supervisor.daemon_client.client import DaemonClient, connect
 from supervisor.demo.setting import DemoDaemon, configuration, running_daemon
+from tests.e2e import environments
+from tests.e2e.fork_server import forking
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -25,7 +26,7 @@ async def small_daemon(directory: Path) -> AsyncIterator[tuple[DemoDaemon, Daemo
     document = configuration()
     document["mcpServers"] = {name: document["mcpServers"][name] for name in ("calculator", "notes", "weather-desk")}
     with trio.fail_after(60):
-        async with running_daemon(directory, document) as daemon, connect(daemon.url) as client:
+        async with running_daemon(directory, document, forking()) as daemon, connect(daemon.url) as client:
             await discovered(client)
             yield daemon, client
 
@@ -39,7 +40,7 @@ async def discovered(client: DaemonClient) -> None:
 
 async def run(name: str, *arguments: str) -> str:
     done = await trio.run_process(
-        [sys.executable, str(EXAMPLES / name), *arguments], capture_stdout=True, stdin=b"", cwd=ROOT
+        [*environments.python_2(), str(EXAMPLES / name), *arguments], capture_stdout=True, stdin=b"", cwd=ROOT
     )
     return done.stdout.decode()
 
@@ -54,12 +55,19 @@ async def test_an_example_finds_a_tool_by_its_purpose_and_runs_it(tmp_path: Path
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "said"),
-    [((), "[URL]"), (("a", "{}", "http://127.0.0.1:1"), "refused"), (("a", "{", "b", "c"), "[URL]")],
+    [
+        (("find_and_call.py",), "[URL]"),
+        (("find_and_call.py", "a", "{}", "http://127.0.0.1:1"), "refused"),
+        (("find_and_call.py", "a", "{", "b", "c"), "[URL]"),
+        (("official_client.py", "http://127.0.0.1:1"), "Start it with"),
+        (("follow_changes.py", "http://127.0.0.1:1"), "Start it with"),
+    ],
 )
 async def test_an_example_that_is_called_wrongly_says_how_and_shows_no_traceback(
     words: tuple[str, ...], said: str
 ) -> None:
-    command = [sys.executable, str(EXAMPLES / "find_and_call.py"), *words]
+    name, *arguments = words
+    command = [*environments.python_2(), str(EXAMPLES / name), *arguments]
     done = await trio.run_process(command, capture_stderr=True, stdin=b"", check=False)
     assert done.returncode == 1
     assert said in done.stderr.decode()
@@ -80,7 +88,7 @@ async def test_the_official_client_sees_four_tools_and_the_resources(tmp_path: P
 @pytest.mark.process
 async def test_an_example_hears_of_a_change_over_websocket(tmp_path: Path) -> None:
     async with small_daemon(tmp_path) as (daemon, client):
-        command = [sys.executable, str(EXAMPLES / "follow_changes.py"), daemon.url, "1"]
+        command = [*environments.python_2(), str(EXAMPLES / "follow_changes.py"), daemon.url, "1"]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, cwd=ROOT)
         assert process.stdout is not None
         output = b""

@@ -10,6 +10,7 @@ import pytest
 
 from supervisor.config import ServerConfig, Settings, load
 from supervisor.front.pages.requests import FORWARDED
+from tests.sources import nodes
 
 ROOT = Path(__file__).parents[2]
 GUIDES = {page.stem: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "guides").glob("*.md"))}
@@ -45,8 +46,8 @@ def test_the_messages_that_are_explained_are_those_of_the_program() -> None:
 def constants() -> set[str]:
     """Every string in the program, of those with values in them the pieces."""
     files = [file for folder in ("actors", "supervisor") for file in (ROOT / folder).rglob("*.py")]
-    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
-    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    found = (node for file in files for node in nodes(file))
+    return {node.value for node in found if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def pieces(message: str) -> list[str]:

@@ -65,7 +65,7 @@ async def test_the_plugin_of_the_guide_is_shown_and_refuses_as_the_guide_shows(
     configuration = read(GUIDE, tmp_path)
     table = PluginTable()
     options = {name: {**entry.options, "until": 0} for name, entry in configuration.settings.plugins.items()}
-    table.use(table.prepare(options, "", {}, 1), Settings())
+    table.use(table.prepare(options, {}, 1), Settings())
     (status,) = table.statuses()
     row = {name: getattr(status, name) for name in status.__struct_fields__}
     assert [line.plain for line in list_plugins([row])] == [STATUS.replace("0.1.0", "1.2.3")]
@@ -116,7 +116,7 @@ async def test_the_plugin_of_the_guide_that_asks_passes_the_answer_on(
 ) -> None:
     install(tmp_path, "office_reasons", ASKING, {"reasons": "Reasons"})
     table, asker = PluginTable(), Answer(answer)
-    table.use(table.prepare({"reasons": {}}, "", {}, 1), Settings())
+    table.use(table.prepare({"reasons": {}}, {}, 1), Settings())
     sides: dict[str, Any] = {}
     exec(MODULE + TRIAL.partition("closed = ")[0], sides)
     call = replace(sides["call"], arguments=b'{"to":"x"}')

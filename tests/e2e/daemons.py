@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -25,16 +25,20 @@ import httpx2
 import trio
 from trio_websocket import WebSocketConnection
 
+from tests.e2e.fork_server import ForkedProcess, can_fork, fork
 from tests.e2e.invariants import CANARY, Watched, configured_secrets
 from tests.fakes.websocket_client import open_websocket
 
 ROOT = Path(__file__).parents[2]
 STAND_IN = str(Path(__file__).with_name("stand_in.py"))
-COMMAND = (sys.executable, "-m", "supervisor", "run")
+_RUN = (sys.executable, "-m", "supervisor", "run")
+COMMAND = _RUN
+"""With another one in its place, daemons are started by that, and never forked."""
 PATIENCE_S = 120.0
 """Longer than anything here takes on a busy machine; a test that waits for it has failed."""
 
 Json = dict[str, Any]
+DaemonProcess = subprocess.Popen[str] | ForkedProcess
 
 
 def stand_in(role: str, argument: str = "", **settings: Any) -> Json:
@@ -77,11 +81,21 @@ class Events:
 class Daemon:
     """One running daemon."""
 
-    def __init__(self, process: subprocess.Popen[str], url: str, directory: Path) -> None:
+    def __init__(self, process: DaemonProcess, url: str, directory: Path, data: Path | None = None) -> None:
+        """`data` is its data directory, if that is not the one in `directory`."""
         self.process = process
         self.url = url
         self.directory = directory
+        self.data = data or directory / "data"
         self.port = int(url.rpartition(":")[2])
+
+    @property
+    def pid(self) -> int:
+        """Its own id; `process` may be one that stands for it, see `start_forked.py`."""
+        try:
+            return int((self.data / "daemon.lock").read_text())
+        except (OSError, ValueError):
+            return self.process.pid
 
     @property
     def log(self) -> str:
@@ -95,6 +109,10 @@ class Daemon:
     async def settled(self) -> None:
         """Poll until the store, which writes a moment later, has written everything."""
         await self._poll("/api/status", lambda page: page["store"]["pending_writes"] == 0)
+
+    async def counted(self) -> None:
+        """Poll until every tool's tokens, which are counted a moment later, have been."""
+        await self._poll("/api/status", lambda page: page["tokens"]["counted"])
 
     async def _poll(self, path: str, done: Callable[[Json], bool]) -> None:
         with trio.fail_after(PATIENCE_S):
@@ -191,20 +209,24 @@ def spawn(
     listen: str = "127.0.0.1:0",
     data_dir: Path | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
-    inside: Sequence[str] = (),
-) -> subprocess.Popen[str]:
+    network: str = "",
+) -> DaemonProcess:
     """Start a daemon with `mcp.json` of this directory, without waiting for anything. `environment`: more of it;
-    `inside` begins its command."""
+    `network`: the file of the network namespace that it runs in."""
     arguments = ["--config", str(directory / "mcp.json"), "--listen", listen]
     arguments += ["--data-dir", str(data_dir or directory / "data")]
+    variables = {**os.environ, **CANARY, **environment}
     with log_of(directory).open("ab") as log:
+        if COMMAND == _RUN and can_fork(variables):
+            return fork(["run", *arguments], variables, log.fileno(), network=network)
+        inside = ("ip", "netns", "exec", Path(network).name) if network else ()
         return subprocess.Popen(
             [*inside, *COMMAND, *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env={**os.environ, **CANARY, **environment},
+            env=variables,
         )
 
 
@@ -219,10 +241,10 @@ def start(
     directory: Path,
     listen: str = "127.0.0.1:0",
     environment: Mapping[str, str] = MappingProxyType({}),
-    inside: Sequence[str] = (),
+    network: str = "",
 ) -> Daemon:
     """Start a daemon and wait until it listens."""
-    process = spawn(directory, listen, environment=environment, inside=inside)
+    process = spawn(directory, listen, environment=environment, network=network)
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
     line = process.stdout.readline() if readable else ""
@@ -241,7 +263,7 @@ def end(daemon: Daemon, *, leaves_calls: bool = False) -> None:
     `leaves_calls`: its clients went away from calls that go on to their deadline.
     """
     secrets = configured_secrets(daemon.directory / "mcp.json")
-    watched = Watched(daemon.process.pid, daemon.url, daemon.directory / "data", secrets)
+    watched = Watched(daemon.pid, daemon.url, daemon.data, secrets)
     try:
         if daemon.process.poll() is None:
             watched.look(calm=not leaves_calls)

@@ -6,7 +6,8 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,61 @@ import pytest
 
 from tests.conformance.installation import Installation
 from tests.e2e.daemons import ROOT
+from tests.e2e.fork_server import forking
 
 CLIENTS = Path(__file__).with_name("clients")
 SCRIPTS = Path(__file__).with_name("browser")
 CACHE = ROOT / ".cache"
 OLDEST_NODE = 20
+SDK_2 = (
+    *("mcp.client.auth", "mcp.server.mcpserver", "mcp.server.elicitation", "mcp.server.mcpserver.resolve", "httpcore2"),
+    *("uvicorn.loops.auto", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "uvicorn.lifespan.on"),
+    *("anyio._backends._trio", "anyio._backends._asyncio", "rich.logging", "mcp_server_time.server"),
+)
+"""What is loaded where clients and servers with the SDK 2.x are forked."""
+SDK_1 = (
+    *("mcp.server.fastmcp", "mcp.client.streamable_http", "mcp.client.websocket", "mcp.client.sse", "httpcore"),
+    *("uvicorn.loops.auto", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "uvicorn.lifespan.on"),
+    *("anyio._backends._asyncio", "httpcore._backends.anyio", "rich.logging", "mcp_server_sqlite.server"),
+)
+"""And with the SDK 1.x."""
 BROWSER_S = 120.0
 
 
-def python_2() -> str:
-    """The Python with the SDK 2.x: ours."""
-    return sys.executable
+def python_2() -> list[str]:
+    """How a command of the Python with the SDK 2.x begins, which is ours; it is forked."""
+    return forking(sys.executable, SDK_2)
 
 
-def python_1() -> str:
-    """The Python with the SDK 1.x."""
-    return str(_made(CACHE / "mcp1") / "bin" / "python")
+def python_1() -> list[str]:
+    """How a command of the Python with the SDK 1.x begins; it is forked."""
+    return forking(str(_made(CACHE / "mcp1") / "bin" / "python"), SDK_1)
 
 
-def sqlite_server() -> str:
-    """The published SQLite server, which needs the SDK 1.x."""
-    return str(_made(CACHE / "mcp1") / "bin" / "mcp-server-sqlite")
+def client(script: str) -> list[str]:
+    """How a command of a script of `clients/` begins; skips the test, saying so, where there is no Node.js for it."""
+    file = str(CLIENTS / script)
+    if script.endswith(".py"):
+        return [*(python_1() if script.startswith("mcp1_") else python_2()), file]
+    program = node()
+    if program is None:  # the one thing that cannot be installed from the registries this project uses
+        pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
+    return [program, file, typescript()]
+
+
+def sqlite_server(*arguments: str) -> dict[str, Any]:
+    """The entry of the published SQLite server, which needs the SDK 1.x."""
+    return entry(python_1(), str(_made(CACHE / "mcp1") / "bin" / "mcp-server-sqlite"), *arguments)
+
+
+def entry(python: Sequence[str], *arguments: str) -> dict[str, Any]:
+    """The entry of a server that this Python runs."""
+    return {"command": python[0], "args": [*python[1:], *arguments]}
+
+
+def time_server() -> dict[str, Any]:
+    """The entry of the published server that tells the time."""
+    return entry(python_2(), "-m", "mcp_server_time")
 
 
 def typescript() -> str:
@@ -82,6 +117,7 @@ def prometheus(program: str = "prometheus") -> str:
     return found
 
 
+@cache
 def node() -> str | None:
     """A Node.js that the TypeScript clients can run on, if there is one."""
     program = shutil.which("node")

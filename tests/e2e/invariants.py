@@ -14,6 +14,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,6 +171,16 @@ def files_below(directory: Path) -> dict[str, bytes]:
     return found
 
 
+def names_of(pids: Iterable[int]) -> list[str]:
+    """Return what processes are called (proc_pid_stat(5), fields 1 and 2, and the session)."""
+    told = []
+    for pid in pids:
+        with suppress(OSError):
+            head, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+            told.append(f"{head}) of session {rest.split()[3]}")
+    return told
+
+
 def wait(condition: Callable[[], bool], seconds: float, step_s: float = 0.01) -> bool:
     """Look until something holds, at most so long; return whether it does. It blocks."""
     end = time.monotonic() + seconds
@@ -192,7 +203,7 @@ class Watched:
 
     def look(self, *, calm: bool = True) -> None:
         """Judge the daemon while it runs; if it is `calm` no call is open. Raises `AssertionError`."""
-        assert wait(lambda: not zombies(self._pid), ZOMBIE_S), f"not reaped: {zombies(self._pid)}"
+        assert wait(lambda: not zombies(self._pid), ZOMBIE_S), f"not reaped: {names_of(zombies(self._pid))}"
         self._processes = below(self._pid)
         shown = {path: page for path in PAGES if (page := self._page(path)) is not None}
         if "/metrics" not in shown:

@@ -18,13 +18,14 @@ SOON: dict[str, Any] = {"backoff_initial_s": 0.05, "backoff_max_s": 0.1}
 
 
 async def call_neighbour(daemon: Daemon, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Call it one time after the other; each call has its answer."""
+    """Call it again and again; each call has its answer."""
     number = 0
     while True:
         assert text(await daemon.call("growing:echo", {"text": str(number)})) == str(number)
         number += 1
         if number == 1:
             task_status.started()
+        await trio.sleep(0.02)
 
 
 @pytest.mark.case("P14")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import chain
@@ -17,7 +16,8 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
-from tests.e2e.environments import CLIENTS
+from tests.e2e.environments import entry
+from tests.e2e.fork_server import forking
 
 pytestmark = pytest.mark.e2e
 
@@ -25,8 +25,16 @@ FOUR = ["discover_mcp_tools", "execute_mcp_tool", "list_mcp_resources", "read_mc
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 CHANGED = "notifications/tools/list_changed"
 CLIENT_S = 60.0
-BRIDGE = [sys.executable, "-m", "supervisor", "stdio", "--url"]
-"""What a client starts for an address that begins with `stdio+`."""
+OVER = ("", "stdio+")
+TYPESCRIPT = [
+    ("sdk", LEGACY, CHANGED),
+    ("default", LEGACY, "tools changed"),
+    ("auto", MODERN, "tools changed"),
+    (MODERN, MODERN, "tools changed"),
+]
+"""Kinds of clients, what each speaks, and what it hears of a change."""
+BRIDGE = ["-m", "supervisor", "stdio", "--url"]
+"""What a client has a Python run for an address that begins with `stdio+`."""
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +51,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterat
     directory = tmp_path_factory.mktemp("clients")
     database = str(directory / "test.db")
     servers = {
-        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
-        "git": {"command": sys.executable, "args": ["-m", "mcp_server_git", "--repository", str(repository)]},
-        "sqlite": {"command": environments.sqlite_server(), "args": ["--db-path", database]},
+        "time": environments.time_server(),
+        "git": entry(environments.python_2(), "-m", "mcp_server_git", "--repository", str(repository)),
+        "sqlite": environments.sqlite_server("--db-path", database),
         "growing": stand_in("growing"),
     }
     with running(directory, servers) as daemon:
@@ -59,11 +67,10 @@ def report(*command: str, within_s: float = CLIENT_S) -> dict[str, Any]:
     return found
 
 
-def of_one_run(script: str, ways: Mapping[str, tuple[str, ...]]) -> dict[str, dict[str, Any]]:
-    """Return what a Python client finds by several ways, which are its arguments; it is run once for all of them."""
-    python = environments.python_1() if script.startswith("mcp1_") else environments.python_2()
+def of_one_run(script: str, ways: Mapping[Any, tuple[str, ...]]) -> dict[Any, dict[str, Any]]:
+    """Return what a client finds by several ways, which are its arguments; it is run once for all of them."""
     arguments = chain.from_iterable(("--", *way) for way in ways.values())
-    return dict(zip(ways, _once((python, str(CLIENTS / script), *arguments)), strict=True))
+    return dict(zip(ways, _once((*environments.client(script), *arguments)), strict=True))
 
 
 @cache
@@ -72,7 +79,7 @@ def _once(command: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _reports(command: tuple[str, ...], within_s: float) -> list[dict[str, Any]]:
-    environment = {**os.environ, "BRIDGE": json.dumps(BRIDGE)}
+    environment = {**os.environ, "BRIDGE": json.dumps([*forking(), *BRIDGE])}
     done = subprocess.run(command, capture_output=True, text=True, timeout=within_s, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-4000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -110,7 +117,7 @@ async def test_the_published_servers_are_of_both_eras(daemon: Daemon) -> None:
     assert not any(servers[name]["problems"] for name in spoken)
 
 
-@pytest.mark.parametrize("over", ["", "stdio+"])
+@pytest.mark.parametrize("over", OVER)
 @pytest.mark.parametrize(
     ("mode", "version", "notified"),
     [("auto", MODERN, "ToolsListChanged"), (MODERN, MODERN, "ToolsListChanged"), ("legacy", LEGACY, CHANGED)],
@@ -118,8 +125,7 @@ async def test_the_published_servers_are_of_both_eras(daemon: Daemon) -> None:
 def test_the_python_client_2_uses_everything(
     daemon: Daemon, repository: Path, mode: str, version: str, notified: str, over: str
 ) -> None:
-    script = str(CLIENTS / "mcp2_client.py")
-    found = report(environments.python_2(), script, f"{over}{daemon.url}/mcp", mode, str(repository))
+    found = report(*environments.client("mcp2_client.py"), f"{over}{daemon.url}/mcp", mode, str(repository))
     check(found, version, notified)
 
 
@@ -128,27 +134,16 @@ def test_the_python_client_2_uses_everything(
 )
 def test_the_python_client_1_uses_everything(daemon: Daemon, repository: Path, transport: str, path: str) -> None:
     url = address(daemon, transport) + path
-    script = str(CLIENTS / "mcp1_client.py")
-    found = report(environments.python_1(), script, url, transport, str(repository))
+    found = report(*environments.client("mcp1_client.py"), url, transport, str(repository))
     check(found, LEGACY, CHANGED)
 
 
-@pytest.mark.parametrize("over", ["", "stdio+"])
-@pytest.mark.parametrize(
-    ("kind", "version", "notified"),
-    [
-        ("sdk", LEGACY, CHANGED),
-        ("default", LEGACY, "tools changed"),
-        ("auto", MODERN, "tools changed"),
-        (MODERN, MODERN, "tools changed"),
-    ],
-)
+@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize(("kind", "version", "notified"), TYPESCRIPT)
 def test_the_typescript_clients_use_everything(
     daemon: Daemon, repository: Path, kind: str, version: str, notified: str, over: str
 ) -> None:
-    node = environments.node()
-    if node is None:  # the one thing that cannot be installed from the registries this project uses
-        pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
-    script = str(CLIENTS / "typescript_client.cjs")
-    found = report(node, script, environments.typescript(), f"{over}{daemon.url}/mcp", kind, str(repository))
-    check(found, version, notified)
+    ways = {
+        (kind, over): (f"{over}{daemon.url}/mcp", kind, str(repository)) for kind, *_ in TYPESCRIPT for over in OVER
+    }
+    check(of_one_run("typescript_client.cjs", ways)[kind, over], version, notified)

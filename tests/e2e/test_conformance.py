@@ -31,8 +31,7 @@ def test_a_legacy_client_is_asked_by_a_server_that_speaks_both_eras(runner: Runn
 @pytest.mark.parametrize("name", REQUIREMENTS)
 def test_what_passes_directly_passes_through_a_balancer_and_three_nodes(runner: Runner, name: str) -> None:
     """Each request goes to another node than the one before; the server runs at one of them."""
-    fleet = Runner(environments.conformance(), nodes=3)
-    ((_, rows),) = fleet.compare(SUITES[name], ["stdio"])
+    ((_, rows),) = runner.before_nodes(3).compare(SUITES[name], ["stdio"])
     assert len([row for row in rows if row.is_scored]) >= 30
     assert [row.scenario for row in rows if row.is_worse and not row.reason] == [], "\n".join(differences(rows))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import trio
 
 from tests.e2e.daemons import PATIENCE_S, ROOT, end, stand_in, start, write_config
+from tests.e2e.fork_server import forking
 
 pytestmark = pytest.mark.e2e
 
@@ -26,7 +26,7 @@ async def test_what_cursor_has_is_served_and_cursor_is_connected(tmp_path: Path)
 
     async def run(*arguments: str) -> str:
         done = await trio.run_process(
-            [sys.executable, "-m", "supervisor", *arguments],
+            [*forking(), "-m", "supervisor", *arguments],
             env=environ,
             stdin=subprocess.DEVNULL,
             capture_stdout=True,

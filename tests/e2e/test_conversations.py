@@ -10,7 +10,6 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
-from tests.e2e.environments import CLIENTS
 from tests.e2e.test_clients import LEGACY, MODERN, address, report
 from tests.fakes.cutting import cutting
 
@@ -50,14 +49,14 @@ def check(found: dict[str, Any], *, unasked: list[str], asked: bool) -> None:
 @pytest.mark.parametrize("transport", ["http", "websocket", "stdio"])
 def test_the_python_client_1_converses(daemon: Daemon, transport: str) -> None:
     url = f"{address(daemon, transport)}/mcp"
-    found = report(environments.python_1(), str(CLIENTS / "mcp1_conversation.py"), url, transport)
+    found = report(*environments.client("mcp1_conversation.py"), url, transport)
     check(found, unasked=["info", "error"], asked=True)
     assert found["errors"] == ["error"]
 
 
 def test_the_python_client_1_goes_on_after_its_connections_were_cut(daemon: Daemon) -> None:
     with cutting(daemon.url, *CUTS) as proxy:
-        found = report(environments.python_1(), str(CLIENTS / "mcp1_conversation.py"), f"{proxy.url}/mcp", "http")
+        found = report(*environments.client("mcp1_conversation.py"), f"{proxy.url}/mcp", "http")
     assert proxy.left == []
     check(found, unasked=["info", "error"], asked=True)
 
@@ -65,8 +64,7 @@ def test_the_python_client_1_goes_on_after_its_connections_were_cut(daemon: Daem
 @pytest.mark.parametrize("over", ["", "stdio+"])
 @pytest.mark.parametrize(("mode", "version"), [("legacy", LEGACY), ("auto", MODERN)])
 def test_the_python_client_2_converses(daemon: Daemon, mode: str, version: str, over: str) -> None:
-    script = str(CLIENTS / "mcp2_conversation.py")
-    found = report(environments.python_2(), script, f"{over}{daemon.url}/mcp", mode)
+    found = report(*environments.client("mcp2_conversation.py"), f"{over}{daemon.url}/mcp", mode)
     assert found["version"] == version
     check(found, unasked=["info", "error"] if version == LEGACY else [], asked=True)
     assert found["errors"] == ["error"]
@@ -87,12 +85,8 @@ def test_the_python_client_2_converses(daemon: Daemon, mode: str, version: str, 
 def test_the_typescript_clients_converse(
     daemon: Daemon, over: str, kind: str, era: str, cuts: tuple[bytes, ...]
 ) -> None:
-    node = environments.node()
-    if node is None:  # the one thing that cannot be installed from the registries this project uses
-        pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
-    script = str(CLIENTS / "typescript_conversation.cjs")
     with cutting(daemon.url, *cuts) as proxy:
-        found = report(node, script, environments.typescript(), f"{over}{proxy.url}/mcp", kind)
+        found = report(*environments.client("typescript_conversation.cjs"), f"{over}{proxy.url}/mcp", kind)
     assert proxy.left == []
     check(found, unasked=["info", "error"] if era == "legacy" else [], asked=True)
     assert found.get("errors") == (["error"] if era == "legacy" else None)

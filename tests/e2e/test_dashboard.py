@@ -18,6 +18,7 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import ROOT, STAND_IN, Daemon, running, stand_in, text
+from tests.e2e.fork_server import forking
 from tests.e2e.test_login import guarded
 
 pytestmark = pytest.mark.e2e
@@ -76,10 +77,11 @@ def walk(
 def test_every_page_is_whole_for_everybody_and_runs_nothing_of_a_server(
     daemon: Daemon, width: int, scheme: str
 ) -> None:
+    looks: tuple[list[Any], ...] = (["wide"], ["axe"], ["markup"])
+    steps = [step for page in PAGES for step in (["goto", page], *looks)]
+    told = iter(walk(daemon.url, *steps, width=width, scheme=scheme))
     for page in PAGES:
-        status, sideways, trouble, markup = walk(
-            daemon.url, ["goto", page], ["wide"], ["axe"], ["markup"], width=width, scheme=scheme
-        )
+        status, sideways, trouble, markup = (next(told) for _ in range(4))
         assert (page, status, sideways, trouble, markup) == (page, 200, False, [], "TypeError")
 
 
@@ -580,7 +582,7 @@ def test_who_gave_a_value_finds_and_tries_their_tools_and_sees_for_whom_the_serv
 def command(daemon: Daemon, *words: str, token: str = "") -> str:
     environ = {**os.environ, "XDG_STATE_HOME": str(daemon.directory), **({"MCPVISOR_TOKEN": token} if token else {})}
     done = subprocess.run(
-        [sys.executable, "-m", "supervisor", *words, "--url", daemon.url],
+        [*forking(), "-m", "supervisor", *words, "--url", daemon.url],
         capture_output=True,
         text=True,
         check=True,

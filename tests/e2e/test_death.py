@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import trio
 
 from tests.actors.transport.stdio.children import Monitor, Pulse, monitor
 from tests.actors.transport.stdio.sandbox.bwrap import needs_bwrap_here
+from tests.e2e import environments
 from tests.e2e.daemons import STAND_IN, Daemon, message, restarted, running, stand_in, text
 from tests.fakes.failures import failure
 
@@ -112,7 +112,7 @@ async def test_nothing_outlives_a_daemon_that_is_asked_to_end(tmp_path: Path) ->
 async def test_a_restarted_daemon_goes_on_with_its_catalogue_and_its_sessions(tmp_path: Path, ending: int) -> None:
     servers = {
         "growing": stand_in("growing"),
-        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
+        "time": environments.time_server(),
     }
     with running(tmp_path, servers) as first:
         await first.ready()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +10,7 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
-from tests.e2e.environments import CLIENTS
-from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, address, of_one_run, report
+from tests.e2e.test_clients import CHANGED, LEGACY, MODERN, address, of_one_run
 
 pytestmark = pytest.mark.e2e
 
@@ -29,7 +27,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon with a server that grows, and a published one beside it."""
     servers = {
         "growing": stand_in("growing"),
-        "time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]},
+        "time": environments.time_server(),
     }
     with running(tmp_path_factory.mktemp("doors"), servers, profiles=PROFILES) as daemon:
         trio.run(daemon.ready)
@@ -79,9 +77,7 @@ def test_the_python_client_1(daemon: Daemon, path: str, transport: str) -> None:
 @doors
 @pytest.mark.parametrize(("kind", "version", "notified"), [("sdk", LEGACY, CHANGED), ("auto", MODERN, "tools changed")])
 def test_the_typescript_clients(daemon: Daemon, path: str, kind: str, version: str, notified: str) -> None:
-    node = environments.node()
-    if node is None:  # the one thing that cannot be installed from the registries this project uses
-        pytest.skip("not run: the TypeScript clients need Node.js 20 or later, and there is none")
-    script = str(CLIENTS / "typescript_doors.cjs")
-    found = report(node, script, environments.typescript(), daemon.url + path, kind, PREFIX[path])
-    check(found, path, version, notified)
+    ways = {
+        (path, kind): (daemon.url + path, kind, prefix) for kind in ("sdk", "auto") for path, prefix in PREFIX.items()
+    }
+    check(of_one_run("typescript_doors.cjs", ways)[path, kind], path, version, notified)

@@ -26,9 +26,9 @@ ABLE: dict[str, Any] = {"elicitation": {"form": {}}}
 
 
 @contextmanager
-def listening(python: str) -> Iterator[dict[str, str]]:
+def listening(python: Sequence[str]) -> Iterator[dict[str, str]]:
     """The entry of a server that listens during the block."""
-    with subprocess.Popen([python, SERVER, "http"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*python, SERVER, "http"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             port = int(process.stdout.readline())
@@ -43,9 +43,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     python_1, python_2 = environments.python_1(), environments.python_2()
     with listening(python_1) as one, listening(python_2) as two:
         servers: dict[str, dict[str, Any]] = {
-            "one-stdio": {"command": python_1, "args": [SERVER, "stdio"]},
+            "one-stdio": environments.entry(python_1, SERVER, "stdio"),
             "one-http": one,
-            "two-stdio": {"command": python_2, "args": [SERVER, "stdio"]},
+            "two-stdio": environments.entry(python_2, SERVER, "stdio"),
             "two-http": {**two, "era": "modern"},  # it speaks both, and its tool asks by results alone
         }
         patient = {name: {**entry, "call_timeout_s": 600} for name, entry in servers.items()}
@@ -71,6 +71,7 @@ class Client:
         return {"action": "accept", "content": {"text": f"{params['message']} by {self.name}"}}
 
     def ended(self, label: str, result: Any) -> None:
+        assert not result.get("isError"), result
         self.results[label] = json.loads(result["content"][0]["text"])
 
     @property

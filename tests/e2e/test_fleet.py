@@ -31,16 +31,21 @@ LOCKED = str(Path(__file__).parents[1] / "fleet" / "locked_server.py")
 
 
 class Fleet:
-    """The nodes by name, their engine, and what their servers noted."""
+    """The nodes by name, their engine where the test has one, and what their servers noted."""
 
-    def __init__(self, nodes: dict[str, Daemon], engine: ValkeyServer, directory: Path) -> None:
+    engine: ValkeyServer
+
+    def __init__(self, nodes: dict[str, Daemon], directory: Path) -> None:
         self.nodes = nodes
-        self.engine = engine
         self._ledger = directory / "ledger"
 
     def noted(self, what: str) -> list[Json]:
         lines = self._ledger.read_text().splitlines() if self._ledger.exists() else []
         return [entry for entry in map(json.loads, lines) if entry["what"] == what]
+
+    async def call(self, daemon: Daemon, server: str, key: str) -> Json:
+        """Have a server note a key."""
+        return await daemon.call(f"{server}:note", {"key": key})
 
     async def owner(self, server: str) -> str:
         """Return the node at which a server runs."""
@@ -62,7 +67,7 @@ class Fleet:
         """Call a server until it answers; return after how many seconds it did."""
         begun = trio.current_time()
         with trio.fail_after(within_s):
-            while not _is_good(await daemon.call(f"{server}:note", {"key": f"probe {random.random()}"})):  # noqa: ASYNC110
+            while not _is_good(await self.call(daemon, server, f"probe {random.random()}")):  # noqa: ASYNC110
                 await trio.sleep(0.2)
         return trio.current_time() - begun
 
@@ -85,7 +90,9 @@ async def fleet(directory: Path, *names: str, lease_s: float = LEASE_S) -> Async
             )
             for name in names
         }
-        yield Fleet(nodes, engine, directory)
+        several = Fleet(nodes, directory)
+        several.engine = engine
+        yield several
 
 
 @asynccontextmanager
@@ -101,11 +108,11 @@ async def cuttable(directory: Path, *names: str) -> AsyncIterator[tuple[Fleet, N
             for name in names:
                 own = {**settings, "node": name, "listen": f"{spaces.address(name)}:0"}
                 write_config(directory / name, servers, fleet=own)
-                node = start(directory / name, f"127.0.0.1:{free_port()}", inside=spaces.inside(name))
+                node = start(directory / name, f"127.0.0.1:{free_port()}", network=spaces.place(name))
                 nodes[name] = node
                 stack.callback(node.process.kill)
                 await doors.enter_async_context(spaces.door(name, node.port))
-            yield Fleet(nodes, engine, directory), spaces
+            yield Fleet(nodes, directory), spaces
             for node in nodes.values():
                 await trio.to_thread.run_sync(partial(end, node, leaves_calls=True))
 
@@ -138,11 +145,11 @@ class Load:
             number += 1
             node, server = self._random.choice(self._nodes), self._random.choice(SERVERS)
             await self._call(self._fleet.nodes[node], server, f"{client}/{number}")
-            await trio.sleep(0.02)
+            await trio.sleep(0.05)
 
     async def _call(self, daemon: Daemon, server: str, key: str) -> None:
         try:
-            answer = await daemon.call(f"{server}:note", {"key": key})
+            answer = await self._fleet.call(daemon, server, key)
         except (httpx2.TransportError, ValueError):
             self.lost.add(key)  # its node was killed
             return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import trio
 
 from tests.e2e.daemons import PATIENCE_S, Daemon, client, running, stand_in
+from tests.e2e.fork_server import forking
 from tests.fakes.event_reader import reading
 from tests.fleet.valkey import settle, valkey
 
@@ -37,7 +37,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Daemon]]:
 
 
 async def make_token(node: Daemon) -> str:
-    command = [sys.executable, "-m", "supervisor", "token", "create", "--user", "ana", "--role", "admin"]
+    command = [*forking(), "-m", "supervisor", "token", "create", "--user", "ana", "--role", "admin"]
     made = await trio.run_process([*command, "--url", node.url], capture_stdout=True)
     (token,) = re.findall(r"mcpv_\w+", made.stdout.decode())
     return str(token)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import trio
 
 from tests.e2e.daemons import PATIENCE_S, Daemon, Json, client, message, running, stand_in, text
+from tests.e2e.fork_server import forking
 from tests.fakes.event_reader import EventReader, listening, reading
 from tests.fleet.valkey import settle, valkey
 
@@ -282,7 +282,7 @@ async def test_a_stream_of_events_says_where_a_node_has_gone_and_goes_on(mortal_
 
 async def command(node: Daemon, *args: str, told: bytes = b"") -> str:
     """Give a command to a node, and return what it says."""
-    asked = [sys.executable, "-m", "supervisor", *args, "--url", node.url]
+    asked = [*forking(), "-m", "supervisor", *args, "--url", node.url]
     done = await trio.run_process(asked, stdin=told, capture_stdout=True)
     return done.stdout.decode()
 

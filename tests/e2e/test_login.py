@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -16,7 +15,9 @@ import httpx2
 import pytest
 import trio
 
+from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, Daemon, client, end, running, start, text, write_config
+from tests.e2e.fork_server import forking
 
 pytestmark = pytest.mark.e2e
 
@@ -47,7 +48,7 @@ def listening(directory: Path, life_s: int) -> tuple[subprocess.Popen[bytes], in
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with (directory / "guarded.log").open("ab") as log:
-        command = [sys.executable, str(SERVER), str(port), str(life_s)]
+        command = [*environments.python_2(), str(SERVER), str(port), str(life_s)]
         return subprocess.Popen(command, stdout=log, stderr=log), port
 
 
@@ -211,7 +212,7 @@ async def test_a_login_by_the_command(tmp_path: Path) -> None:
     async with guarded(tmp_path) as server:
         with running(tmp_path, server.entry) as daemon:
             await daemon.ready()
-            command = [sys.executable, "-m", "supervisor", "login", "guarded", "--url", daemon.url]
+            command = [*forking(), "-m", "supervisor", "login", "guarded", "--url", daemon.url]
             said = b""
             with trio.fail_after(PATIENCE_S):
                 async with trio.open_nursery() as nursery:
@@ -227,7 +228,7 @@ async def test_a_login_by_the_command(tmp_path: Path) -> None:
                         said += part
             assert said.decode().endswith("guarded: logged in\n")
             again = await trio.run_process(
-                [sys.executable, "-m", "supervisor", "logout", "guarded", "--json", "--url", daemon.url],
+                [*forking(), "-m", "supervisor", "logout", "guarded", "--json", "--url", daemon.url],
                 capture_stdout=True,
             )
             assert json.loads(again.stdout)["message"] == "guarded: logged out"

@@ -36,7 +36,7 @@ def command(folder: str, script: str) -> list[str] | None:
     """Return what runs a client or a server, or None where there is no Node.js."""
     file = str(BESIDE / folder / script)
     if script.endswith(".py"):
-        return [environments.python_1() if script in PYTHON_1 else environments.python_2(), file]
+        return [*(environments.python_1() if script in PYTHON_1 else environments.python_2()), file]
     node = environments.node()
     return None if node is None else [node, file, environments.typescript()]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trio
 
+from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, Json, running
 from tests.fakes.otlp_collector import Span, collecting
 
@@ -31,11 +31,11 @@ def ancestors(span: Span, by_id: dict[str, Span]) -> Iterator[Span]:
 def test_client_daemon_and_server_are_one_trace(tmp_path: Path, mode: str) -> None:
     with collecting() as collector:
         endpoint = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
-        servers = {"desk": {"command": sys.executable, "args": [SCRIPT, "server"], "env": endpoint}}
+        servers = {"desk": {**environments.entry(environments.python_2(), SCRIPT, "server"), "env": endpoint}}
         settings: Json = {"tracing": True, "trace_endpoint": f"{collector.url}/v1/traces"}
         with running(tmp_path, servers, **settings) as daemon:
             trio.run(daemon.ready)
-            command = [sys.executable, SCRIPT, "client", f"{daemon.url}/mcp", mode]
+            command = [*environments.python_2(), SCRIPT, "client", f"{daemon.url}/mcp", mode]
             done = subprocess.run(
                 command, env=os.environ | endpoint, capture_output=True, text=True, timeout=PATIENCE_S, check=False
             )

@@ -11,7 +11,6 @@ import pytest
 import trio
 
 from tests.e2e.daemons import Daemon, restarted, running, stand_in, text
-from tests.e2e.environments import python_1
 
 pytestmark = pytest.mark.e2e
 
@@ -21,7 +20,6 @@ ALWAYS = "asks"
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    python_1()  # the same environment for all modules of this folder
     servers = {
         ALWAYS: {**stand_in("talkative"), "ask": "everyone"},
         "reserved": stand_in("talkative"),

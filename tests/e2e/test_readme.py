@@ -2,7 +2,7 @@
 
 What runs for real: bash, mcpvisor, the daemon with examples/mcp.json as it ships, curl (or what sends the same), the
 example. What cannot run here, because it would download or install, has a stand-in on the PATH that does nothing or
-hands over to what is installed already; `STAND_INS` is the whole list. Ports are free ones instead of 3001. A line
+hands over to what is installed already; `stand_ins` is the whole list. Ports are free ones instead of 3001. A line
 that `TRIED` does not know fails.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,9 @@ import pytest
 import trio
 
 from supervisor.clients.table import CLIENTS
+from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, STAND_IN, Daemon, end, log_of
+from tests.e2e.fork_server import forking
 from tests.e2e.test_curl import fetch
 
 pytestmark = pytest.mark.e2e
@@ -31,48 +34,52 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 INSTALL, _, _ = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8").partition("## Extras")
 PYTHON = sys.executable
 
-STAND_INS = {
-    # The installed mcpvisor; the daemon gets a free port and a data directory of its own.
-    "mcpvisor": f"""
-        export PYTHONPATH={ROOT}
-        if [ "$1" = run ]; then exec {PYTHON} -m supervisor "$@" --listen localhost:0 --data-dir "$HOME/data"; fi
-        exec {PYTHON} -m supervisor "$@"
-    """,
-    # A Python whose environments have stand-ins, too, whose pip installs nothing, and whose tests are none.
-    "python3": """
-        case "$*" in
-            "-m venv "*)
-                mkdir -p "$3/bin"
-                cp "$0" "$3/bin/python"
-                cp "$(dirname "$0")/pip" "$(dirname "$0")/mcpvisor" "$3/bin/"
-                echo "export PATH=$PWD/$3/bin:\\$PATH" >"$3/bin/activate" ;;
-            "-m pip "* | "-m pytest "*) echo "$*" >>"$HOME/asked" ;;
-            "--version" | "-") echo "Python 3.11" ;;
-            *) exit 64 ;;
-        esac
-    """,
-    "pip": """echo "pip $*" >>"$HOME/asked" """,
-    "pipx": """echo "pipx $*" >>"$HOME/asked" """,
-    "uv": """echo "uv $*" >>"$HOME/asked" """,
-    # The Python of an environment: its pip installs nothing.
-    "python": """echo "$*" >>"$HOME/asked" """,
-    # What installs and runs: the server of files is one of ours under that name, the one of time is the published one.
-    "npx": f"""
-        case "$*" in
-            "-y @modelcontextprotocol/server-filesystem@"*) exec {PYTHON} -I -S {STAND_IN} filesystem ;;
-            *) exit 64 ;;
-        esac
-    """,
-    "uvx": f"""
-        case "$*" in
-            "mcp-server-time=="*) exec {PYTHON} -m mcp_server_time ;;
-            "--from .[offline] "*) shift 2; exec "$@" ;;
-            *) exit 64 ;;
-        esac
-    """,
-    # Without it the scripts of .ci leave out the clients in TypeScript.
-    "node": "exit 1",
-}
+
+def stand_ins() -> dict[str, str]:
+    """The programs on the PATH: bodies of bash scripts."""
+    ours = shlex.join([*forking(), "-m", "supervisor"])
+    return {
+        # The installed mcpvisor; the daemon gets a free port and a data directory of its own.
+        "mcpvisor": f"""
+            export PYTHONPATH={ROOT}
+            if [ "$1" = run ]; then exec {ours} "$@" --listen localhost:0 --data-dir "$HOME/data"; fi
+            exec {ours} "$@"
+        """,
+        # A Python whose environments have stand-ins, too, whose pip installs nothing, and whose tests are none.
+        "python3": """
+            case "$*" in
+                "-m venv "*)
+                    mkdir -p "$3/bin"
+                    cp "$0" "$3/bin/python"
+                    cp "$(dirname "$0")/pip" "$(dirname "$0")/mcpvisor" "$3/bin/"
+                    echo "export PATH=$PWD/$3/bin:\\$PATH" >"$3/bin/activate" ;;
+                "-m pip "* | "-m pytest "*) echo "$*" >>"$HOME/asked" ;;
+                "--version" | "-") echo "Python 3.11" ;;
+                *) exit 64 ;;
+            esac
+        """,
+        "pip": """echo "pip $*" >>"$HOME/asked" """,
+        "pipx": """echo "pipx $*" >>"$HOME/asked" """,
+        "uv": """echo "uv $*" >>"$HOME/asked" """,
+        # The Python of an environment: its pip installs nothing.
+        "python": """echo "$*" >>"$HOME/asked" """,
+        # What installs and runs: the server of files is one of ours under that name, that of time the published one.
+        "npx": f"""
+            case "$*" in
+                "-y @modelcontextprotocol/server-filesystem@"*) exec {PYTHON} -I -S {STAND_IN} filesystem ;;
+                *) exit 64 ;;
+            esac
+        """,
+        "uvx": f"""
+            case "$*" in
+                "mcp-server-time=="*) exec {shlex.join(environments.python_2())} -m mcp_server_time ;;
+                "--from .[offline] "*) shift 2; exec "$@" ;;
+                *) exit 64 ;;
+            esac
+        """,
+        # Without it the scripts of .ci leave out the clients in TypeScript.
+        "node": "exit 1",
+    }
 
 
 class Tried(msgspec.Struct, kw_only=True):
@@ -104,7 +111,7 @@ TRIED = {
     "mcpvisor logs time": Tried(prints=("mcpvisor ready",)),
     "mcpvisor restart time": Tried(prints=("time is restarted and ready",)),
     "mcpvisor --version": Tried(prints=("mcpvisor, version ",)),
-    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 3")),
+    ".ci/test": Tried(asks=("-e .[offline,dev,docs]", "-m pytest -q -n 4")),
 }
 """Every line but those of curl."""
 CURL = ("time:get_current_time", "Asia/Tokyo")
@@ -128,7 +135,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (".ci", "examples", "tests/e2e/clients"):
         shutil.copytree(ROOT / name, directory / "checkout" / name)
     shutil.copy(ROOT / "pyproject.toml", directory / "checkout")
-    make_home(directory, STAND_INS)
+    make_home(directory, stand_ins())
     return directory / "checkout"
 
 
@@ -166,7 +173,7 @@ def daemon(checkout: Path) -> Iterator[Daemon]:
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], PATIENCE_S)
     url = process.stdout.readline().removeprefix("listening on ").strip() if readable else ""
-    started = Daemon(process, url or "http://nowhere:0", checkout)
+    started = Daemon(process, url or "http://nowhere:0", checkout, checkout.parent / "home" / "data")
     try:
         assert url, started.log
         trio.run(started.ready)

@@ -13,7 +13,7 @@ from tests.e2e.daemons import end, start
 pytestmark = pytest.mark.e2e
 
 EDITS = 40
-CLIENTS = 8
+CLIENTS = 4
 SETTINGS = {"starts_per_s": 1000, "cold_starts": 16, "reload_drain_s": 20}
 
 

@@ -59,7 +59,7 @@ def wait_for(port: int) -> None:
 def listening(sdk: Sdk) -> Iterator[Callable[[], str]]:
     """Run a server for the block; what waits for its address."""
     python = environments.python_1() if sdk.major == 1 else environments.python_2()
-    process = subprocess.Popen([python, SERVER, sdk.listens], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*python, SERVER, sdk.listens], stdout=subprocess.PIPE, text=True)
 
     def address() -> str:
         assert process.stdout is not None

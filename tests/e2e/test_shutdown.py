@@ -158,12 +158,11 @@ async def lost(daemon: Daemon) -> None:
 
 async def refused(directory: Path, listen: str, data_dir: Path) -> str:
     """Start a daemon that must not start; return what it says."""
-    process = spawn(directory, listen, data_dir)
-    try:
-        code = await trio.to_thread.run_sync(partial(process.wait, timeout=EXIT_S))
-    finally:
-        process.kill()
-        process.communicate()
+    with spawn(directory, listen, data_dir) as process:
+        try:
+            code = await trio.to_thread.run_sync(partial(process.wait, timeout=EXIT_S))
+        finally:
+            process.kill()
     assert code == 78
     return log_of(directory).read_text()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -20,7 +20,6 @@ from tests.e2e.daemons import PATIENCE_S, client, running
 
 pytestmark = pytest.mark.e2e
 
-SERVERS = {"time": {"command": sys.executable, "args": ["-m", "mcp_server_time"]}}
 LIFE_S = 5
 KINDS = ("mcp2", "mcp1", "sdk", "default", "auto")
 SCOPES = {"mcp:read", "mcp:tools:execute"}
@@ -44,7 +43,7 @@ def authorization_server(form: str, life_s: int) -> Iterator[str]:
 def flow(kind: str, url: str, life_s: int) -> list[str]:
     if kind in ("mcp1", "mcp2"):
         python = environments.python_1() if kind == "mcp1" else environments.python_2()
-        return [python, str(environments.CLIENTS / "python_oauth.py"), url, kind, str(life_s)]
+        return [*python, str(environments.CLIENTS / "python_oauth.py"), url, kind, str(life_s)]
     program = environments.node()
     assert program is not None
     return [
@@ -64,28 +63,50 @@ async def told(command: list[str]) -> Any:
     return json.loads(done.stdout)
 
 
-async def counts_of(issuer: str) -> dict[str, int]:
-    async with client() as http:
-        counted: dict[str, int] = (await http.get(f"{issuer}/counts")).json()
-    return counted
+class Setting(NamedTuple):
+    """A daemon, and the authorization server whose tokens it takes."""
+
+    daemon: str
+    issuer: str
+
+    async def counts(self) -> Counter[str]:
+        """What the authorization server has counted so far."""
+        async with client() as http:
+            return Counter((await http.get(f"{self.issuer}/counts")).json())
 
 
-def settings(issuer: str, **more: Any) -> dict[str, Any]:
-    return {"auth": "oauth", "identity": {"issuers": [{"issuer": issuer, **more}]}}
+@contextmanager
+def setting(directory: Path, form: str, life_s: int, **more: Any) -> Iterator[Setting]:
+    servers = {"time": environments.time_server()}
+    with authorization_server(form, life_s) as issuer:
+        identity = {"issuers": [{"issuer": issuer, **more}]}
+        with running(directory, servers, auth="oauth", identity=identity) as daemon:
+            yield Setting(daemon.url, issuer)
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting]:
+    """With tokens that the daemon has to ask about, and that soon expire."""
+    with setting(tmp_path_factory.mktemp("asking"), "opaque", LIFE_S, **ASKING) as at:
+        yield at
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting]:
+    """With signed tokens."""
+    with setting(tmp_path_factory.mktemp("signed"), "jwt", 600) as at:
+        yield at
 
 
 ASKING = {"introspection": {"client_id": "mcpvisor", "client_secret": "the secret of the daemon"}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_sign_in_call_renew_and_be_revoked(tmp_path: Path, kind: str) -> None:
-    with (
-        authorization_server("opaque", LIFE_S) as issuer,
-        running(tmp_path, SERVERS, **settings(issuer, **ASKING)) as at,
-    ):
-        url = f"{at.url}/mcp"
-        report = await told(flow(kind, url, LIFE_S))
-        counts = await counts_of(issuer)
+async def test_sign_in_call_renew_and_be_revoked(asking: Setting, kind: str) -> None:
+    before = await asking.counts()
+    url = f"{asking.daemon}/mcp"
+    report = await told(flow(kind, url, LIFE_S))
+    counts = await asking.counts() - before
     asked = parse_qs(urlsplit(report["asked"]).query)
     assert (asked["resource"], asked["code_challenge_method"]) == ([url], ["S256"])
     assert set(asked["scope"][0].split()) - {"offline_access"} == SCOPES, "what the challenge named"
@@ -106,9 +127,9 @@ async def test_sign_in_call_renew_and_be_revoked(tmp_path: Path, kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_sign_in_and_call_with_signed_tokens(tmp_path: Path, kind: str) -> None:
-    with authorization_server("jwt", 600) as issuer, running(tmp_path, SERVERS, **settings(issuer)) as at:
-        report = await told(flow(kind, f"{at.url}/mcp", 0))
-        counts = await counts_of(issuer)
+async def test_sign_in_and_call_with_signed_tokens(signed: Setting, kind: str) -> None:
+    before = await signed.counts()
+    report = await told(flow(kind, f"{signed.daemon}/mcp", 0))
+    counts = await signed.counts() - before
     assert "Europe/Berlin" in report["called"][0]
     assert (report["redirected"], counts["authorization_code"], counts["introspected"]) == (1, 1, 0)

@@ -1,6 +1,6 @@
 """The pages in docs/start as they are written, from an empty home: lines run, and print what the page shows below them.
 
-What would install or download has a stand-in on the PATH, see `STAND_INS`; all else is real, the two servers included.
+What would install or download has a stand-in on the PATH, see `stand_ins`; all else is real, the two servers included.
 Numbers, times and the home of the reader differ from those on the page; `...` is what the page leaves out.
 """
 
@@ -11,8 +11,8 @@ import os
 import pty
 import re
 import select
+import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,29 +20,15 @@ from pathlib import Path
 import pytest
 import trio
 
+from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, Daemon, end, log_of
+from tests.e2e.fork_server import forking
 from tests.e2e.test_readme import make_home
 
 pytestmark = pytest.mark.e2e
 
 START = ROOT / "docs" / "start"
 PAGE = (START / "quickstart.md").read_text(encoding="utf-8")
-PYTHON = sys.executable
-STAND_INS = {
-    "mcpvisor": f"""
-        export PYTHONPATH={ROOT}
-        if [ "$1" = run ]; then exec {PYTHON} -m supervisor "$@" --listen 127.0.0.1:0; fi
-        exec {PYTHON} -m supervisor "$@"
-    """,
-    "uv": """[ "$*" = "tool install .[offline]" ] && echo "Installed 1 executable: mcpvisor" """,
-    "uvx": f"""
-        case "$*" in
-            "mcp-server-time=="*) exec {PYTHON} -m mcp_server_time ;;
-            "mcp-server-git=="*) exec {PYTHON} -m mcp_server_git ;;
-            *) exit 64 ;;
-        esac
-    """,
-}
 RUN = "mcpvisor run"
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 STEPS = re.findall(r"```sh\n(.*?)```\n+```text\n(.*?)```", PAGE, re.DOTALL)
@@ -55,6 +41,26 @@ _DIFFERS = (
     (re.compile(r"0m 0s|0m|0s"), "0s"),
     (re.compile(r"\s+"), " "),
 )
+
+
+def stand_ins() -> dict[str, str]:
+    """The programs on the PATH: bodies of bash scripts."""
+    ours, python = shlex.join([*forking(), "-m", "supervisor"]), shlex.join(environments.python_2())
+    return {
+        "mcpvisor": f"""
+            export PYTHONPATH={ROOT}
+            if [ "$1" = run ]; then exec {ours} "$@" --listen 127.0.0.1:0; fi
+            exec {ours} "$@"
+        """,
+        "uv": """[ "$*" = "tool install .[offline]" ] && echo "Installed 1 executable: mcpvisor" """,
+        "uvx": f"""
+            case "$*" in
+                "mcp-server-time=="*) exec {python} -m mcp_server_time ;;
+                "mcp-server-git=="*) exec {python} -m mcp_server_git ;;
+                *) exit 64 ;;
+            esac
+        """,
+    }
 
 
 def normalised(text: str) -> str:
@@ -73,7 +79,7 @@ def shows(page: str, printed: str) -> bool:
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """An empty home, with the stand-ins beside it."""
-    return make_home(tmp_path, STAND_INS)
+    return make_home(tmp_path, stand_ins())
 
 
 def environment(home: Path, url: str) -> dict[str, str]:
@@ -120,9 +126,9 @@ def daemon(home: Path) -> Iterator[Daemon]:
         process = subprocess.Popen(
             ["bash", "-c", f"exec {RUN}"], cwd=home, env=environment(home, NOWHERE), stdout=log, stderr=log, text=True
         )
-    started = Daemon(process, NOWHERE, home)
+    started = Daemon(process, NOWHERE, home, data := home / ".local" / "state" / "mcpvisor")
     try:
-        started = Daemon(process, trio.run(address, started), home)
+        started = Daemon(process, trio.run(address, started), home, data)
         trio.run(started.ready)
         yield started
     finally:
@@ -147,6 +153,7 @@ def test_every_step_prints_what_the_page_shows(home: Path) -> None:
         for block, output in STEPS:
             if block.strip() == RUN:
                 running = stack.enter_context(daemon(home))
+                trio.run(running.counted)
                 url, printed = running.url, running.log
             else:
                 printed = "".join(run(home, line, url) for line in block.splitlines())

@@ -13,6 +13,7 @@ import subprocess
 import termios
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,7 +23,8 @@ import trio
 
 from actors.transport.stdio.resources.descriptors import SPAWN
 from tests.e2e import daemons
-from tests.e2e.daemons import COMMAND, Daemon, log_of, running, spawn, stand_in, text, write_config
+from tests.e2e.daemons import COMMAND, Daemon, DaemonProcess, log_of, running, spawn, stand_in, text, write_config
+from tests.e2e.fork_server import ForkedProcess, fork
 from tests.fakes.failures import failure
 
 pytestmark = pytest.mark.e2e
@@ -30,6 +32,7 @@ pytestmark = pytest.mark.e2e
 FEW = 64
 SERVERS = 10
 CLIENTS = 60
+PESTERED_S = 3.0
 PIPE_BYTES = 4096
 MAX_LINE = 1000
 """Of the log; what is longer than the room that is left waits whole."""
@@ -38,10 +41,10 @@ SOON_S = 15.0
 
 
 @contextmanager
-def limited(monkeypatch: pytest.MonkeyPatch, words: str) -> Iterator[None]:
-    """Daemons of the block are started by a shell that does this before."""
+def limited(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int) -> Iterator[None]:
+    """Daemons of the block have this limit of descriptors from their start."""
     with monkeypatch.context() as patched:
-        patched.setattr(daemons, "COMMAND", ("sh", "-c", f'{words} exec "$@"', "sh", *COMMAND))
+        patched.setattr(daemons, "fork", partial(fork, descriptors=(soft, hard)))
         yield
 
 
@@ -56,9 +59,9 @@ async def until_degraded(daemon: Daemon, wanted: list[str]) -> None:
             await trio.sleep(0.05)
 
 
-async def pester(daemon: Daemon, number: int) -> None:
-    """One client that calls without end, whatever it gets."""
-    while True:
+async def pester(daemon: Daemon, number: int, until: float) -> None:
+    """One client that calls until a moment, whatever it gets. It is not cancelled: httpx would leave sockets open."""
+    while trio.current_time() < until:
         try:
             await daemon.call(f"server{number % SERVERS}:echo", {"text": "x"})
         except (httpx2.HTTPError, OSError, json.JSONDecodeError):
@@ -88,11 +91,11 @@ async def test_with_64_descriptors_20_clients_too_many_and_servers_in_turns_ever
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     servers = {f"server{number}": stand_in("growing") for number in range(SERVERS)}
-    with limited(monkeypatch, f"ulimit -n {FEW};"), running(tmp_path, servers) as daemon:
-        with trio.move_on_after(3):
-            async with trio.open_nursery() as nursery:
-                for number in range(CLIENTS):
-                    nursery.start_soon(pester, daemon, number)
+    with limited(monkeypatch, FEW, FEW), running(tmp_path, servers) as daemon:
+        assert resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE) == (FEW, FEW)
+        async with trio.open_nursery() as nursery:
+            for number in range(CLIENTS):
+                nursery.start_soon(pester, daemon, number, trio.current_time() + PESTERED_S)
         assert daemon.process.poll() is None
         for server in servers:
             await answered(daemon, server)
@@ -104,7 +107,8 @@ async def test_with_64_descriptors_20_clients_too_many_and_servers_in_turns_ever
 async def test_servers_get_the_limit_of_descriptors_that_the_daemon_was_started_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with limited(monkeypatch, "ulimit -S -n 200;"), running(tmp_path, {"growing": stand_in("growing")}) as daemon:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with limited(monkeypatch, 200, hard), running(tmp_path, {"growing": stand_in("growing")}) as daemon:
         await daemon.ready()
         assert resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)[0] > 200
         pid = (await daemon.servers())["growing"]["pid"]
@@ -214,30 +218,33 @@ def unread(pipe: IO[str]) -> int:
     return int(waiting)
 
 
-def unheard(directory: Path) -> subprocess.Popen[str]:
-    """Start a daemon whose streams are pipes; that of its log has little room."""
-    words = [*COMMAND, "--config", str(directory / "mcp.json"), "--data-dir", str(directory / "data")]
-    process = subprocess.Popen(
-        [*words, "--listen", "127.0.0.1:0"], cwd=daemons.ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    fcntl.fcntl(process.stderr or 0, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    return process
+@contextmanager
+def unheard(directory: Path) -> Iterator[tuple[ForkedProcess, IO[str]]]:
+    """Run a daemon whose streams are pipes; that of its log, which is the second of these, has little room."""
+    words = ["run", "--config", str(directory / "mcp.json"), "--data-dir", str(directory / "data")]
+    reading, writing = os.pipe()
+    fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    with os.fdopen(reading) as log:
+        try:
+            process = fork([*words, "--listen", "127.0.0.1:0"], os.environ, writing)
+        finally:
+            os.close(writing)
+        with process:
+            yield process, log
 
 
 @pytest.mark.case("D20")
 async def test_whoever_reads_nothing_of_it_and_then_leaves_stops_no_daemon(tmp_path: Path) -> None:
     missing = {f"missing{number}": {"command": "no-such-program"} for number in range(50)}  # a line each, at least
     write_config(tmp_path, {"growing": stand_in("growing"), **missing})
-    with unheard(tmp_path) as process:
-        assert process.stderr is not None
-        assert process.stdout is not None
+    with unheard(tmp_path) as (process, log):
         daemon = Daemon(process, await listening(process), tmp_path)
         try:
             await daemon.ready()
-            assert unread(process.stderr) > PIPE_BYTES - MAX_LINE
+            assert unread(log) > PIPE_BYTES - MAX_LINE
             assert text(await daemon.call("growing:echo", {"text": "unread"})) == "unread"
             process.stdout.close()
-            process.stderr.close()
+            log.close()
             await daemon.post(b"", path="/api/servers/growing/restart")
             await answered(daemon, "growing")
             process.send_signal(signal.SIGTERM)
@@ -269,7 +276,7 @@ def closed_streams(directory: Path, closed: str) -> subprocess.Popen[str]:
     return subprocess.Popen(words, cwd=daemons.ROOT, stdout=subprocess.PIPE, text=True)
 
 
-async def listening(process: subprocess.Popen[str]) -> str:
+async def listening(process: DaemonProcess) -> str:
     assert process.stdout is not None
     line = await trio.to_thread.run_sync(process.stdout.readline)
     return line.removeprefix("listening on ").strip()
@@ -315,19 +322,18 @@ async def test_what_is_wrong_before_the_start_is_said_by_run_and_by_check_with_7
     if case == "syntax":
         with (tmp_path / "mcp.json").open("a") as file:
             file.write(",")
-    process = spawn(tmp_path)
-    try:
-        assert await trio.to_thread.run_sync(process.wait, daemons.PATIENCE_S) == 78
-    finally:
-        process.kill()
-        process.communicate()
+    with spawn(tmp_path) as process:
+        try:
+            assert await trio.to_thread.run_sync(process.wait, daemons.PATIENCE_S) == 78
+        finally:
+            process.kill()
     assert said in log_of(tmp_path).read_text()
     assert "Traceback" not in log_of(tmp_path).read_text()
-    checked = await trio.run_process(
-        [*COMMAND[:-1], "check", str(tmp_path / "mcp.json")], cwd=daemons.ROOT, capture_stderr=True, check=False
-    )
-    assert checked.returncode == 78
-    assert said in checked.stderr.decode()
+    with (tmp_path / "checked").open("w+b") as told:
+        with fork(["check", str(tmp_path / "mcp.json")], os.environ, told.fileno()) as process:
+            assert await trio.to_thread.run_sync(process.wait, daemons.PATIENCE_S) == 78
+        told.seek(0)
+        assert said in told.read().decode()
 
 
 INTERRUPTING = """

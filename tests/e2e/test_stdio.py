@@ -20,7 +20,7 @@ import trio
 from tests.actors.transport.stdio.children import Monitor, monitor
 from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, message, restarted, running, stand_in
-from tests.e2e.test_clients import BRIDGE
+from tests.e2e.fork_server import forking
 
 pytestmark = pytest.mark.e2e
 
@@ -28,6 +28,7 @@ Json = dict[str, Any]
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "e2e", "version": "1"}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 IDLE_S = 1.0
+BRIDGE = [sys.executable, "-m", "supervisor", "stdio", "--url"]
 SERVER = str(Path(__file__).with_name("servers") / "python_2.py")
 CLIENT = """
 import json, subprocess, sys
@@ -124,9 +125,10 @@ class Home:
         return (self.data / f"daemon-{self.port}.log").read_text()
 
     @asynccontextmanager
-    async def bridge(self, *options: str) -> AsyncIterator[Bridge]:
-        """Start a bridge for the block."""
-        async with started([*BRIDGE[:-1], *options], self.environ, self.said) as bridge:
+    async def bridge(self, *options: str, is_forked: bool = True) -> AsyncIterator[Bridge]:
+        """Start a bridge for the block, by its command if it is not forked."""
+        command = [*forking(), *BRIDGE[1:-1]] if is_forked else BRIDGE[:-1]
+        async with started([*command, *options], self.environ, self.said) as bridge:
             yield bridge
 
 
@@ -204,7 +206,7 @@ async def test_a_daemon_that_was_started_reads_its_configuration_again(home: Hom
         changed = json.loads(home.config.read_text())
         changed["mcpServers"]["other"] = stand_in("growing")
         home.config.write_text(json.dumps(changed))
-        reload = [*BRIDGE[:3], "reload", "--url", f"127.0.0.1:{home.port}"]
+        reload = [*forking(), *BRIDGE[1:3], "reload", "--url", f"127.0.0.1:{home.port}"]
         done = await trio.run_process(reload, capture_stdout=True, cwd=ROOT, env=home.environ)
         assert b"started again" not in done.stdout
         assert (await bridge.call("other:echo", text="new"))["result"]["content"][0]["text"] == "new"
@@ -285,10 +287,8 @@ async def test_the_next_call_works_after_the_daemon_was_killed(home: Home) -> No
     ("script", "how"),
     [
         ("mcp1_restart.py", ()),
-        ("mcp2_restart.py", ("legacy",)),
         ("mcp2_restart.py", ("auto",)),
         ("typescript_restart.cjs", ("sdk",)),
-        ("typescript_restart.cjs", ("default",)),
         ("typescript_restart.cjs", ("auto",)),
     ],
 )
@@ -296,12 +296,12 @@ async def test_the_next_call_of_an_official_client_works_after_the_daemon_was_ki
     home: Home, script: str, how: tuple[str, ...]
 ) -> None:
     home.configure({"growing": stand_in("growing")})
-    program = [environments.python_1() if script.startswith("mcp1_") else environments.python_2()]
+    program = environments.python_1() if script.startswith("mcp1_") else environments.python_2()
     if script.endswith(".cjs"):
         program = [environments.node() or pytest.skip("not run: there is no Node.js 20 or later")]
     packages = [environments.typescript()] if script.endswith(".cjs") else []
     url = f"stdio+http://127.0.0.1:{home.port}"
-    environ = {**home.environ, "BRIDGE": json.dumps(BRIDGE)}
+    environ = {**home.environ, "BRIDGE": json.dumps([*forking(), *BRIDGE[1:]])}
     command = [*program, str(environments.CLIENTS / script), *packages, url, *how]
     async with started(command, environ, home.said) as client:
         assert await client.hear() == {"text": "hello"}
@@ -335,8 +335,8 @@ async def test_a_daemon_that_is_restarted_in_order_is_not_noticed(tmp_path: Path
 
 @pytest.mark.parametrize("how", ["kill -9", "stdin closed", "SIGTERM"])
 async def test_a_bridge_that_ends_takes_its_calls_along_and_leaves_the_daemon(home: Home, how: str) -> None:
-    home.configure({"everything": {"command": environments.python_2(), "args": [SERVER, "stdio"]}}, idle_exit_s=600)
-    async with home.bridge() as bridge:
+    home.configure({"everything": environments.entry(environments.python_2(), SERVER, "stdio")}, idle_exit_s=600)
+    async with home.bridge(is_forked=False) as bridge:
         await bridge.greet()
         call = {"tool_path": "everything:hang", "arguments": {"key": how}}
         params = {"name": "execute_mcp_tool", "arguments": call, "_meta": {"progressToken": "t"}}
@@ -393,7 +393,7 @@ async def busy_server(home: Home, lives: Monitor) -> Any:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_a_signal_ends_a_bridge_in_order(tmp_path: Path, home: Home, number: signal.Signals) -> None:
     with running(tmp_path / "daemon", {}) as daemon:
-        async with home.bridge("--url", daemon.url) as bridge:
+        async with home.bridge("--url", daemon.url, is_forked=False) as bridge:
             await bridge.greet()
             bridge.process.send_signal(number)
             with trio.fail_after(PATIENCE_S):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.e2e.test_clients import LEGACY, MODERN, address, of_one_run
 
@@ -27,7 +27,7 @@ ways = pytest.mark.parametrize("path", WAYS)
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon with a server of each era that has a memo."""
-    newer = {"command": sys.executable, "args": [str(Path(__file__).with_name("memo_server.py"))]}
+    newer = environments.entry(environments.python_2(), str(Path(__file__).with_name("memo_server.py")))
     servers = {"older": stand_in("memo"), "newer": newer}
     with running(tmp_path_factory.mktemp("subscriptions"), servers) as daemon:
         trio.run(daemon.ready)

@@ -11,7 +11,6 @@ import trio
 
 from tests.e2e import environments
 from tests.e2e.daemons import Daemon, running
-from tests.e2e.environments import CLIENTS
 from tests.e2e.test_clients import LEGACY, MODERN, address, report
 
 pytestmark = pytest.mark.e2e
@@ -23,7 +22,7 @@ CALLS: dict[str, Any] = {"requests": {"tools": {"call": {}}}}
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon with a server of the SDK 1.x, the last one that has tasks."""
-    servers = {"tasks": {"command": environments.python_1(), "args": [SERVER]}}
+    servers = {"tasks": environments.entry(environments.python_1(), SERVER)}
     with running(tmp_path_factory.mktemp("tasks"), servers) as daemon:
         trio.run(daemon.ready)
         yield daemon
@@ -39,7 +38,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 )
 def test_the_python_client_1_has_tasks(daemon: Daemon, door: str, transport: str, tool: str) -> None:
     url = address(daemon, transport) + door
-    found = report(environments.python_1(), str(CLIENTS / "mcp1_tasks.py"), url, transport, tool)
+    found = report(*environments.client("mcp1_tasks.py"), url, transport, tool)
     assert found == {
         "offered": {"cancel": {}, **CALLS},
         "support": ["required"],
@@ -64,5 +63,5 @@ def test_the_python_client_1_has_tasks(daemon: Daemon, door: str, transport: str
 def test_the_python_client_2_calls_such_a_tool_like_others(
     daemon: Daemon, mode: str, version: str, door: str, tool: str, over: str
 ) -> None:
-    found = report(environments.python_2(), str(CLIENTS / "mcp2_tasks.py"), over + daemon.url + door, mode, tool)
+    found = report(*environments.client("mcp2_tasks.py"), over + daemon.url + door, mode, tool)
     assert found == {"version": version, "result": "hello Ada"}

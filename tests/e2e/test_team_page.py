@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.daemons import ROOT
 from tests.e2e.test_readme import make_home
-from tests.e2e.test_start_pages import NOWHERE, RUN, STAND_INS, daemon, run, shows
+from tests.e2e.test_start_pages import NOWHERE, RUN, daemon, run, shows, stand_ins
 
 pytestmark = pytest.mark.e2e
 
@@ -20,7 +20,7 @@ STEPS = re.findall(r"```sh\n(.*?)```\n+```text\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_a_team_gets_from_nothing_to_tokens_that_show_what_is_theirs(tmp_path: Path) -> None:
-    home = make_home(tmp_path, {**STAND_INS, "python3": f'export PYTHONPATH={ROOT}; exec {sys.executable} "$@"'})
+    home = make_home(tmp_path, {**stand_ins(), "python3": f'export PYTHONPATH={ROOT}; exec {sys.executable} "$@"'})
     (written,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     file = home / ".config" / "mcpvisor" / "mcp.json"
     file.parent.mkdir(parents=True)

@@ -24,10 +24,10 @@ HEARD = {"asked": "accept", "first": "one", "refused": [-32042, "two"], "second"
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon before the server, over both transports."""
-    program = [environments.python_1(), SERVER]
+    program = [*environments.python_1(), SERVER]
     with ExitStack() as stack:
         address = stack.enter_context(listening(program))
-        servers = {"piped": {"command": program[0], "args": [SERVER, "stdio"]}, "remote": {"url": address()}}
+        servers = {"piped": environments.entry(program, "stdio"), "remote": {"url": address()}}
         daemon = stack.enter_context(running(tmp_path_factory.mktemp("visits"), servers))
         trio.run(daemon.ready)
         yield daemon

@@ -57,6 +57,10 @@ class Namespaces:
         """Return what begins a command that runs in a namespace."""
         return ("ip", "netns", "exec", self._namespace(name))
 
+    def place(self, name: str) -> str:
+        """Return the file of a namespace, for `setns`."""
+        return f"/run/netns/{self._namespace(name)}"
+
     def make(self) -> None:
         _ip("link", "add", self._mark, "type", "bridge")
         _ip("link", "set", self._mark, "up")
@@ -145,8 +149,9 @@ async def _pour(source: trio.SocketStream, sink: trio.SocketStream) -> None:
 async def carry(path: str, port: int) -> None:
     """Carry what comes to a socket to a port of the namespace that this runs in, for ever."""
     listener = trio.socket.socket(trio.socket.AF_UNIX)
-    await listener.bind(path)
+    await listener.bind(f"{path}.new")
     listener.listen(100)
+    await trio.Path(f"{path}.new").rename(path)  # whoever waits for it finds it listening
     connect = partial(trio.open_tcp_stream, "127.0.0.1", port)
     await trio.serve_listeners(partial(_carry, connect), [trio.SocketListener(listener)])
 

@@ -160,7 +160,7 @@ class SimulatedNode:
             self._stopped(launch)
             if release:
                 with suppress(SupervisorError):  # then the engine says that it is ours until it is asked for
-                    await self.ownership.release(launch)
+                    await self.ownership.release(launch, lambda: launch in self.processes)
 
     # Calls ------------------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ def rough(seeds: range, scale: Scale = SCALE) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_nothing_runs_twice_and_everything_is_answered(seed: int) -> None:
     report = simulate(SCALE, seed)
     assert report.violations == []
@@ -32,15 +32,15 @@ def test_nothing_runs_twice_and_everything_is_answered(seed: int) -> None:
 
 
 def test_a_larger_one() -> None:
-    report = simulate(Scale(nodes=60, launches=3000, seconds=60.0, calls_per_s=60.0, faults_per_s=2.0), 11)
+    report = simulate(Scale(nodes=40, launches=1500, seconds=30.0, calls_per_s=60.0, faults_per_s=2.0), 11)
     assert (report.violations, report.unanswered, report.unreachable) == ([], 0, 0)
     assert events_of(report) > 20_000
 
 
 def test_the_same_seed_does_the_same() -> None:
-    one, other = (simulate(replace(SCALE, seconds=30.0), 5) for _ in range(2))
+    one, other = (simulate(replace(SCALE, seconds=10.0, launches=50), 5) for _ in range(2))
     assert one == other
-    assert one != simulate(replace(SCALE, seconds=30.0), 6)
+    assert one != simulate(replace(SCALE, seconds=10.0, launches=50), 6)
 
 
 def test_a_calm_fleet_answers_every_call() -> None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-import coredis
-
 from benchmarks.machine import until
+from supervisor.fleet.valkey_engine import open_valkey
 
 NAMES = ("valkey-server", "redis-server")
 
@@ -41,7 +41,12 @@ class ValkeyServer:
         command += ["--dir", str(self.directory), "--appendonly", "yes" if self._keeps else "no"]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        until((self.directory / "socket").exists, "the engine listens")
+        until(self._listens, "the engine listens")
+
+    def _listens(self) -> bool:
+        """Try to connect: the socket is there a moment before it listens."""
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(f"{self.directory}/socket") == 0
 
     def kill(self) -> None:
         """End it at once, as a crash does."""
@@ -53,9 +58,8 @@ class ValkeyServer:
 
 async def settle(server: ValkeyServer, prefix: str = "mcpvisor:") -> None:
     """Have a fresh engine grant at once, as nobody can hold a lease of before."""
-    async with coredis.Redis.from_url(server.url) as client:
-        about = await client.info("server")
-        await client.hset(f"{prefix}{{fleet}}:state", {"run": str(about["run_id"]), "opens": "0"})
+    async with open_valkey(server.url, prefix, lease_s=1.0) as engine:
+        await engine.settle()
 
 
 @contextmanager

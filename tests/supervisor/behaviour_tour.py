@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.fakes.era_clients import EraClient, NoResult
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
 ROOT = Path(__file__).parents[2]
+AT_ONCE = 8
+"""Servers that are looked at: of more connections than that, the pool of the clients would keep none."""
 ERAS = ("legacy", "modern")
 SILENT = ("probe-kills-the-reader", "pinned-slow", "websocket-deaf-to-the-probe")
 """What would take long to show with the usual `probe_timeout_s`."""
@@ -141,15 +144,22 @@ async def look_before(entries: dict[str, Any], directory: Path) -> dict[str, See
                 for meta in [tool["_meta"] for tool in await client.tools()]:
                     seen[meta[SERVER_KEY]].names.setdefault(f"{era} at /mcp/all", []).append(meta[NAME_KEY])
                 seen["plain"].wrong += client.wrong
-            async with trio.open_nursery() as nursery:
-                for name in USABLE:
-                    nursery.start_soon(look_at, http, name, seen[name])
-            async with trio.open_nursery() as nursery:
-                for name in USABLE:
-                    nursery.start_soon(http.post, f"/api/servers/{name}/sleep")
+            await for_each(lambda name: look_at(http, name, seen[name]))
+            await for_each(lambda name: http.post(f"/api/servers/{name}/sleep"))
             for name, row in (await rows(http)).items():
                 seen[name].asleep = row
-            async with trio.open_nursery() as nursery:
-                for name in USABLE:
-                    nursery.start_soon(look_again, http, name, seen[name])
+            await for_each(lambda name: look_again(http, name, seen[name]))
     return seen
+
+
+async def for_each(visit: Callable[[str], Awaitable[object]]) -> None:
+    """Visit all that are usable, `AT_ONCE` at a time."""
+    left = iter(USABLE)
+
+    async def visit_those_left() -> None:
+        for name in left:
+            await visit(name)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(AT_ONCE):
+            nursery.start_soon(visit_those_left)

@@ -32,9 +32,10 @@ from supervisor.front.edge.listening import open_sockets
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
+from supervisor.host.loop.program import EXIT_CRASH
 from supervisor.host.loop.readiness import READY_PER_TURN
 from supervisor.house import House
-from supervisor.process import EXIT_CRASH, run
+from supervisor.process import run
 from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.reload import Reload

@@ -385,7 +385,7 @@ async def test_sinks_get_what_happens_until_the_end(tmp_path: Path, data: DataDi
 
 async def test_a_reload_changes_sinks_and_none_of_their_events_is_lost(tmp_path: Path, data: DataDir) -> None:
     def write(*sinks: dict[str, Any]) -> None:
-        configuration(tmp_path, {"clock": {"command": "x"}}, event_sinks=sinks)
+        configuration(tmp_path, {"clock": {"command": "x"}}, event_sinks=sinks, reload_on_change=False)
 
     first = {
         "name": "lines",
@@ -394,7 +394,7 @@ async def test_a_reload_changes_sinks_and_none_of_their_events_is_lost(tmp_path:
         "events": ["mcp.tool.executed", "config.*"],
         "interval_s": 60,
     }
-    async with daemon(tmp_path, data, event_sinks=[first]) as client:
+    async with daemon(tmp_path, data, event_sinks=[first], reload_on_change=False) as client:
         await until_ready_client(client)
         await call(client)
         write(

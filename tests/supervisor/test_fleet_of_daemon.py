@@ -13,8 +13,11 @@ from typing import Any
 import httpx2
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import ConfigError
+from supervisor.daemon import Daemon
+from supervisor.front.edge.listening import open_sockets, url_of
 from supervisor.host.datadir import open_data_dir
 from supervisor.servers.deployment import DeployedServer
 from tests.fakes.mcp_server import FakeServer, tool
@@ -112,6 +115,29 @@ async def test_a_call_at_either_node_reaches_the_one_process_that_there_is(tmp_p
         assert two.fake.starts == 1
 
 
+async def test_a_call_that_comes_before_a_node_is_a_member_waits_until_it_is_one(tmp_path: Path) -> None:
+    (tmp_path / "engine").mkdir()
+    fake = FakeServer(tools=[tool("echo")])
+    answers: list[dict[str, Any]] = []
+
+    async def call(url: str) -> None:
+        async with httpx2.AsyncClient(base_url=url, timeout=60) as client:
+            answers.append(await FleetOfTwo({"a": client}, fake, engine).echo("a", "early"))
+        daemon.closing.set()
+
+    with valkey(tmp_path / "engine") as engine, open_data_dir(tmp_path / "data", {}) as data:
+        await settle(engine)
+        config = configuration(tmp_path, {"desk": {"command": "x"}}, fleet={"engine": engine.url, "keys": [KEY]})
+        sockets = open_sockets("127.0.0.1:0", 5.0)
+        daemon = Daemon(config, data, sockets, connect=lambda server: MemoryTransport(fake.serve))
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(call, url_of(sockets[0]))  # it listens, and nobody accepts yet
+                await wait_all_tasks_blocked()
+                await nursery.start(daemon.run)
+    assert [answer["structuredContent"] for answer in answers] == [{"text": "early"}]
+
+
 async def test_a_change_of_tools_is_known_at_every_node(tmp_path: Path) -> None:
     async with fleet_of_two(tmp_path) as two:
         for node in "ab":
@@ -202,6 +228,39 @@ async def test_a_node_that_is_drained_gives_its_servers_away_and_takes_none(tmp_
         assert not told["draining"]
 
 
+async def test_a_server_that_is_given_away_with_a_call_under_way_ends_with_the_lease_and_not_with_the_call(
+    tmp_path: Path,
+) -> None:
+    async with fleet_of_two(tmp_path, lease_s=2.0) as two, trio.open_nursery() as nursery:
+        two.fake.tools.append(tool("hang"))
+        await two.fake.notify("notifications/tools/list_changed")
+        await until_tools(two, "a", {"desk:echo", "desk:hang"})
+        owner, _ = await two.owner()
+        answers: list[dict[str, Any]] = []
+
+        async def hang() -> None:
+            answers.append(await two.call(owner, "execute_mcp_tool", {"tool_path": "desk:hang", "arguments": {}}))
+
+        async def is_called() -> bool:
+            return any(message.get("method") == "tools/call" for message in two.fake.messages)
+
+        async def is_draining() -> bool:
+            return bool((await two.clients[owner].get("/api/nodes")).json()["draining"])
+
+        async def has_ended() -> bool:
+            return bool(answers) and two.fake.exits == two.fake.starts
+
+        nursery.start_soon(hang)
+        await until(is_called)
+        nursery.start_soon(two.clients[owner].post, "/api/nodes/drain")
+        await until(is_draining)
+        assert two.fake.starts - two.fake.exits == 1, "the call has half a minute"
+        two.engine.kill()
+        with trio.fail_after(20):
+            await until(has_ended)
+        assert answers[0]["isError"]
+
+
 async def test_nodes_that_read_a_newer_configuration_one_after_the_other_serve_all_the_time(tmp_path: Path) -> None:
     async with fleet_of_two(tmp_path) as two:
         await two.echo("a", "it")
@@ -268,10 +327,44 @@ async def test_a_daemon_alone_says_so(tmp_path: Path) -> None:
     with open_data_dir(tmp_path / "data", {}) as data:
         async with running(configuration(tmp_path, {}), data) as client:
             assert (await client.get("/api/nodes")).json()["node"] == ""
+            refused = await command(str(client.base_url), "status", "--node", "b")
+            assert (refused.exit_code, "this daemon is alone" in refused.stderr) == (1, True), refused.stderr
             assert (await command(str(client.base_url), "nodes")).stderr.startswith("This daemon is alone.")
             refused = await command(str(client.base_url), "drain")
             assert refused.exit_code == 1
             assert "this daemon is alone" in refused.stderr
+            refused = await command(str(client.base_url), "fleet", "publish")
+            assert refused.exit_code == 1
+            assert "this daemon is no node of a fleet" in refused.stderr
+            (tmp_path / "large.json").write_text(json.dumps({"_": "x" * 300_000}))
+            refused = await command(str(client.base_url), "fleet", "publish", "--file", str(tmp_path / "large.json"))
+            assert refused.exit_code == 1
+            assert "publish it at a node that has it as its own file" in refused.stderr
+
+
+async def test_a_node_answers_that_is_named_whichever_is_asked(tmp_path: Path) -> None:
+    async with fleet_of_two(tmp_path) as two:
+        for at, name in ((at, name) for at in "ab" for name in "ab"):
+            client, named = two.clients[at], {"node": name}
+            assert (await client.get("/api/nodes", params=named)).json()["node"] == name
+            assert f'mcpvisor_fleet_member{{node="{name}"}} 1.0' in (await client.get("/metrics", params=named)).text
+            assert f"This is the node <b>{name}</b>" in (await client.get("/ui", params=named)).text
+            client.cookies.clear()  # else its pages are those of that node from now on
+            assert (await client.get("/api/logs", params={"lines": 1, "grep": "a b&c=d", **named})).json()[
+                "lines"
+            ] == []
+            done = (await client.post("/api/nodes/drain", params={"undo": "true", **named})).json()
+            assert done == {"node": name, "moved": 0}
+            assert f"{name} (this one)" in (await command(str(client.base_url), "nodes", "--node", name)).stdout
+        client = two.clients["a"]
+        nobody = await client.get("/api/status", params={"node": "c\x1b"})
+        assert (nobody.status_code, "no node" in nobody.json()["error"]["message"]) == (404, True)
+        assert "\\u001b" not in nobody.text
+        assert (await client.get("/api/status?node=a&node=b")).status_code == 400
+        refused = await command(str(client.base_url), "status", "--node", "c")
+        assert (refused.exit_code, "mcpvisor nodes (/api/nodes) shows" in refused.stderr) == (1, True), refused.stderr
+        refused = await command(str(client.base_url), "logs", "-f", "--node", "b")
+        assert "does not go with --follow" in refused.stderr
 
 
 async def test_pages_and_metrics_of_a_node_say_which_one_it_is(tmp_path: Path) -> None:

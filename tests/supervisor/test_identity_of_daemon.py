@@ -19,9 +19,9 @@ from trio_websocket import ConnectionClosed, ConnectionRejected
 from supervisor import operator_pass
 from supervisor.bridge.address import read_address
 from supervisor.bridge.connection import NotReached, open_connection
-from supervisor.client import RequestRefused
-from supervisor.client import connect as connect_daemon
-from supervisor.client_sockets import open_socket
+from supervisor.daemon_client.client import connect as connect_daemon
+from supervisor.daemon_client.requests import RequestRefused
+from supervisor.daemon_client.sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens
 from supervisor.identity.secrets import PASS_S

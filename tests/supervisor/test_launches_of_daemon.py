@@ -15,7 +15,7 @@ from trio_websocket import ConnectionRejected
 from actors.launch import server_of
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer
-from supervisor.servers.launches import running as module
+from supervisor.servers.launches import retirement as module
 from tests.fakes.http_client import modern
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport

@@ -138,14 +138,15 @@ async def test_pages_of_operators_are_about_everything_whatever_the_setting(tmp_
 async def test_changed_rules_and_profiles_are_seen_after_a_reload_and_no_server_is_touched(
     tmp_path: Path, data: DataDir
 ) -> None:
-    config = configuration(tmp_path, SERVERS, profiles=PROFILES)
+    config = configuration(tmp_path, SERVERS, profiles=PROFILES, reload_on_change=False)
     fleet = Fleet()
     async with running(config, data, connect=fleet.connect) as client:
         await until_ready(client)
         starts = [server.starts for server in fleet.servers.values()]
         assert await names(client, "?profile=work") == ["one__first", "two__tool1"]
         rules = {**SERVERS, "one": {"command": "x", "tools": {"allow": ["tool1", "tool4"]}}}
-        configuration(tmp_path, rules, profiles={"work": {"servers": ["one"]}}, profile="work")
+        changed = {"profiles": {"work": {"servers": ["one"]}}, "profile": "work"}
+        configuration(tmp_path, rules, **changed, reload_on_change=False)
         reloaded = (await client.post("/api/reload")).json()
         assert reloaded["outcome"] == "applied"
         assert (reloaded["changes"]["replaced"], reloaded["changes"]["restart"]) == ([], [])

@@ -14,7 +14,7 @@ import re
 import ssl
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -218,23 +218,22 @@ class Rig:
             given = await self.ask("ana", "POST", f"/api/logins/{begun['login']}/answer", json={"answer": answer})
         assert given.json()["state"] == "done"
 
-    async def ask_pages(self, who: str | None) -> None:
-        """Ask for every page, as far as it is about a server about each."""
+    async def ask_pages(self, who: str | None, servers: Sequence[str] = SERVERS) -> None:
+        """Ask for every page, as far as it is about a server about each of some."""
         for route in sorted(page_routes() - {"DELETE /api/servers/{server}"}):
-            servers = SERVERS if "{server}" in route else ("desk",)
-            for server in servers:
+            for server in servers if "{server}" in route else ("desk",):
                 method, path = path_of(route, who or "ben")
                 if method == "WS" or path.endswith(("/logout", "/disable")):
                     continue
                 path = path.replace("spare", server).replace("nowhere", server)
                 await self.ask(who, method, path, **({"json": {}} if method != "GET" else {}))
-        for server in SERVERS:
+        for server in servers:
             await self.ask(who, "GET", f"/api/configuration?server={server}")
 
-    async def ask_doors(self, who: str | None) -> None:
+    async def ask_doors(self, who: str | None, servers: Sequence[str] = SERVERS) -> None:
         """Use every door as a client does, down to each failure of the servers behind it. Cargo is asked for last."""
         for door in sorted({*DOORS} - {WEBSOCKET_PATH}):
-            for server in SERVERS if "{server}" in door else ("desk",):
+            for server in servers if "{server}" in door else ("desk",):
                 path = door.replace("{server}", server)
                 for method in ("initialize", "tools/list", "resources/list", "prompts/list", "resources/read", "x/y"):
                     await self.rpc(who, path, method, protocolVersion="2025-11-25", uri="file:///a")
@@ -242,7 +241,7 @@ class Rig:
                 if "{server}" in door:
                     for name in sorted({*TOOLS} - {"cargo"}):
                         await self.rpc(who, path, "tools/call", name=name, arguments={})
-        for server in SERVERS:
+        for server in servers:
             for name in sorted({*TOOLS} - {"cargo"}):
                 await self.rpc(who, "/mcp/all", "tools/call", name=f"{server}__{name}", arguments={})
                 call = {"tool_path": f"{server}:{name}", "arguments": {}}
@@ -343,9 +342,12 @@ async def test_no_secret_is_in_anything_that_a_daemon_says(
                 await rig.give()
                 await rig.log_in()
                 await rig.ask_personal()
-                for who in ("ben", "ana", "operator", "signed", "opaque", "cem", None):
+                for who in ("ben", "ana"):
                     await rig.ask_doors(who)
                     await rig.ask_pages(who)
+                for other in ("operator", "signed", "opaque", "cem", None):  # is shown what one of them was, or less
+                    await rig.ask_doors(other, ("desk",))
+                    await rig.ask_pages(other, SERVERS if other == "cem" else ("desk",))
                 said.files(data.root)
                 cargo = [await rig.at.rpc(who, "tools/call", "/mcp/all", name="desk__cargo") for who in ("ben", "ana")]
                 keys = {f"the token of {who}": key for who, key in rig.at.keys.items()}

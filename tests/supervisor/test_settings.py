@@ -19,6 +19,7 @@ from actors.transport.stdio.launch import Launch, ProcessLimits
 from supervisor.config import ServerConfig, Settings
 from supervisor.front.websocket.settings import FAREWELL_S, WebSocketSettings
 from supervisor.metatools.discovery import DiscoverySettings
+from tests.sources import nodes
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,8 +50,8 @@ def read() -> frozenset[str]:
 
 @cache
 def reads() -> tuple[ast.Attribute, ...]:
-    nodes = chain.from_iterable(map(ast.walk, trees()))
-    return tuple(node for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load))
+    found = chain.from_iterable(map(nodes, files()))
+    return tuple(node for node in found if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load))
 
 
 @cache
@@ -59,11 +60,11 @@ def read_from(*owners: str) -> frozenset[str]:
     return frozenset(node.attr for node in reads() if ast.unparse(node.value).split(".")[-1] in owners)
 
 
-def trees() -> Iterator[ast.Module]:
+def files() -> Iterator[Path]:
     for package in ("actors", "supervisor"):
         for file in sorted((ROOT / package).rglob("*.py")):
             if file.parent.name != "reference":
-                yield ast.parse(file.read_text(encoding="utf-8"))
+                yield file
 
 
 def taken(struct: type[msgspec.Struct]) -> set[str]:

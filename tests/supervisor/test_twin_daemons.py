@@ -29,7 +29,7 @@ SERVERS: dict[str, Any] = {
     "vault": {"command": "x", "users": ["ana"], "description": "canary of ana: read mail, find page"},
     "desks": {"command": "x", "users": ["ana"], "description": "another desk"},
 }
-QUERIES = 600
+QUERIES = 250
 SECRET = "canary-of-ana-0123456789"
 TIERED: dict[str, Any] = {
     "desk": {"command": "x", "env": {"INK": "${user:INK:-blue}"}, "description": "what is on the desk"},
@@ -125,7 +125,7 @@ async def test_those_with_processes_of_their_own_are_as_if_there_were_nobody_els
 
 async def all_that_is_told(at: Doorway) -> list[str]:
     """Return what ben gets for queries, lists, wrong names, calls, and the pages that are his."""
-    asked = [("discover_mcp_tools", {"query": query, "limit": 1 + at_ % 20}) for at_, query in enumerate(queries(200))]
+    asked = [("discover_mcp_tools", {"query": query, "limit": 1 + at_ % 20}) for at_, query in enumerate(queries(100))]
     asked += [("execute_mcp_tool", {"tool_path": path, "arguments": {}}) for path in PATHS]
     answers = [await at.rpc("ben", "tools/call", name=name, arguments=arguments) for name, arguments in asked]
     for method in ("tools/list", "resources/list", "prompts/list", "initialize"):
@@ -143,7 +143,7 @@ async def all_that_happens(at: Doorway, stream: StreamReader) -> list[str]:
         _, kind, event = await stream.next()
         assert event.keys() == {"id", "type", "timestamp", "data"}, kind
         seen.append({"type": kind, "data": {key: event["data"][key] for key in event["data"].keys() - OF_ONE_MOMENT}})
-    assert sum(event["type"] == "mcp.tool.executed" for event in seen) > 200
+    assert sum(event["type"] == "mcp.tool.executed" for event in seen) > 100
     return [re.sub(r"~\w+", "~", json.dumps(event, sort_keys=True)) for event in seen]
 
 

@@ -100,17 +100,20 @@ class Site:
         It is sent once more if its connection broke: a server may close a kept one just then, and a call whose question
         is not answered would hang. Whoever gets the same answer or notification twice makes nothing of the second.
         """
-        with suppress(httpx2.HTTPError), trio.move_on_after(self.limits.write_timeout_s):
-            with suppress(httpx2.NetworkError, httpx2.RemoteProtocolError):
-                async with self.request("POST", head, body, at=at):
-                    return
-            async with self.request("POST", head, body, at=at):
-                pass
+        await self._say("POST", head, body, at)
 
     async def forget(self, head: Mapping[str, str]) -> None:
-        """Tell the server that a session is over; what it says to that is not read."""
-        with suppress(httpx2.HTTPError):
-            async with self.request("DELETE", head):
+        """Tell the server that a session is over; what it says to that is not read. Sent as `tell` does."""
+        await self._say("DELETE", head)
+
+    async def _say(
+        self, verb: str, head: Mapping[str, str], body: bytes | None = None, at: httpx2.URL | None = None
+    ) -> None:
+        with suppress(httpx2.HTTPError), trio.move_on_after(self.limits.write_timeout_s):
+            with suppress(httpx2.NetworkError, httpx2.RemoteProtocolError, httpx2.ConnectTimeout):
+                async with self.request(verb, head, body, at=at):
+                    return
+            async with self.request(verb, head, body, at=at):
                 pass
 
 

@@ -220,7 +220,7 @@ def nearest_command(command: str, path: str) -> str | None:
     """Return the executable on `path` whose name is most like `command`, None if none is alike."""
     places: dict[str, str] = {}
     for directory in _directories(path):
-        for name in names_in(directory):
-            places.setdefault(name, f"{directory.rstrip('/')}/{name}")
+        for name in names_in(directory):  # thousands
+            places.setdefault(name, directory)
     likely = process.extract(command, places.keys(), scorer=fuzz.ratio, limit=5, score_cutoff=_NEAREST_SCORE)
-    return next((name for name, _, _ in likely if not objection_to_program(places[name])), None)
+    return next((name for name, _, _ in likely if not objection_to_program(f"{places[name].rstrip('/')}/{name}")), None)

@@ -20,6 +20,9 @@ from actors.transport.stdio.sandbox.bubblewrap import trouble_of
 OUT_OF_MEMORY: Final = "it used more memory than its limit, so the system killed it (max_memory_mib)"
 _POLL_S: Final = 0.005
 _REAP_S: Final = 1.0
+GIVE_UP_S: Final = 2 * _REAP_S
+_APPEAR_S: Final = 0.04
+"""For what a killed shim has forked to get a session of its own, by which it is told from a living shim."""
 _SAID_BYTES: Final = 4096
 
 
@@ -74,12 +77,14 @@ class Shimmed(Contained):
         super().__init__(process, 0)
         self._control = control
         self._received = b""
+        self._has_reported = False
 
     async def wait_for_start(self, program: str) -> None:
         """Wait for the shim's first line. Raises `SpawnFailed`."""
         while b"\n" not in self._received and await self._receive():
             pass
-        line, _, self._received = self._received.partition(b"\n")
+        line, end, self._received = self._received.partition(b"\n")
+        self._has_reported = bool(end)
         word, _, number = line.partition(b" ")
         if word == b"failed":
             raise explain_exec(program, OSError(int(number), os.strerror(int(number))))
@@ -116,6 +121,17 @@ class Shimmed(Contained):
             if self.pid:
                 _signal_group(self.pid, signal.SIGKILL)
 
+    async def give_up(self) -> None:
+        """End a start, within `GIVE_UP_S` about.
+
+        A shim that is killed between its fork and its first line leaves us what it has begun.
+        """
+        self.destroy()
+        with trio.move_on_after(_REAP_S):
+            await self.process.wait()
+        if not self._has_reported:
+            await self._sweep(_APPEAR_S)
+
     async def wait(self) -> tuple[int | None, int | None]:
         while await self._receive():
             pass
@@ -151,8 +167,9 @@ class Shimmed(Contained):
         self._received += data
         return bool(data)
 
-    async def _sweep(self) -> None:
+    async def _sweep(self, least_s: float = 0.0) -> None:
         """The shim was killed. The server dies by the kernel's hand; see to its group and to what was left to us."""
+        until = trio.current_time() + least_s
         with trio.move_on_after(_REAP_S):
-            while sweep(self.pid):  # noqa: ASYNC110 - others' processes: no event tells of them
+            while sweep(self.pid) or trio.current_time() < until:  # noqa: ASYNC110 - no event tells of others' processes
                 await trio.sleep(_POLL_S)

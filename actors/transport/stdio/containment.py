@@ -23,7 +23,7 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.transport.stdio.command import explain_exec
-from actors.transport.stdio.contained import Contained, Shimmed
+from actors.transport.stdio.contained import GIVE_UP_S, Contained, Shimmed
 from actors.transport.stdio.resources.allotment import Allotment
 from actors.transport.stdio.resources.room import Room
 from actors.transport.stdio.sandbox.bubblewrap import Sandbox
@@ -31,7 +31,6 @@ from actors.transport.stdio.sandbox.places import put_into_sandbox
 
 UMASK = 0o077
 _SHIM = str(Path(__file__).with_name("kill_shim.py"))
-_REAP_S = 1.0
 ALL = Allotment()
 """As much as there is."""
 
@@ -162,10 +161,9 @@ class ShimContainment:
                 return contained
             raise SpawnFailed(f"{program} could not be started within {self._start_s:g} s")
         except BaseException:
-            contained.destroy()
             _close_pipes(process)
-            with trio.move_on_after(_REAP_S, shield=True):
-                await process.wait()
+            with trio.move_on_after(GIVE_UP_S, shield=True):
+                await contained.give_up()
             raise
 
 

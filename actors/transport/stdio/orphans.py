@@ -28,7 +28,8 @@ def become_subreaper() -> bool:
 
 
 def sweep(group: int) -> bool:
-    """Kill what lives in a dead shim's process group, kill and reap what it left to us; was there anything?
+    """Kill what lives in a dead shim's process group, 0 if that is not known, kill and reap what it left to us; was
+    there anything?
 
     Servers and what they start live in other sessions than ours, living shims (whose children never come to us) in
     ours: so a child of ours in another session is an orphan. Without being a subreaper we cannot tell, and do nothing
@@ -44,7 +45,7 @@ def sweep(group: int) -> bool:
         state, (parent, its_group, its_session) = fields[0], map(int, fields[1:4])
         pid = int(entry.parent.name)
         ours = inherits and parent == ourselves and its_session != session
-        if ours or (its_group == group and state not in b"ZX"):  # a zombie of the group is init's to reap
+        if ours or (group and its_group == group and state not in b"ZX"):  # a zombie of the group is init's to reap
             swept = True
             _end(pid, reap=ours)
     return swept

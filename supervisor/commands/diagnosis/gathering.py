@@ -34,13 +34,14 @@ from actors.transport.stdio.resources.groups import Groups
 from actors.transport.stdio.resources.memory import look_at_memory
 from actors.transport.stdio.sandbox.bubblewrap import SHELL, Sight, Trouble, arguments, trouble_of
 from actors.transport.stdio.sandbox.places import bwrap_program
-from supervisor.client import DaemonUnreachable, RequestRefused, connect
 from supervisor.commands.check import clashes
 from supervisor.commands.diagnosis.disk import data_facts, newest_of
 from supervisor.commands.diagnosis.facts import Facts, MemoryFacts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
-from supervisor.commands.run import check_exposure, find_config
+from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, Settings, load
 from supervisor.config.syntax.address import base_url
+from supervisor.daemon_client.client import connect
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.host.datadir import DATABASE, LOCK_NAME, MAX_PID_BYTES
 from supervisor.host.descriptors import LEAST_CLIENTS, OWN, attainable
 from supervisor.host.version import VERSION
@@ -100,7 +101,7 @@ def _load(config: Path | None, environ: Mapping[str, str]) -> tuple[Configuratio
     path = config or Path("mcp.json")
     try:
         path = find_config(config, environ)
-        return load(path, environ), ""
+        return load(path, environ, published=find_published(path, environ)), ""
     except ConfigError as error:
         return Configuration(settings=Settings(), servers=(), path=path), str(error)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
-from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command
+from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command, resolve_command
 from actors.transport.stdio.remedies import how_to_provide
 from actors.transport.stdio.sandbox.places import bwrap_program
 from supervisor.config.syntax.values import Remark
@@ -18,10 +18,16 @@ from supervisor.config.syntax.values import Remark
 WORDS = 'leave its first word, and put each word after it into "args": "command": "npx", "args": ["-y", "some-package"]'
 
 
-def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Callable[..., str]) -> Iterator[Remark]:
+Trouble = tuple[str, str]
+"""What is wrong, and what to do."""
+
+
+def missing_of(
+    own: Mapping[str, Any], environ: Mapping[str, str], ask: Callable[[str, str, str], Trouble | None]
+) -> Iterator[Remark]:
     """Yield a remark for a directory and for a program that cannot be used now. `own` are expanded keys of an entry.
 
-    No text of the entry is repeated: it may be a secret. `resolve` is `resolve_command`, or remembers what that said.
+    No text of the entry is repeated: it may be a secret. `ask` is `trouble_with`, or remembers what that said.
     """
     cwd = absolute(own.get("cwd") or "")
     if objection := objection_to_directory(cwd):
@@ -29,16 +35,21 @@ def missing_of(own: Mapping[str, Any], environ: Mapping[str, str], resolve: Call
         return
     yield from _missing_for_sandbox(own)
     path = build_environment(own.get("env", {}), environ)["PATH"]
-    command = own["command"]
+    if trouble := ask(own["command"], path, cwd):
+        yield ("command",), *trouble
+
+
+def trouble_with(command: str, path: str, cwd: str) -> Trouble | None:
+    """Return why a program cannot be started, None if it can. A search for a name that is like it takes 10 ms."""
     try:
-        resolve(command, path=path, cwd=cwd)
+        resolve_command(command, path=path, cwd=cwd)
     except SpawnFailed as error:
         if is_whole_line(command, path, cwd):
-            yield ("command",), "the program cannot be started: this is a whole command line", WORDS
-            return
+            return "the program cannot be started: this is a whole command line", WORDS
         near = nearest_command(command, path) if "/" not in command and not error.hint else None
         what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
-        yield ("command",), f"the program cannot be started: {what}", how_to_provide(command, error.hint, near)
+        return f"the program cannot be started: {what}", how_to_provide(command, error.hint, near)
+    return None
 
 
 def _missing_for_sandbox(own: Mapping[str, Any]) -> Iterator[Remark]:

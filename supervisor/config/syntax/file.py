@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import stat
 from pathlib import Path, PurePath
 
 from actors.errors import ConfigError
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
+DIGEST_CHARS = 16
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -21,6 +23,11 @@ _NOT_A_FILE = "write it to a file and name that"
 
 Stamp = tuple[int, int, int, int] | None
 """Device, inode, time of the last change in ns, size; None: it is not there."""
+
+
+def digest_of(text: str) -> str:
+    """Return the beginning of the SHA-256 of the text of a file."""
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
 
 
 def stamp(file: Path) -> Stamp:

@@ -41,17 +41,27 @@ _PLAIN = re.compile(r"[A-Za-z0-9_$@-]+")
 
 
 class ConfigText(msgspec.Struct, frozen=True, kw_only=True):
-    """A parsed text. `lines` has the first of every key path, `duplicates` keys written again; lines count from 1."""
+    """A parsed text. `lines` has the first of every key path, `duplicates` keys written again; lines count from 1.
+
+    `others` are the key paths that were taken from another file, with its path.
+    """
 
     value: Any
     lines: Mapping[KeyPath, int]
     duplicates: tuple[tuple[KeyPath, int], ...] = ()
+    others: Mapping[KeyPath, str] = {}
 
     def line(self, path: KeyPath) -> int:
         """Return the line of `path`, or of its nearest parent that the text has."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
+
+    def other_file(self, path: KeyPath) -> str:
+        """Return the other file that `path` was taken from; empty for the text's own."""
+        while path and path not in self.others:
+            path = path[:-1]
+        return self.others.get(path, "")
 
 
 class MemberSpan(msgspec.Struct, frozen=True, kw_only=True):

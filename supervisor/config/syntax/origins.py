@@ -16,11 +16,13 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
     `place`: the key in the configuration file, the path of the `envFile`, the name of the variable, or in words what
     it follows from. `line`: in the file, from 1; 0 where there is none. `variables`: of our environment, in its text.
+    `path`: of the file, where it is not the configuration file itself, but what was published for a fleet.
     """
 
     source: Source
     place: str = ""
     line: int = 0
+    path: str = ""
     variables: tuple[str, ...] = ()
 
 

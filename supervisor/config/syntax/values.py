@@ -197,12 +197,13 @@ class Findings:
         self._path = path
 
     def error(self, where: KeyPath, message: str, hint: str = "", server: str | None = None) -> ConfigError:
-        line = self._document.line(where)
-        return ConfigError(message, path=self._path, key=show_path(where), line=line, hint=hint, server=server)
+        line, path = self._document.line(where), self._document.other_file(where) or self._path
+        return ConfigError(message, path=path, key=show_path(where), line=line, hint=hint, server=server)
 
     def origin(self, where: KeyPath, variables: tuple[str, ...] = ()) -> Origin:
         """Return the origin of what stands at `where` in the document."""
-        return Origin(source="file", place=show_path(where), line=self._document.line(where), variables=variables)
+        line, path = self._document.line(where), self._document.other_file(where)
+        return Origin(source="file", place=show_path(where), line=line, path=path, variables=variables)
 
     @contextmanager
     def at(self, where: KeyPath, hint: str = "") -> Iterator[None]:

@@ -15,4 +15,5 @@ if not owned_by and left > 0 then
 end
 fence = next_fence()
 own(launch, incarnation, fence)
+forget_old()
 return {'owned', redis.call('HGET', NODES, incarnation), fence}

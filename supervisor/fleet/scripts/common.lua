@@ -1,6 +1,7 @@
--- What every script of the fleet begins with. KEYS are always the same eleven, ARGV[1] is the length of a lease in ms.
-local NODES, LEASES, NAMES, OWNERS, OFFERS, TEXTS, USES, FEED, STATE, OVER, RECORDS = unpack(KEYS)
+-- What every script of the fleet begins with. KEYS are always the same twelve, ARGV[1] is the length of a lease in ms.
+local NODES, LEASES, NAMES, OWNERS, OFFERS, TEXTS, USES, FEED, STATE, OVER, RECORDS, CLAIMS = unpack(KEYS)
 local lease_ms = tonumber(ARGV[1])
+local keep_ms = 30 * 24 * 3600 * 1000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -75,6 +76,33 @@ end
 
 local function own(launch, incarnation, fence)
   redis.call('HSET', OWNERS, launch, fence .. ' ' .. incarnation)
+  redis.call('ZADD', CLAIMS, now, launch)
+end
+
+-- Drop a text that one launch offers no longer, if no other one does.
+local function drop(digest)
+  if redis.call('HINCRBY', USES, digest, -1) <= 0 then
+    redis.call('HDEL', USES, digest)
+    redis.call('HDEL', TEXTS, digest)
+  end
+end
+
+-- Forget launches that nobody owns and that were not claimed for long: a few each time that one is claimed, so that
+-- there are no more than were claimed within that time.
+local function forget_old()
+  for _, launch in ipairs(redis.call('ZRANGEBYSCORE', CLAIMS, '-inf', now - keep_ms, 'LIMIT', 0, 10)) do
+    if owner(launch) then
+      redis.call('ZADD', CLAIMS, now, launch)
+    else
+      local offer = redis.call('HGET', OFFERS, launch)
+      if offer then
+        drop(string.match(offer, '^%d+ (.+)$'))
+      end
+      redis.call('HDEL', OFFERS, launch)
+      redis.call('HDEL', OWNERS, launch)
+      redis.call('ZREM', CLAIMS, launch)
+    end
+  end
 end
 
 -- Return a fence that is larger than all before, also than those of a run that is forgotten.

@@ -13,9 +13,8 @@ redis.call('HSET', OFFERS, launch, fence .. ' ' .. digest)
 if old_digest ~= digest then
   redis.call('HSET', TEXTS, digest, offer)
   redis.call('HINCRBY', USES, digest, 1)
-  if old_digest and redis.call('HINCRBY', USES, old_digest, -1) <= 0 then
-    redis.call('HDEL', USES, old_digest)
-    redis.call('HDEL', TEXTS, old_digest)
+  if old_digest then
+    drop(old_digest)
   end
   put(entry)
 end

@@ -2,6 +2,7 @@
 
 Rules of this file:
 - The sockets exist before anything else starts, so that a port in use is an error of the start and not of a task.
+- Several processes listen at one port only where one of them has reserved it for the others (`reserve_port`).
 - A connection that waits in the kernel's queue while there is want of descriptors or memory is served afterwards.
 - What goes wrong with one connection, its task included, costs that connection.
 - A connection that died before it was accepted, or that a firewall forbids, is no error of the listening socket.
@@ -71,19 +72,39 @@ BACKLOG: Final = 1024
 PORT_TRIES: Final = 5
 
 
-def open_sockets(listen: str, tcp_user_timeout_s: float) -> list[socket.socket]:
+def open_sockets(listen: str, tcp_user_timeout_s: float, *, reserved: bool = False) -> list[socket.socket]:
     """Return listening sockets for `host:port` or `[ipv6]:port`; for `localhost` one of each family there is.
 
     Port 0 takes a free port, the same one for both families. On Linux a client that acknowledges nothing for
-    `tcp_user_timeout_s` is dropped by the kernel. Raises `ConfigError` that says what to do. May look up a name, so
-    it is called before the loop runs anything else.
+    `tcp_user_timeout_s` is dropped by the kernel. `reserved`: another process holds the port for this one and others,
+    who get all clients as long as these sockets do not listen, which they do not yet. Raises `ConfigError` that says
+    what to do. May look up a name, so it is called before the loop runs anything else.
     """
     host, port = split_address(listen)
     for attempt in range(PORT_TRIES):
         with suppress(_PortRace):
-            return _open_all(listen, _addresses(listen, host), port, tcp_user_timeout_s)
+            return _open_all(listen, _addresses(listen, host), port, tcp_user_timeout_s, reserved=reserved)
         log.debug("port of attempt %d was taken in one family", attempt)
     raise _config_error(listen, "no port is free in both IPv4 and IPv6", 'name an address, for example "127.0.0.1:0"')
+
+
+def reserve_port(listen: str, tcp_user_timeout_s: float) -> list[socket.socket]:
+    """Return sockets that hold a port for other processes of this user and do not listen; see `open_sockets`.
+
+    Nobody listens there but with `reserved`: a socket that shares no port is opened first, which is what tells that
+    nobody has it, another one of this kind neither, and opens it to those that do.
+    """
+    held = []
+    for gate in open_sockets(listen, tcp_user_timeout_s):
+        with gate:
+            gate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            holder = socket.socket(gate.family, socket.SOCK_STREAM)
+            _prepare(holder, reserved=True)
+            holder.bind(gate.getsockname())
+            # Else one that does not listen would keep nobody out.
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+            held.append(holder)
+    return held
 
 
 class _PortRace(Exception):
@@ -111,13 +132,18 @@ def _has_ipv6_loopback() -> bool:
 
 
 def _open_all(
-    listen: str, addresses: list[tuple[socket.AddressFamily, str]], port: int, tcp_user_timeout_s: float
+    listen: str,
+    addresses: list[tuple[socket.AddressFamily, str]],
+    port: int,
+    tcp_user_timeout_s: float,
+    *,
+    reserved: bool,
 ) -> list[socket.socket]:
     opened: list[socket.socket] = []
     try:
         for family, address in addresses:
             chosen = opened[0].getsockname()[1] if opened else port
-            opened.append(_open_one(family, address, chosen, tcp_user_timeout_s))
+            opened.append(_open_one(family, (address, chosen), tcp_user_timeout_s, reserved=reserved))
     except OSError as error:
         for listener in opened:
             listener.close()
@@ -127,23 +153,32 @@ def _open_all(
     return opened
 
 
-def _open_one(family: socket.AddressFamily, address: str, port: int, tcp_user_timeout_s: float) -> socket.socket:
+def _open_one(
+    family: socket.AddressFamily, address: tuple[str, int], tcp_user_timeout_s: float, *, reserved: bool
+) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _prepare(listener, reserved=reserved)
         # Accepted sockets inherit both of these.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(tcp_user_timeout_s * 1000))
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind((address, port))
-        listener.listen(BACKLOG)
+        listener.bind(address)
+        if not reserved:
+            listener.listen(BACKLOG)
         listener.setblocking(False)
     except BaseException:
         listener.close()
         raise
     return listener
+
+
+def _prepare(listener: socket.socket, *, reserved: bool) -> None:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if reserved:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    if listener.family == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
 def _explain(listen: str, error: OSError) -> ConfigError:
@@ -160,6 +195,11 @@ def _explain(listen: str, error: OSError) -> ConfigError:
 
 def _config_error(listen: str, message: str, hint: str) -> ConfigError:
     return ConfigError(f'cannot listen on "{listen}": {message}', key="listen", hint=hint)
+
+
+def is_listening(listener: socket.socket) -> bool:
+    """Say whether clients can connect: not yet to sockets of `open_sockets` with `reserved`."""
+    return bool(listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
 def url_of(listener: socket.socket, scheme: str = "http") -> str:

@@ -19,7 +19,7 @@ from supervisor.config import Settings
 from supervisor.front.certificates import Certificates
 from supervisor.front.edge.connection import ClientConnection, EncryptedConnection, Handler
 from supervisor.front.edge.leaving import Departures
-from supervisor.front.edge.listening import accept_for_ever, url_of
+from supervisor.front.edge.listening import BACKLOG, Serve, accept_for_ever, is_listening, url_of
 from supervisor.front.edge.timeouts import Timeouts
 from supervisor.front.edge.wire import ConnectionContext, EdgeState
 from supervisor.host import descriptors
@@ -113,7 +113,8 @@ async def serve(
     With `certificates` all connections are encrypted.
 
     Started with the list of base URLs (`http://127.0.0.1:3001`). The sockets are closed at once when `closing` is
-    set; the rest takes at most `grace_s`. Cancelling it closes everything at once.
+    set; the rest takes at most `grace_s`. Cancelling it closes everything at once. Those of a reserved port listen from
+    `state.opened` on.
     """
     state = state or EdgeState()
     context = ConnectionContext(
@@ -125,15 +126,14 @@ async def serve(
     )
     server = _Server(context, handler, certificates)
     urls = [url_of(listener, "http" if certificates is None else "https") for listener in sockets]
-    listeners = [trio.SocketListener(trio.socket.from_stdlib_socket(listener)) for listener in sockets]
     async with trio.open_nursery() as connections:
         connections.start_soon(context.departures.run)
         connections.start_soon(server.heads.run)
         connections.start_soon(context.turnstile.run)
         try:
             async with trio.open_nursery() as accepting:
-                for listener in listeners:
-                    accepting.start_soon(accept_for_ever, listener, server.handle, connections, state.conditions)
+                for listener in sockets:
+                    accepting.start_soon(_accept, listener, server.handle, connections, state)
                 task_status.started(urls)
                 await closing.wait()
                 accepting.cancel_scope.cancel()
@@ -142,3 +142,15 @@ async def serve(
             # What is being sent is shielded: only closing its socket ends that.
             connections.cancel_scope.cancel()
             server.abort()
+
+
+async def _accept(listener: socket.socket, handle: Serve, connections: trio.Nursery, state: EdgeState) -> None:
+    if not is_listening(listener):
+        try:
+            await state.opened.wait()
+            listener.listen(BACKLOG)
+        except BaseException:
+            listener.close()
+            raise
+    accepting = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
+    await accept_for_ever(accepting, handle, connections, state.conditions)

@@ -35,6 +35,8 @@ class EdgeState(msgspec.Struct, frozen=True, eq=False):
     counters: ConnectionCounters = msgspec.field(default_factory=ConnectionCounters)
     budget: Budget = msgspec.field(default_factory=Budget)
     conditions: Conditions = msgspec.field(default_factory=Conditions)
+    opened: trio.Event = msgspec.field(default_factory=trio.Event)
+    """Set when sockets of a reserved port may listen."""
 
 
 class ConnectionContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):

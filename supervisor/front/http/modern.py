@@ -124,7 +124,7 @@ class ModernFront:
             request.principal,
             subscription.kinds,
             updates=updates,
-            pace=ChangePace(settings.list_changed_min_interval_s, settings.list_changed_debounce_s),
+            pace=ChangePace(settings.list_changed_min_interval_s),
         )
         stream = EventStream(request)
         await stream.open()

@@ -69,8 +69,7 @@ class SessionStreams:
 
     async def _notify(self, session: HttpSession, stream: EventStream, leaving: Leaving) -> None:
         settings = self._settings
-        min_interval_s, debounce_s = settings.list_changed_min_interval_s, settings.list_changed_debounce_s
-        pace = ChangePace(min_interval_s, debounce_s, doubt_s=settings.tcp_user_timeout_s)
+        pace = ChangePace(settings.list_changed_min_interval_s, doubt_s=settings.tcp_user_timeout_s)
         watch = Watch(
             self._drain.service,
             session.client.principal,

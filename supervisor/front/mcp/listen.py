@@ -4,7 +4,7 @@ Rules of this file:
 - Nothing is queued. A stream remembers the revisions it was told of and compares them with what there is now; however
   often a list changes, a stream owes one notification per kind.
 - The last change is never lost: the version of the cell is read before the revisions are.
-- At most one notification per kind and interval; a first change waits a moment for others to join it.
+- At most one notification per kind and interval.
 - A resource that changed is told of at once, then at most once per `UPDATES_INTERVAL_S` with all others.
 - A subscription is known by the id of its request, with its type; the acknowledgement goes first, only kinds that were
   asked for follow, each stamped with the id (MCP 2026-07-28, basic/patterns/subscriptions).
@@ -81,8 +81,6 @@ class ChangePace(msgspec.Struct, frozen=True):
 
     min_interval_s: float = 1.0
     """Between two notifications about the same list."""
-    debounce_s: float = 0.25
-    """After a change, for others that belong to it."""
     doubt_s: float = 0.0
     """So long after it was sent, something has arrived, or the stream is over."""
 
@@ -115,7 +113,6 @@ class Watch:
         self._bell = Bell()
         self._updates.resume(self._bell.ring)
         self._updates_from = trio.current_time()
-        self._since: dict[Kind, float] = {}
         self._not_before: dict[Kind, float] = {}
         self.told = service.revisions(principal) if told is None else told
         self._sent: deque[tuple[float, Revisions]] = deque([(-math.inf, self.told)])
@@ -129,6 +126,11 @@ class Watch:
         waited = False
         while True:
             revisions = self._service.revisions(self._principal)
+            if revisions == self.told and not self._updates.owed and (by == math.inf or trio.current_time() < by):
+                waited = True
+                with self._service.changes.on_set(self._bell.ring):
+                    await self._bell.rings(by)
+                continue
             due = self._due(revisions)
             now = trio.current_time()
             kinds = tuple(kind for kind, moment in due.items() if moment <= now)
@@ -147,7 +149,7 @@ class Watch:
             if moments:
                 # Not woken by further changes: a storm of them costs a quiet stream one look per interval.
                 await self._bell.rings(min(by, *moments))
-            else:
+            else:  # other kinds have changed
                 with self._service.changes.on_set(self._bell.ring):
                     await self._bell.rings(by)
 
@@ -168,20 +170,14 @@ class Watch:
 
     def _due(self, revisions: Revisions) -> dict[Kind, float]:
         """Return for each owed kind the moment (trio clock) from which it may be told."""
-        now = trio.current_time()
-        due: dict[Kind, float] = {}
-        for kind in self._kinds:
-            if getattr(revisions, kind) == getattr(self.told, kind):
-                self._since.pop(kind, None)
-                continue
-            since = self._since.setdefault(kind, now)
-            due[kind] = max(since + self._pace.debounce_s, self._not_before.get(kind, since))
-        return due
+        if revisions == self.told:
+            return {}
+        changed = (kind for kind in self._kinds if getattr(revisions, kind) != getattr(self.told, kind))
+        return {kind: self._not_before.get(kind, -math.inf) for kind in changed}
 
     def _tell(self, kinds: tuple[Kind, ...], revisions: Revisions, now: float) -> None:
         self.told = msgspec.structs.replace(self.told, **{kind: getattr(revisions, kind) for kind in kinds})
         for kind in kinds:
-            del self._since[kind]
             self._not_before[kind] = now + self._pace.min_interval_s
 
 

@@ -60,7 +60,7 @@ from supervisor.servers.deployment import Deployment
 from supervisor.servers.journals.reader import LogReader
 from supervisor.servers.launches.names import NO_LAUNCHES, LaunchFacts
 from supervisor.servers.orders import Control
-from supervisor.servers.reloading.port import Configurator, Editor
+from supervisor.servers.reloading.port import Configurator, Editor, Publisher
 from supervisor.servers.statuses import Statuses
 from supervisor.service.asking.consents import Consents
 from supervisor.service.asking.elicitations import Elicitations
@@ -126,6 +126,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     accounts: Callable[[], Accounts | None] = lambda: None
     launches: LaunchFacts = NO_LAUNCHES
     fleet: FleetView = NO_FLEET
+    publisher: Publisher | None = None
     elicitations: Elicitations
     consents: Consents = msgspec.field(default_factory=lambda: Consents(time.time))
     logs: LogReader

@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 import msgspec
 from quart import Response, make_response, request
+from quart.routing import QuartRule
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, NotFound
 
@@ -96,12 +97,24 @@ HELP: Final = "On the command line: mcpvisor --help, mcpvisor status. The docume
 _WELCOME_HEADERS = {"Content-Security-Policy": "default-src 'none'", "Vary": "Accept"}
 
 
+class _Rule(QuartRule):
+    """A route that no address is built of: no page asks for one, and the code for that costs a start 50 ms."""
+
+    def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:
+        return _build_nothing
+
+
+def _build_nothing(*_: object, **__: object) -> tuple[str, str]:
+    raise RuntimeError("no address is built of a route here; write it")
+
+
 def create_app(audit: Audit = NO_AUDIT) -> QuartTrio:
     """Return the application of all pages, yet without routes. Who hands bodies over bounds them.
 
     `audit` is told of pages that a role does not allow.
     """
     app = QuartTrio(__name__, static_folder=None)
+    app.url_rule_class = _Rule
     # Quart's own logger would get a handler that writes to stderr, which may be a pipe that nobody reads.
     app.logger = log
     app.config.update(

@@ -33,6 +33,7 @@ AUDITED: Final[Mapping[str, str]] = {
     "POST /api/trust": "tool.approve",
     "DELETE /api/consents/<id_>": "tool.ask_again",
     "POST /api/nodes/drain": "node.drain",
+    "POST /api/nodes/configuration": "configuration.publish",
     "POST /ui/changes": "tool.approve",
     "POST /ui/values": "value.give",
     "PUT /api/values/<tier>/<owner>/<server>/<name>": "value.give",

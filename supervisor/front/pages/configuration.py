@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 import trio
@@ -27,8 +27,10 @@ from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.host.loop.workbench import beside
 from supervisor.identity.secrets import endpoint, is_key
-from supervisor.servers.reloading.port import Reloaded
+from supervisor.servers.reloading.port import Published, Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
+
+T = TypeVar("T")
 
 WAIT_S: Final = 30.0
 """Reading a file takes milliseconds; one that hangs is on a volume that does."""
@@ -116,15 +118,15 @@ class ConfigurationPages:
         check_from_here(request.scope)
         configurator = self._view.configurator
         if wanted.plan:
-            return await _when_done(lambda: configurator.plan(wanted.path[:MAX_PATH_CHARS]))
-        return await _when_done(configurator.reload)
+            return await when_done(lambda: configurator.plan(wanted.path[:MAX_PATH_CHARS]))
+        return await when_done(configurator.reload)
 
     async def add(self) -> Response:
         """Add a server: `{"name": ..., "entry": {...}, "ephemeral": false}`. It answers as a reload does, with 201."""
         check_key(self._view, "changing the configuration", "mcpvisor add")
-        new = await _body(_NEW)
+        new = await read_body(_NEW)
         describe(new.name, "until the daemon ends" if new.ephemeral else "")
-        return await _when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
+        return await when_done(lambda: self._view.editor.add(new.name, new.entry, ephemeral=new.ephemeral), 201)
 
     async def change(self, server: str) -> Response:
         """Change an entry by a merge patch (RFC 7396): `{"entry": {"idle_timeout_s": 60, "cwd": null}}`.
@@ -133,15 +135,15 @@ class ConfigurationPages:
         """
         check_key(self._view, "changing the configuration", "mcpvisor add")
         self._view.control.check(server)
-        patch = (await _body(_CHANGE)).entry
+        patch = (await read_body(_CHANGE)).entry
         describe(server, ", ".join(patch))
-        return await _when_done(lambda: self._view.editor.change(server, patch))
+        return await when_done(lambda: self._view.editor.change(server, patch))
 
     async def remove(self, server: str) -> Response:
         """Remove a server. It answers as a reload does."""
         check_key(self._view, "changing the configuration", "mcpvisor add")
         self._view.control.check(server)
-        return await _when_done(lambda: self._view.editor.remove(server))
+        return await when_done(lambda: self._view.editor.remove(server))
 
 
 def check_key(view: View, what: str, command: str) -> None:
@@ -162,14 +164,16 @@ def check_key(view: View, what: str, command: str) -> None:
         )
 
 
-async def _body(decoder: msgspec.json.Decoder[Any]) -> Any:
+async def read_body(decoder: msgspec.json.Decoder[T]) -> T:
+    """Raises `InvalidArguments`."""
     try:
         return json.read(decoder, await request.get_data())
     except json.UnreadableJson as error:
         raise InvalidArguments(f"the body cannot be used: {error}") from None
 
 
-async def _when_done(work: Callable[[], Awaitable[Reloaded]], status: int = 200) -> Response:
+async def when_done(work: Callable[[], Awaitable[Reloaded | Published]], status: int = 200) -> Response:
+    """Answer with what work returns that reads a configuration. Raises `CallTimedOut`."""
     with trio.move_on_after(WAIT_S):
         return json_response(msgspec.to_builtins(await work()), status)
     raise CallTimedOut(

@@ -1,13 +1,16 @@
-"""Browsers at a fleet: their pages, and what these ask for, come from one node, whichever they reach.
+"""Browsers at a fleet: their pages, and what these ask for, come from one node, whichever they reach. So does what
+names a node, by `?node=NAME`: one address for several of them would tell of another one each time.
 
 Who is signed in, forms that are half filled in, logins and questions under way are in the memory of one process. So its
 pages give a browser a cookie that names its life, and every other node hands over what comes with that, byte by byte.
-Who it is that node finds out. When it is gone, the next one that the browser reaches takes its place.
+So it does with what comes back to a login, by a browser or by who began it: its names have the life of the node where
+it began. Who it is that node finds out. When it is gone, the next one that the browser reaches takes its place.
 """
 
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 import trio
@@ -19,15 +22,23 @@ from actors.errors import MailboxFull, SupervisorError
 from supervisor.fleet.errors import Elsewhere
 from supervisor.fleet.links.peers import Peers
 from supervisor.fleet.links.requests import SentRequest
+from supervisor.fleet.lives import life_in
 from supervisor.fleet.records import Node
 from supervisor.front.admission import STATIC, is_page
 from supervisor.front.credentials import read_cookie
+from supervisor.front.edge.parser import HttpProtocolError
 from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate
 from supervisor.front.http.event_stream import cancel_when_set
 from supervisor.front.http.forwarded import VisitHead
+from supervisor.metatools.texts import clean
+from supervisor.oauth.port import CALLBACK, query_in
 
 COOKIE: Final = "mcpvisor-node"
-CALLBACK: Final = "/oauth/callback"
+NODE: Final = "node"
+METRICS: Final = "/metrics"
+LOGINS: Final = "/api/logins/"
+MAX_NAME: Final = 64
+"""Characters of a name that is repeated."""
 
 
 class BrowserVisits:
@@ -50,10 +61,25 @@ class BrowserVisits:
         app.after_request(name)
 
     async def pass_on(self, request: HttpRequest) -> bool:
-        """Have a request answered by the node that its browser has its pages from; False if that is this one."""
-        node = self._node_of(request)
-        if node is None:
+        """Have a request answered by the node that it names, or that its browser has its pages from; False if that is
+        this one.
+        """
+        named = _take_node(request)
+        if named == self._peers.name:
             return False
+        if not named:
+            node = self._node_of(request)
+            return node is not None and await self._hand_over(request, node)
+        node = next((each for each in self._peers.others() if each.name == named), None)
+        if node is None:
+            text = f"this fleet has no node {clean(named[:MAX_NAME])!r} now"
+            await request.fail(404, f"{text}; mcpvisor nodes (/api/nodes) shows those it has")
+        elif not await self._hand_over(request, node):
+            await request.fail(503, f"the node {named} does not answer; retry shortly")
+        return True
+
+    async def _hand_over(self, request: HttpRequest, node: Node) -> bool:
+        """Have a request answered by another node; False if nothing was sent."""
         try:
             body = await request.body(self._limits)
         except TooLate as error:
@@ -64,7 +90,7 @@ class BrowserVisits:
             return True
         try:
             sent = await self._peers.request(node, _head_of(request), body)
-        except (Elsewhere, SupervisorError):  # nothing was sent, and it is about to be gone
+        except (Elsewhere, SupervisorError):  # it is about to be gone
             return False
         try:
             await self._relay(sent, request)
@@ -73,7 +99,15 @@ class BrowserVisits:
         return True
 
     def _node_of(self, request: HttpRequest) -> Node | None:
-        """Return which other node has the pages of a browser; None for what is no browser, or shows a token."""
+        """Return which other node has the login that a request is about, or the pages of a browser.
+
+        None for what is no browser, or shows a token, and is about no login.
+        """
+        if life := life_in(_login_in(request)).hex():
+            if life == self._peers.life:
+                return None
+            if (node := self._peers.find(life)) is not None:
+                return node
         reads = request.method == "GET" and request.path.startswith("/api/")
         if (
             request.is_websocket
@@ -104,6 +138,34 @@ class BrowserVisits:
 
 def _is_personal(path: str) -> bool:
     return is_page(path) and not path.startswith(STATIC)
+
+
+def _take_node(request: HttpRequest) -> str:
+    """Take the name of a node out of the target of a request, and return it; empty if there is none.
+
+    Raises `HttpProtocolError` for several.
+    """
+    path, _, query = request.target.partition(b"?")
+    of_node = request.path == METRICS or request.path.startswith("/api/") or _is_personal(request.path)
+    if not of_node or request.is_websocket or NODE.encode() not in query:
+        return ""
+    given = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True, errors="surrogateescape")
+    names = [value for key, value in given if key == NODE]
+    if len(names) > 1:
+        raise HttpProtocolError(400, "more than one node is named; one answers")
+    rest = urlencode([each for each in given if each[0] != NODE], errors="surrogateescape").encode()
+    request.target = path + b"?" + rest if rest else path
+    return names[0] if names else ""
+
+
+def _login_in(request: HttpRequest) -> str:
+    """Return the name of a login that a request comes back with; empty without one."""
+    if request.is_websocket:
+        return ""
+    if request.path.startswith(LOGINS):
+        return request.path.removeprefix(LOGINS).partition("/")[0]
+    query = query_in(request.target.decode("ascii", "replace")) if request.path == CALLBACK else None
+    return "" if query is None else query.state
 
 
 def _head_of(request: HttpRequest) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 import trio
 from msgspec.structs import replace
@@ -101,6 +102,7 @@ class McpSocket:
     async def run(self) -> None:
         settings, socket = self._settings, self._socket
         outgoing = OutgoingQueue(  # which knows us: as we do not know it, both are freed at once
+            partial(_write, socket),
             settings.max_queued_messages,
             settings.max_queued_bytes,
             settings.stall_s,
@@ -110,7 +112,7 @@ class McpSocket:
             with self._scope, socket.leaving.ends(self._scope):
                 async with trio.open_nursery() as nursery:
                     session = SocketSession(self._drain, settings, outgoing, socket.budget, nursery)
-                    nursery.start_soon(_write, outgoing, socket)
+                    nursery.start_soon(outgoing.run)
                     nursery.start_soon(socket.pings)
                     nursery.start_soon(self._wind_up, session)
                     try:
@@ -144,7 +146,5 @@ class McpSocket:
         self._end(1001, "the daemon is shutting down")
 
 
-async def _write(outgoing: OutgoingQueue, socket: WebSocket) -> None:
-    while True:
-        message = await outgoing.next()
-        await socket.send(message.decode())
+async def _write(socket: WebSocket, message: bytes) -> None:
+    await socket.send(message.decode())

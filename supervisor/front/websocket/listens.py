@@ -114,7 +114,7 @@ class Listens:
             principal,
             kinds,
             updates=updates,
-            pace=ChangePace(self._settings.list_changed_min_interval_s, self._settings.list_changed_debounce_s),
+            pace=ChangePace(self._settings.list_changed_min_interval_s),
         )
 
     async def _follow_listen(self, listen: _Listen, watch: Watch) -> None:
@@ -124,5 +124,4 @@ class Listens:
     async def _follow(self, watch: Watch, notification: Callable[[Change], bytes]) -> None:
         while True:
             for change in await watch.next():
-                await self._outgoing.wait_sent()
-                await self._outgoing.send(notification(change))
+                await self._outgoing.tell(notification(change))

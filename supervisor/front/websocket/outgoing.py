@@ -7,7 +7,7 @@ from it. One that does not read is given up once nothing has left for a while al
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -16,10 +16,18 @@ LEAST_BYTES_PER_S = 64 * 1024
 
 
 class OutgoingQueue:
-    """Messages for the client. `stalled` is called when it does not read."""
+    """Messages for the client, which `write` sends. `stalled` is called when it does not read. `run` has to run."""
 
-    def __init__(self, max_messages: int, max_bytes: int, stall_s: float, stalled: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        write: Callable[[bytes], Awaitable[None]],
+        max_messages: int,
+        max_bytes: int,
+        stall_s: float,
+        stalled: Callable[[], None],
+    ) -> None:
         """`stall_s`: how long a full queue may stand still, in seconds."""
+        self._write = write
         self._max_messages = max_messages
         self._max_bytes = max_bytes
         self._stall_s = stall_s
@@ -29,7 +37,8 @@ class OutgoingQueue:
         self._sending = 0
         self._taken = 0
         self._room = trio.lowlevel.ParkingLot()
-        self._changed = trio.lowlevel.ParkingLot()
+        self._queued = trio.lowlevel.ParkingLot()
+        self._sent = trio.lowlevel.ParkingLot()  # another one: else each `tell` would wake `run` for nothing
 
     @property
     def _full(self) -> bool:
@@ -51,7 +60,8 @@ class OutgoingQueue:
         """Queue a message, by somebody who has waited for room."""
         self._messages.append(message)
         self._size += len(message)
-        self._changed.unpark_all()
+        if self._queued:
+            self._queued.unpark_all()
 
     def say(self, message: bytes) -> bool:
         """Queue a message that nobody waits for; False if there is no room for it. See `Voice.say`."""
@@ -66,22 +76,35 @@ class OutgoingQueue:
             await self.room()
         self.put(message)
 
-    async def next(self) -> bytes:
-        """Wait for the next message and take it; asking again says that it was sent. A checkpoint."""
-        self._sending = 0
-        self._changed.unpark_all()
-        if self._messages:
+    async def tell(self, message: bytes) -> None:
+        """Send a small message that nobody waits for, after all others: at once, as there are none most of the time."""
+        while self._messages or self._sending:
+            await self._sent.park()
+        await self._send(message)
+
+    async def run(self) -> None:
+        """Send what is queued, for ever."""
+        while True:
+            while not self._messages:
+                await self._queued.park()
+            message = self._messages.popleft()
+            self._size -= len(message)
+            self._taken += 1
+            if self._room:
+                self._room.unpark()
+            await self._send(message)
             await trio.lowlevel.checkpoint()
-        while not self._messages:
-            await self._changed.park()
-        message = self._messages.popleft()
-        self._size -= len(message)
-        self._sending = len(message)
-        self._taken += 1
-        self._room.unpark()
-        return message
+
+    async def _send(self, message: bytes) -> None:
+        self._sending += len(message)
+        try:
+            await self._write(message)
+        finally:
+            self._sending -= len(message)
+            if self._sent:
+                self._sent.unpark_all()
 
     async def wait_sent(self) -> None:
         """Wait until everything was sent. A checkpoint if there is something to wait for."""
         while self._messages or self._sending:
-            await self._changed.park()
+            await self._sent.park()

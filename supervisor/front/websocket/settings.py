@@ -25,7 +25,6 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
     stall_s: float = 5.0
     """A client that takes nothing of a full queue for this time is closed."""
     list_changed_min_interval_s: float = 1.0
-    list_changed_debounce_s: float = 0.25
     drain_s: float = 2.0
     """At shutdown, for requests in flight to be answered and for the answers to leave."""
     principal: Principal = LOCAL
@@ -38,7 +37,6 @@ class WebSocketSettings(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             max_queued_messages=settings.max_sockets_queue,
             list_changed_min_interval_s=settings.list_changed_min_interval_s,
-            list_changed_debounce_s=settings.list_changed_debounce_s,
             stall_s=settings.websocket_stall_s,
             drain_s=settings.drain_within_s + FAREWELL_S / 2,  # before the sockets are closed under whoever is left
         )

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
 import trio
 
+from actors.kit.cells import Signal
 from supervisor.host.loop.pauses import keep_many
 
 PER_TURN: Final = 32
@@ -127,3 +129,40 @@ class Bell:
     def _given_up(self, _: trio.lowlevel.RaiseCancelT) -> trio.lowlevel.Abort:
         self._waiting = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+class DebouncedSignal:
+    """A `Signal` that tells `debounce_s` seconds after another one did, once for all that came until then.
+
+    So nobody is woken twice, to wait for more changes and to look at them.
+    """
+
+    def __init__(self, signal: Signal, debounce_s: Callable[[], float]) -> None:
+        self._signal = signal
+        self._debounce_s = debounce_s
+        self._heard = ExitStack()
+        self._told: dict[Wake, None] = {}
+        self._due = False
+
+    @contextmanager
+    def on_set(self, tell: Wake) -> Iterator[None]:
+        """See `Signal`. What came before anybody waited is told to nobody."""
+        if not self._told:
+            self._heard.enter_context(self._signal.on_set(self._hear))
+        self._told[tell] = None
+        try:
+            yield
+        finally:
+            del self._told[tell]
+            if not self._told:
+                self._heard.close()
+
+    def _hear(self) -> None:
+        if not self._due:
+            self._due = True
+            wakes().at(trio.current_time() + self._debounce_s(), self._tell)
+
+    def _tell(self) -> None:
+        self._due = False
+        for tell in self._told:
+            tell()

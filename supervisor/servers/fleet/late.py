@@ -15,6 +15,7 @@ from supervisor.config.sections.fleet import FleetSettings
 from supervisor.fleet.engine import Engine
 from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import Deployment
+from supervisor.servers.launches.running import Recall
 
 if TYPE_CHECKING:  # TLS, certificates and the client of the engine take a tenth of a second
     from supervisor.servers.fleet.node import FleetNode
@@ -31,7 +32,7 @@ async def open_engine(settings: FleetSettings) -> AsyncIterator[Engine | None]:
     except ModuleNotFoundError as error:
         hint = "pip install 'mcpvisor[fleet]'"
         raise ConfigError(f"a fleet needs the package {error.name}", key="supervisor.fleet", hint=hint) from None
-    async with open_valkey(settings.engine, settings.prefix, settings.lease_s) as engine:
+    async with open_valkey(settings.engine, settings.prefix, settings.lease_s, settings.max_commands_per_s) as engine:
         yield engine
 
 
@@ -59,6 +60,15 @@ def memory_of(fleet: FleetNode | None, memory: Memory) -> Memory:
     from supervisor.servers.fleet.offers import FleetMemory
 
     return FleetMemory(memory, fleet.offers.publish)
+
+
+def recall_of(fleet: FleetNode | None, kept: Recall) -> Recall:
+    """Return what is known of launches that not all share; in a fleet, also what other nodes have said."""
+    if fleet is None:
+        return kept
+    from supervisor.servers.fleet.offers import FleetRecall
+
+    return FleetRecall(kept, fleet.offers)
 
 
 def _key_of(text: str) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import trio
@@ -16,7 +16,9 @@ from msgspec.structs import replace
 from actors.catalogue.offer import Offer
 from actors.errors import ShuttingDown, SupervisorError
 from actors.kit import Latest, Reply
+from actors.launch import is_own, server_of
 from actors.messages import CallServer, WakeServer
+from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.wire.jsonrpc import RemoteError
 from supervisor.fleet.errors import Elsewhere, EngineSettling, LeaseEnded
@@ -25,7 +27,7 @@ from supervisor.fleet.links.links import Links
 from supervisor.fleet.ownership import Ownership, reach
 from supervisor.fleet.records import Place
 from supervisor.servers.children import Servers
-from supervisor.servers.deployment import Deployment
+from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.fleet.directory import LaunchAddress
 from supervisor.servers.fleet.launch_keys import LaunchKeys
 
@@ -36,6 +38,22 @@ JOINS_S = 3.0
 """For so long a call waits for this node to be a member, which it is soon after its start. A first look at what a
 server offers has time."""
 LOOK_AGAIN_S = 0.05
+
+
+class OwnLaunches(Protocol):
+    """The launches that not all share, each of somebody who may be known at other nodes alone."""
+
+    def holder_of(self, launch: str, principal: Principal) -> Principal:
+        """Return one of those who have a launch: `principal`, if that is one, and also if there is none."""
+
+    async def introduce(self, principal: Principal) -> None:
+        """Have what is started for somebody be known."""
+
+    async def begin(self, launch: str) -> None:
+        """Make a launch an actor that this node owns, if somebody has it."""
+
+    def end_here(self, launch: str) -> None:
+        """A launch has no actor any more."""
 
 
 class LaunchMemory(msgspec.Struct, frozen=True):
@@ -59,6 +77,7 @@ class LaunchMessages:
         links: Links,
         servers: Servers,
         known: LaunchMemory,
+        own: OwnLaunches,
     ) -> None:
         self.leaving: dict[str, trio.Event] = {}
         self.ending = False
@@ -71,6 +90,7 @@ class LaunchMessages:
         self._links = links
         self._servers = servers
         self._known = known
+        self._own = own
         self._beginning: dict[str, trio.Event] = {}
         self._nursery: trio.Nursery
 
@@ -87,6 +107,8 @@ class LaunchMessages:
 
     async def _send(self, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
         key = self._keys.key(launch)
+        if is_own(launch):  # whoever takes it can tell by that how it is started
+            message = replace(message, principal=self._own.holder_of(launch, message.principal))
 
         async def here(fence: int) -> None:
             answer: Reply[Any] = Reply()
@@ -130,15 +152,27 @@ class LaunchMessages:
         if self.ending:
             reply.fail(ShuttingDown())
         elif not launch:
-            self._nursery.start_soon(self._refuse, key, reply)
+            self._nursery.start_soon(self._deliver_to_stranger, key, message, reply)
         elif (leaving := self.leaving.get(key)) is not None:
             self._nursery.start_soon(self._pass_on, key, leaving, message, reply)
         elif (address := self._servers.directory.find(launch)) is not None:
             address.forward(message, reply)
         else:
-            self._nursery.start_soon(self._deliver_late, launch, message, reply)
+            self._nursery.start_soon(self._deliver_late, key, launch, message, reply)
 
-    async def _deliver_late(self, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
+    async def _deliver_to_stranger(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
+        """Hand a message over that is for a launch of somebody who was not here yet, or for none."""
+        try:
+            if is_own(self._keys.launch(key)):
+                await self._own.introduce(message.principal)
+            if self._keys.name(key):
+                self.deliver(key, message, reply)
+            else:
+                await self._refuse(key, reply)
+        except SupervisorError as error:
+            reply.fail(error)
+
+    async def _deliver_late(self, key: str, launch: str, message: ForLaunch, reply: Reply[Any]) -> None:
         if (beginning := self._beginning.get(launch)) is not None:
             await beginning.wait()
         else:
@@ -149,7 +183,8 @@ class LaunchMessages:
                 self._beginning.pop(launch).set()
         address = self._servers.directory.find(launch)
         if address is None:
-            reply.fail(self._servers.directory.why_not(launch))
+            owned = self._ownership.fence(key)  # else it was given up meanwhile
+            reply.fail(self._servers.directory.why_not(launch) if owned else Elsewhere(None))
         elif not reply.settled:
             address.forward(message, reply)
 
@@ -168,18 +203,33 @@ class LaunchMessages:
 
     async def _refuse(self, key: str, reply: Reply[Any]) -> None:
         """Have whoever asks find another node: this one starts it otherwise by now, if at all."""
-        try:
-            await self.give_up(key)
-        except SupervisorError as error:
-            reply.fail(error)
-        else:
-            reply.fail(Elsewhere(None))
+        await self.give_up(key)
+        reply.fail(Elsewhere(None))
 
-    async def give_up(self, key: str) -> None:
-        """Own a launch no longer, as soon as nothing of it runs that was told to leave."""
-        await self._servers.wait_gone(self._keys.launch(key))
-        await self._ownership.release(key)
+    async def give_up(self, key: str) -> bool:
+        """Own a launch no longer, as soon as nothing of it runs that was told to leave; all of it leaves where this
+        node starts it otherwise by now.
+
+        False: it was begun again meanwhile, and is ours still.
+        """
+        launch = self._keys.launch(key)
+
+        def is_it(server: DeployedServer) -> bool:
+            return self._keys.key_of(server) == key
+
+        await self._servers.wait_gone(launch, lambda server: is_it(server) and not self._keys.name(key))
+        if not await self._ownership.release(key, lambda: self._servers.runs(launch, is_it)):
+            return False
         self._links.move(key)
+        return True
+
+    def drop(self, launch: str) -> None:
+        """Give a launch up that nobody has any more, as soon as nothing of it runs."""
+        self._nursery.start_soon(self._drop, self._keys.key(launch))
+
+    async def _drop(self, key: str) -> None:
+        with suppress(SupervisorError):  # then it is ours until the lease ends
+            await self.give_up(key)
 
     async def move_all(self, drain_s: float | None = None) -> int:
         """Have all launches go to other nodes, each when its calls have ended, within `drain_s` or as for a reload.
@@ -198,20 +248,28 @@ class LaunchMessages:
 
     async def _move(self, key: str, launch: str, drain_s: float) -> None:
         await self._servers.remove(launch, DRAINED, drain_s, LaunchAddress(launch, self.send))
+        self._own.end_here(launch)
+        stays = False
         with suppress(SupervisorError):  # then the others wait until the lease ends
-            await self.give_up(key)
-        await self.show_elsewhere(launch)
+            stays = not await self.give_up(key)
+        if not stays:
+            await self.show_elsewhere(launch)
         self.leaving.pop(key).set()
 
     async def show_elsewhere(self, launch: str) -> None:
         """Show a launch as one that does not run here."""
-        if (server := self._deployment.value.servers.get(launch)) is not None:  # else it is configured no longer
+        self._own.end_here(launch)
+        entry = self._deployment.value.entries.get(server_of(launch))
+        if entry is not None and self._keys.has(launch):  # else it is configured no longer, or nobody has it
             off = self._servers.is_off(launch)
-            await self._servers.absences.report_elsewhere(launch, server.config.kind, off=off)
+            await self._servers.absences.report_elsewhere(launch, entry.kind, off=off)
         self.moved(launch)
 
     async def _begin(self, launch: str) -> None:
         """Make a launch an actor here, unless it was taken out of the configuration a moment ago."""
+        if is_own(launch):
+            await self._own.begin(launch)
+            return
         server = self._deployment.value.servers.get(launch)
         if server is not None:
             era = await self._known.era(server.digest)

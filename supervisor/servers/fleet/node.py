@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ import trio
 from actors.catalogue.offer import Offer
 from actors.errors import ConfigError, SupervisorError
 from actors.kit import Address, Conditions, Latest, Reply
-from actors.protocol.agreement.versions import Era
+from actors.launch import is_own
 from actors.registry.actor import Message as RegistryMessage
 from actors.transport.base import Transport
 from supervisor.fleet.engine import Engine
@@ -46,9 +46,11 @@ from supervisor.servers.fleet.launch_keys import LaunchKeys
 from supervisor.servers.fleet.launch_messages import LaunchMemory, LaunchMessages
 from supervisor.servers.fleet.offers import FleetOffers
 from supervisor.servers.fleet.owned_transport import OwnedTransport
+from supervisor.servers.fleet.shared.configuration import SharedConfiguration
 from supervisor.servers.fleet.shared.ended_sessions import EndedSessions
 from supervisor.servers.fleet.shared.records import SharedRecords
 from supervisor.servers.fleet.subscriptions import FleetSubscriptions
+from supervisor.servers.launches.running import Launches
 
 log = logging.getLogger(__name__)
 
@@ -100,40 +102,40 @@ class FleetNode:
         self.note_ended, self.flush_sessions = self._ended.note, self._ended.flush
         self.offers = FleetOffers(engine, self.ownership, self._keys)
         self.records = SharedRecords(engine, keys.all)
+        self.configuration = SharedConfiguration(self.records, deployment, self.name, self.membership.hurry)
         self.membership.on_joined = self._want_everything
         self._servers: Servers
-        self._messages: LaunchMessages
+        self.messages: LaunchMessages
+        """Has to run before clients can connect: what they send waits until this node is a member."""
         self._subscriptions: FleetSubscriptions
         self._nursery: trio.Nursery
 
     def transport(self, connect: Callable[[DeployedServer], Transport], server: DeployedServer) -> Transport:
-        """Return how a server is reached as long as this node owns it; one of somebody's own runs where they are."""
+        """Return how a server is reached as long as this node owns it."""
         transport = connect(server)
-        if not self._keys.has(server.name):
-            return transport
         return OwnedTransport(transport, partial(self.ownership.fence, self._keys.key(server.name)))
 
-    def attach(
-        self,
-        servers: Servers,
-        recall: Callable[[str], Offer | None],
-        recall_era: Callable[[str], Awaitable[Era | None]],
-    ) -> FleetDirectory:
+    def attach(self, servers: Servers, launches: Launches, recall: Callable[[str], Offer | None]) -> FleetDirectory:
         """Have servers run only as long as this node owns them; return where launches are found from now on.
 
-        What is known of a launch is recalled by its name, the era that it speaks by its digest.
+        `recall` gives what is known of a launch.
         """
         self._servers = servers
-        known = LaunchMemory(recall, recall_era)
-        self._messages = LaunchMessages(self._deployment, self._keys, self.ownership, self.links, servers, known)
-        self._subscriptions = FleetSubscriptions(servers.subscribers, self._keys, self.owns, self._messages.send)
+        self._keys.knows = launches.knows
+        known = LaunchMemory(recall, launches.recall.recall_era)
+        self.messages = LaunchMessages(
+            self._deployment, self._keys, self.ownership, self.links, servers, known, launches
+        )
+        self._subscriptions = FleetSubscriptions(servers.subscribers, self._keys, self.owns, self.messages.send)
         self.links.watchers = self._subscriptions
-        self._messages.moved = self._subscriptions.ask_again
-        servers.may_run = lambda launch: self.owns(launch) or not self._keys.has(launch)
-        return FleetDirectory(servers.directory, self.owns, self._keys.has, self._messages.send)
+        self.messages.moved = self._subscriptions.ask_again
+        servers.may_run = lambda launch: self.owns(launch) or not (is_own(launch) or self._keys.has(launch))
+        launches.dropped = self.messages.drop
+        launches.directory = FleetDirectory(servers.directory, self.owns, self._keys.has, self.messages.send)
+        return launches.directory
 
     def _deliver(self, key: str, message: ForLaunch, reply: Reply[Any]) -> None:
-        self._messages.deliver(key, message, reply)
+        self.messages.deliver(key, message, reply)
 
     def owns(self, launch: str) -> bool:
         return bool(self.ownership.fence(self._keys.key(launch)))
@@ -153,7 +155,6 @@ class FleetNode:
             raise ConfigError(text, key="supervisor.fleet.listen", hint=hint) from None
         self._address = f"{host}:{listeners[0].socket.getsockname()[1]}"
         async with trio.open_nursery() as self._nursery:
-            await self._nursery.start(self._messages.run)
             await self._nursery.start(self.links.run, listeners)
             self._nursery.start_soon(self._guard.run)
             self._nursery.start_soon(self._ended.run)
@@ -178,17 +179,7 @@ class FleetNode:
         """Return the fleet as this node sees it now."""
         membership, own = self.membership, self.membership.node
         left_s = 0.0 if membership.lease is None else membership.lease.serves_until - self._clock.now()
-        nodes = [
-            NodeStatus(
-                name=node.name,
-                address=node.address,
-                version=node.version,
-                weight=node.weight,
-                alike=node.configuration == own.configuration,
-                here=node.incarnation == own.incarnation,
-            )
-            for node in sorted(membership.members.all(), key=lambda node: node.name)
-        ]
+        members = sorted(membership.members.all(), key=lambda node: node.name)
         return FleetStatus(
             node=self.name,
             member=membership.holds,
@@ -196,7 +187,8 @@ class FleetNode:
             owns=tuple(sorted(filter(None, map(self._keys.name, self.ownership.fences())))),
             position=membership.position,
             draining=self.ownership.draining,
-            nodes=tuple(nodes),
+            published=self.configuration.newest,
+            nodes=tuple(NodeStatus.of(node, own) for node in members),
         )
 
     # Moving ----------------------------------------------------------------------------------------------------------
@@ -208,18 +200,18 @@ class FleetNode:
         """
         self.ownership.draining = not undo
         self.membership.hurry()
-        return 0 if undo else await self._messages.move_all()
+        return 0 if undo else await self.messages.move_all()
 
     async def end(self, drain_s: float) -> None:
         """Give all servers to others, if there are any, and begin none any more: the daemon ends."""
         if len(self.membership.members.all()) > 1:
             self.ownership.draining = True
             self.membership.hurry()
-            await self._messages.move_all(drain_s)
+            await self.messages.move_all(drain_s)
 
     def close(self) -> None:
         """Begin no server any more."""
-        self._messages.ending = True
+        self.messages.ending = True
 
     # Requests of clients ---------------------------------------------------------------------------------------------
 
@@ -258,6 +250,8 @@ class FleetNode:
             certificate=self.links.certificate.fingerprint,
             version=VERSION,
             configuration=self._keys.digest(),
+            published=self.configuration.in_use,
+            refused=self.configuration.refusal,
             weight=0 if self.ownership.draining else self._weigh(),
         )
 
@@ -280,11 +274,14 @@ class FleetNode:
             self.records.take(entry)
 
     async def _end(self, key: str) -> None:
-        """End what runs of a launch whose lease is about to end; the reload has ended what is started another way."""
-        if launch := self._keys.name(key):
+        """End what runs of a launch whose lease is about to end; the reload has ended what is started another way.
+
+        One that not all share may be leaving, as nobody has it any more.
+        """
+        if launch := self._keys.launch(key) if is_own(key) else self._keys.name(key):
             await self._servers.end(launch, LAPSED)
             self.links.move(key)
-            await self._messages.show_elsewhere(launch)
+            await self.messages.show_elsewhere(launch)
 
     async def _follow_deployment(self) -> None:
         """Own launches no longer that this node would start another way by now."""
@@ -294,4 +291,4 @@ class FleetNode:
             self.membership.hurry()
             for key in [key for key in self.ownership.fences() if not self._keys.name(key)]:
                 with suppress(SupervisorError):  # then others find out when the lease ends
-                    await self._messages.give_up(key)
+                    await self.messages.give_up(key)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
+from typing import Final
 
 import trio
 
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.errors import SupervisorError
 from actors.kit import Address, Pauses
+from actors.launch import is_own
 from actors.messages import EraLearned, ServerListed
+from actors.protocol.agreement.versions import Era
 from actors.protocol.wire import json
 from actors.registry.actor import Message as RegistryMessage
 from actors.registry.memory import Memory
@@ -25,8 +29,12 @@ from supervisor.fleet.ownership import Ownership
 from supervisor.fleet.records import OfferPublished
 from supervisor.host.loop.workbench import beside
 from supervisor.servers.fleet.launch_keys import LaunchKeys
+from supervisor.servers.launches.running import Recall
 
 log = logging.getLogger(__name__)
+
+MAX_OF_OWN: Final = 100_000
+"""Launches that not all share of which it is known what they offer; of others each is asked again."""
 
 
 class FleetMemory:
@@ -47,6 +55,20 @@ class FleetMemory:
         self._memory.save_era(server, fact)
 
 
+class FleetRecall:
+    """Implements `Recall`: what was published of launches that not all share is known as what is kept here."""
+
+    def __init__(self, kept: Recall, offers: FleetOffers) -> None:
+        self._kept = kept
+        self._offers = offers
+
+    async def recall_offers(self, launches: Collection[str]) -> dict[str, Offer]:
+        return await self._kept.recall_offers(launches) | await self._offers.recall(launches)
+
+    async def recall_era(self, digest: str) -> Era | None:
+        return await self._kept.recall_era(digest)
+
+
 class FleetOffers:
     """What this node publishes and reads. Launches are those of its own configuration, by their names here."""
 
@@ -58,6 +80,7 @@ class FleetOffers:
         self._unpublished: dict[str, Offer] = {}
         self._unread: dict[str, str] = {}
         self._published: dict[str, str] = {}
+        self._of_own: dict[str, str] = {}
         self._bell = trio.Event()
 
     def publish(self, launch: str, offer: Offer) -> None:
@@ -69,6 +92,11 @@ class FleetOffers:
     def take(self, entry: OfferPublished) -> None:
         """Hear that something new is offered; our own is known."""
         launch = self._keys.name(entry.launch)
+        if is_own(entry.launch):  # who has it may come here later
+            self._of_own.pop(entry.launch, None)
+            self._of_own[entry.launch] = entry.digest
+            if len(self._of_own) > MAX_OF_OWN:
+                del self._of_own[next(iter(self._of_own))]
         if launch and self._published.get(launch) != entry.digest:
             self._unread[launch] = entry.digest
             self._bell.set()
@@ -80,6 +108,18 @@ class FleetOffers:
         self._wants_everything = True
         self._published.clear()
         self._bell.set()
+
+    async def recall(self, launches: Collection[str]) -> dict[str, Offer]:
+        """Return what was published of launches that not all share; nothing while the engine is away."""
+        keys = {launch: self._of_own.get(self._keys.key(launch), "") for launch in launches}
+        digests = {launch: digest for launch, digest in keys.items() if digest}
+        offers: dict[str, Offer] = {}
+        with suppress(SupervisorError):
+            texts = await self._engine.read_offers(sorted({*digests.values()})) if digests else {}
+            for launch, digest in digests.items():
+                if digest in texts and (offer := await self._decode(launch, texts[digest])) is not None:
+                    offers[launch] = offer
+        return offers
 
     async def run(self, registry: Address[RegistryMessage]) -> None:
         """Publish and read, for ever: the newest of each launch."""
@@ -126,12 +166,16 @@ class FleetOffers:
             launch, digest = next(iter(self._unread.items()))
             texts = await self._engine.read_offers([digest])
             if digest in texts:  # else something newer is published by now
-                try:
-                    offer = await beside(partial(decode_offer, texts[digest]))
-                except json.UnreadableJson:
-                    log.warning("%s: what it offers was published by another version, and is not readable here", launch)
-                else:
+                offer = await self._decode(launch, texts[digest])
+                if offer is not None:
                     self._published[launch] = digest
                     await registry.tell(ServerListed(server=launch, incarnation=0, offer=offer))
             if self._unread.get(launch) == digest:
                 del self._unread[launch]
+
+    async def _decode(self, launch: str, text: bytes) -> Offer | None:
+        try:
+            return await beside(partial(decode_offer, text))
+        except json.UnreadableJson:
+            log.warning("%s: what it offers was published by another version, and is not readable here", launch)
+            return None

@@ -6,6 +6,8 @@
   again once it sleeps. So what people have costs what they use.
 - A launch that nobody has any more, since a value, a team or the file has changed, leaves as a server does that is not
   configured any more; one of which only our limits have changed is replaced.
+- In a fleet a launch has an actor at the node that owns it. That is told by each request for whom it is, so it need not
+  have met them.
 """
 
 from __future__ import annotations
@@ -18,28 +20,23 @@ from typing import Final, Protocol
 import trio
 
 from actors.catalogue.offer import Offer
-from actors.errors import ActorStopped
 from actors.kit import Latest
 from actors.launch import launches_of, server_of
-from actors.life.states import State
-from actors.messages import ReadServer, ServerStatus
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
 from actors.registry.actor import Registry
 from actors.registry_inbox import LaunchesRecalled
 from supervisor.config import ServerConfig
-from supervisor.identity.people import Person
+from supervisor.identity.people import Person, team_of, user_of
 from supervisor.servers.children import Servers
 from supervisor.servers.deployment import DeployedServer, Deployment
 from supervisor.servers.launches.accounts import AccountName, account_of
 from supervisor.servers.launches.names import LaunchNames
+from supervisor.servers.launches.retirement import Retirement
 from supervisor.servers.reach import discover, try_again
 from supervisor.servers.reloading.difference import made_of
 
 NOBODY: Final = "nobody has this configuration any more"
-ASLEEP: Final = "nobody calls it"
-LOOK_S: Final = 10.0
-"""Between two looks for launches that sleep."""
 MAX_MASKS: Final = 256
 """So many are remembered that hide the secrets of launches without an actor."""
 
@@ -60,20 +57,24 @@ class Launches:
     `run` has to run.
     """
 
-    def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, memory: Recall) -> None:
+    def __init__(self, deployment: Latest[Deployment], servers: Servers, registry: Registry, recall: Recall) -> None:
         self.names = LaunchNames(self.mask_of, servers.leave)
+        self.directory = servers.directory
+        """Where launches are found, those of other nodes too."""
+        self.dropped: Callable[[str], None] = lambda launch: None
+        """Called with each launch that nobody has any more, when it begins to leave."""
         self._deployment = deployment
         self._servers = servers
         self._registry = registry
-        self._memory = memory
+        self.recall = recall
         self._people: dict[Principal, Person] = {}
         self._holders: defaultdict[str, set[Principal]] = defaultdict(set)
         self._counts: Counter[str] = Counter()
         self._running: dict[str, DeployedServer] = {}
         self._entries: dict[str, ServerConfig] = {}
-        self._moving: set[str] = set()
         self._waiting: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._turn = trio.Lock()
+        self._retirement = Retirement(servers, registry, self._turn, self._running, self.end_here)
         self._began = trio.Event()
         self._called = trio.Event()
         self._new = trio.Event()
@@ -111,7 +112,7 @@ class Launches:
 
     def has(self, launch: str) -> bool:
         """Say whether a launch is known that has no actor now, or is about to have none."""
-        return launch in self._holders and (launch not in self._running or launch in self._moving)
+        return launch in self._holders and (launch not in self._running or launch in self._retirement.moving)
 
     def call_up(self, launch: str, then: Callable[[], None]) -> None:
         """Have a launch be made an actor soon; `then` is called once it is, or cannot be."""
@@ -124,6 +125,33 @@ class Launches:
             for launch in launches_of(server, [*self._holders]):
                 await self._start_if_asleep(launch)
 
+    # Those whom other nodes of the fleet know -----------------------------------------------------------------------
+
+    def knows(self, launch: str) -> bool:
+        """Say whether somebody who is known has a launch."""
+        return launch in self._holders
+
+    def holder_of(self, launch: str, principal: Principal) -> Principal:
+        """Return one of those who have a launch: `principal`, if that is one, and also if there is none."""
+        holders = self._holders.get(launch) or {principal}
+        return principal if principal in holders else next(iter(holders))
+
+    async def introduce(self, principal: Principal) -> None:
+        """Have what is started for somebody be known who may have come in at other nodes alone."""
+        person = self._deployment.value.person(user_of(principal), role="member", team=team_of(principal))
+        if person is not None:
+            await self.prepare(person)
+
+    async def begin(self, launch: str) -> None:
+        """Make a launch an actor that this node owns; nothing happens if it has one, or nobody has it any more."""
+        async with self._turn:
+            await self._start_if_asleep(launch)
+
+    def end_here(self, launch: str) -> None:
+        """A launch has no actor any more."""
+        self._running.pop(launch, None)
+        self._entries.pop(launch, None)
+
     # Those who come in ----------------------------------------------------------------------------------------------
 
     async def logged_in(self, account: AccountName) -> None:
@@ -131,7 +159,7 @@ class Launches:
         owner, server = account
         own = [each.name for each in self._running.values() if account_of(each) == account]
         for launch in [server] if owner == LOCAL else own:
-            await try_again(self._servers.directory, launch)
+            await try_again(self._servers.directory, launch)  # what other nodes run they hear of themselves
 
     async def prepare(self, person: Person) -> None:
         """Have what is started for somebody be known. A checkpoint unless it is."""
@@ -152,7 +180,7 @@ class Launches:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._discover_for_ever)
             nursery.start_soon(self._start_for_ever)
-            nursery.start_soon(self._retire_for_ever)
+            nursery.start_soon(self._retirement.run)
             self._began.set()
             while True:
                 version = self._deployment.version
@@ -178,7 +206,7 @@ class Launches:
     async def _recall(self, launches: set[str]) -> None:
         """Have the registry know what launches offer; those of which nothing is known are started to be asked."""
         off = {name for name in launches if self._servers.is_off(name)}
-        offers = await self._memory.recall_offers(sorted(launches))
+        offers = await self.recall.recall_offers(sorted(launches))
         if offers:
             entries = self._deployment.value.entries  # the newest: a server may be gone by now
             known = {name: entries[server_of(name)].kind for name in offers if server_of(name) in entries}
@@ -198,14 +226,17 @@ class Launches:
 
     async def _start(self, deployed: DeployedServer, offer: Offer | None) -> None:
         """Make a launch an actor, or another one."""
-        name, before = deployed.name, self._running.get(deployed.name)
-        self._running[name] = deployed
-        self._entries[name] = self._deployment.value.entries[server_of(name)]
-        drain_s = self._deployment.value.settings.reload_drain_s
-        if before is not None and made_of(before) == made_of(deployed):
-            await self._servers.resize(deployed, drain_s)
-            return
-        era = await self._memory.recall_era(deployed.digest) if before is None else None
+        name, drain_s = deployed.name, self._deployment.value.settings.reload_drain_s
+        era = await self.recall.recall_era(deployed.digest) if name not in self._running else None
+        before = self._running.pop(name, None)
+        if self._servers.may_run(name):  # asked where nothing comes between this and the start: else others have it
+            self._running[name] = deployed
+            self._entries[name] = self._deployment.value.entries[server_of(name)]
+            if before is not None and made_of(before) == made_of(deployed):
+                await self._servers.resize(deployed, drain_s)
+                return
+        else:
+            self.end_here(name)
         await self._servers.add(deployed, offer, era, disabled=self._servers.is_off(name), drain_s=drain_s)
         if offer is None:
             self._unknown.append(name)
@@ -232,10 +263,10 @@ class Launches:
         for name in [name for name, holders in self._holders.items() if not holders]:
             del self._holders[name]
             self._counts[server_of(name)] -= 1
-            if self._running.pop(name, None) is not None:
-                del self._entries[name]
-                await self._servers.remove(name, NOBODY, deployment.settings.reload_drain_s)
+            self.end_here(name)
+            await self._servers.remove(name, NOBODY, deployment.settings.reload_drain_s)
             await self._servers.forget(name)
+            self.dropped(name)
         for name, entry in [*self._entries.items()]:
             newest = deployment.entries[server_of(name)]
             self._entries[name] = newest
@@ -253,47 +284,9 @@ class Launches:
                 for then in self._waiting.pop(launch):
                     then()
 
-    async def _retire_for_ever(self) -> None:
-        while True:
-            await trio.sleep(LOOK_S)
-            for name in [*self._running]:
-                status = self._servers.statuses.of(name, {})
-                if status is not None and self._may_retire(status) and self._registry.offer(name) is not None:
-                    async with self._turn:
-                        await self._retire(name)
-
-    def _may_retire(self, status: ServerStatus) -> bool:
-        """Say whether nothing would be lost with an actor but the time that it takes to make another one.
-
-        One that is being switched off has to be there to report it.
-        """
-        busy = status.in_flight or status.waiting or status.tasks or status.legacy_session or status.breakers
-        busy = busy or status.requires_reauth
-        return status.state is State.DORMANT and not busy and not self._servers.is_off(status.server)
-
-    async def _retire(self, name: str) -> None:
-        """Take its actor from a launch that sleeps. What it is sent meanwhile waits in our line."""
-        directory = self._servers.directory
-        address = directory.find(name)
-        if address is None:
-            return
-        self._moving.add(name)
-        directory.withdraw(name)
-        try:
-            status = await address.ask_in_turn(ReadServer())  # answered when all that came before it was handled
-            if self._may_retire(status):
-                await self._servers.remove(name, ASLEEP, 0.0)
-                del self._running[name], self._entries[name]
-            else:
-                directory.admit(name, address)
-        except ActorStopped:  # it crashed, and another one takes its place
-            return
-        finally:
-            self._moving.discard(name)
-
     async def _discover_for_ever(self) -> None:
         while True:
             await self._new.wait()
             self._new = trio.Event()
             names, self._unknown = self._unknown, []
-            await discover(self._servers.directory, names)
+            await discover(self.directory, names)

@@ -20,7 +20,14 @@ LIVE: Final = frozenset(
     {
         *("call_timeout_s", "env", "pass_env", "log_level", "max_question_bytes"),
         *("discover_limit_max", "discover_token_budget", "instructions_token_budget", "first_discovery_wait_s"),
-        *("max_query_chars", "notify_catalogue_changes", "show_debug", "reload_on_change", "reload_drain_s"),
+        *(
+            "max_query_chars",
+            "notify_catalogue_changes",
+            "list_changed_debounce_s",
+            "show_debug",
+            "reload_on_change",
+            "reload_drain_s",
+        ),
         *("identity", "profile", "profiles", "rank_by_use", "warm_up", "warm_up_unused_s"),
         *("audit_days", "audit_calls", "server_log_bytes", "server_log_files", "metrics_tools"),
         *("event_sinks", "calls_keep_arguments"),

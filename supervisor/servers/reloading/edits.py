@@ -91,9 +91,12 @@ class ServerEdits:
         return name if entry is None else entry.name
 
     async def _edit(self, change: Change) -> Reloaded:
-        await self._reload.plan(change=change)
+        planned = await self._reload.plan(change=change)
         await beside(partial(self._write, change))
-        return await self._reload.reload()
+        reloaded = await self._reload.reload()
+        if (planned.outcome, reloaded.outcome) == ("planned", "unchanged"):  # it was read already, as the file changed
+            return replace(planned, outcome="applied")
+        return reloaded
 
     def _write(self, change: Change) -> None:
         path = self._deployment.value.path

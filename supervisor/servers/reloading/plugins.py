@@ -39,8 +39,9 @@ class DeployedPlugins:
         """Return the plugins of a configuration. Blocks. Raises `ConfigError`; nothing is in force yet."""
         settings, origins = configuration.settings, configuration.origins
         options = {name: entry.options for name, entry in settings.plugins.items()}
-        lines = {name: origins["", (PLUGINS, name)].line for name in options if ("", (PLUGINS, name)) in origins}
-        return self._table.prepare(options, str(configuration.path), lines, settings.plugin_threads)
+        known = {name: origins["", (PLUGINS, name)] for name in options if ("", (PLUGINS, name)) in origins}
+        places = {name: (origin.path or str(configuration.path), origin.line) for name, origin in known.items()}
+        return self._table.prepare(options, places, settings.plugin_threads)
 
     async def refuse(self, deployment: Deployment, plugins: tuple[RunningPlugin, ...]) -> Deployment:
         """Return the deployment without the servers that plugins refuse. A checkpoint if any is asked."""

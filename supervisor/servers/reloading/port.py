@@ -51,6 +51,30 @@ class Configurator(Protocol):
         """Return what a reload would do, of another file if one is named. Raises `ConfigError` as `reload` does."""
 
 
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration was published for the nodes of a fleet, or would be: its `digest`, and how many `servers` it has.
+
+    `shared`: the engine has it; else it gets it as soon as it answers. `changes`: compared with what was published
+    before, `message` says that in sentences.
+    """
+
+    outcome: Literal["published", "unchanged", "planned"]
+    digest: str
+    servers: int
+    shared: bool
+    message: str
+    changes: Difference
+
+
+class Publisher(Protocol):
+    """Publishes a configuration for all nodes of the fleet."""
+
+    async def publish(self, text: str | None, by: str, *, name: str = "", plan: bool = False) -> Published:
+        """Publish a text, which faults call by `name`; None: that of the node's own file. `plan`: only say what that
+        would change. Raises `ConfigError`, with nothing changed, for one that cannot be used.
+        """
+
+
 class Editor(Protocol):
     """Changes the servers. Raises `ConfigError`, with nothing changed, for what the daemon would refuse."""
 

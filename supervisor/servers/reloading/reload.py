@@ -113,16 +113,16 @@ class Reload:
         self._wanted_by[by] = self._wanted_by.get(by) or ORIGIN.get()
         self._wanted.set()
 
-    async def reload(self) -> Reloaded:
+    async def reload(self, by: str = "an order") -> Reloaded:
         """Read the file again and apply it. Raises `ConfigError` if it is refused; then nothing has changed.
 
-        Raises `ShuttingDown` if the daemon ends before that.
+        Raises `ShuttingDown` if the daemon ends before that. `by`: see `begin`.
         """
         if self._over:
             raise ShuttingDown(ENDING)
         reply: Reply[Reloaded] = Reply()
         self._waiting.append(reply)
-        self.begin("an order")
+        self.begin(by)
         return await reply.wait()
 
     async def plan(self, path: str = "", change: Change = lambda text: text) -> Reloaded:

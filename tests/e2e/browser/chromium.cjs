@@ -13,7 +13,8 @@ async function launch(packages) {
   const module_ = (name) => import(pathToFileURL(load.resolve(name)).href);
   const { default: chromium } = await module_("@sparticuz/chromium");
   const { default: puppeteer } = await module_("puppeteer-core");
-  const args = [...chromium.args, "--no-sandbox"];
+  chromium.setGraphicsMode = false; // nothing here is drawn in three dimensions
+  const args = [...chromium.args, "--no-sandbox", "--disable-gpu"];
   try {
     return { browser: await puppeteer.launch({ executablePath: await chromium.executablePath(), args, headless: "shell" }) };
   } catch (error) {

@@ -40,6 +40,12 @@ async function run() {
   if (missing) return { missing };
   const page = await browser.newPage();
   await page.setViewport({ width: Number(width), height: 844, isMobile: true, hasTouch: true });
+  // Before the page has its first layout: looking for fonts that this machine has in place of those it names takes half of the time.
+  await page.evaluateOnNewDocument((css) => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(css);
+    document.adoptedStyleSheets = [sheet];
+  }, fonts);
   let loaded;
   page.on("request", (request) => {
     if (!/^(file|data|blob):/.test(request.url())) loaded.push(request.url());
@@ -49,7 +55,6 @@ async function run() {
     if (!name.endsWith(".html") || name === "index.html") continue; // the root only leads on
     loaded = [];
     await page.goto(pathToFileURL(resolve(directory, name)).href);
-    await page.addStyleTag({ content: fonts });
     pages.push({ page: name, ...(await page.evaluate(measure)), loaded });
   }
   await browser.close();

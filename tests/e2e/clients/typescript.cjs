@@ -39,22 +39,25 @@ async function connected({ packages, url, kind }, options, prepare) {
   return { client, transport, version: old ? transport.protocolVersion : client.getNegotiatedProtocolVersion() };
 }
 
-// Prints what `report` finds and ends the process, within a deadline.
-function run(report, deadlineMs = DEADLINE_MS) {
-  setTimeout(() => {
-    console.error("the client's deadline passed");
+// Prints what `report` finds as a line of JSON, and ends the process. It is given the arguments behind PACKAGES; `--`
+// begins those of another report. Each has the deadline for itself.
+async function run(report, deadlineMs = DEADLINE_MS) {
+  const ways = [[]];
+  for (const each of process.argv.slice(3)) each === "--" ? ways.push([]) : ways.at(-1).push(each);
+  try {
+    for (const way of ways.filter((each) => each.length)) {
+      const deadline = setTimeout(() => {
+        console.error("the client's deadline passed");
+        process.exit(1);
+      }, deadlineMs);
+      console.log(JSON.stringify(await report(...way)));
+      clearTimeout(deadline);
+    }
+    process.exit(0);
+  } catch (error) {
+    console.error(error);
     process.exit(1);
-  }, deadlineMs).unref();
-  report().then(
-    (found) => {
-      console.log(JSON.stringify(found));
-      process.exit(0);
-    },
-    (error) => {
-      console.error(error);
-      process.exit(1);
-    },
-  );
+  }
 }
 
 module.exports = { connected, run };

@@ -2,7 +2,7 @@
 "use strict";
 const { connected, run } = require("./typescript.cjs");
 
-const [packages, url, kind, repository] = process.argv.slice(2);
+const packages = process.argv[2];
 
 function deferred() {
   let resolve;
@@ -10,7 +10,7 @@ function deferred() {
   return { promise, resolve };
 }
 
-async function report() {
+async function report(url, kind, repository) {
   const changed = deferred();
   const listChanged = { tools: { autoRefresh: false, onChanged: () => changed.resolve("tools changed") } };
   const options = kind === "sdk" ? {} : { listChanged };

@@ -3,7 +3,7 @@
 "use strict";
 const { connected, run } = require("./typescript.cjs");
 
-const [packages, url, kind] = process.argv.slice(2);
+const packages = process.argv[2];
 const TOO_LATE_MS = 1_000; // longer than the daemon waits for an answer to `hasty`
 
 const logs = [];
@@ -14,7 +14,8 @@ async function answered(request) {
   return message === "[talkative] decline" ? { action: "decline" } : { action: "accept", content: { name: "Ada" } };
 }
 
-async function report() {
+async function report(url, kind) {
+  logs.length = 0;
   const { client } = await connected({ packages, url, kind }, { capabilities: { elicitation: {} } }, (made, types) => {
     const heard = ({ params }) => void logs.push(params.level);
     made.setRequestHandler(types ? types.ElicitRequestSchema : "elicitation/create", answered);

@@ -4,9 +4,9 @@
 "use strict";
 const { connected, run } = require("./typescript.cjs");
 
-const [packages, url, kind, prefix] = process.argv.slice(2);
+const packages = process.argv[2];
 
-async function report() {
+async function report(url, kind, prefix) {
   let resolve;
   const changed = new Promise((done) => (resolve = done));
   const listChanged = { tools: { autoRefresh: false, onChanged: () => resolve("tools changed") } };

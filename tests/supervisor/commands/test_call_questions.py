@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,12 +15,13 @@ import pytest
 import trio
 
 from supervisor.host.datadir import open_data_dir
+from tests.e2e.fork_server import forking
 from tests.fakes.lines import Lines
 from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.whole_server import WholeServer
 from tests.supervisor.test_daemon import configuration, running, until_ready
 
-PROGRAM = [sys.executable, "-m", "supervisor", "call"]
+PROGRAM = ["-m", "supervisor", "call"]
 ARGUMENTS = '{"path": "/etc", "n": 1}'
 QUESTION = 'Run one:tool1 with {"path":"/etc","n":1}?'
 FORM = {
@@ -114,7 +114,7 @@ async def called(
         config = configuration(directory, {"one": {"command": "x", **entry}})
         async with running(config, data, 90, connect=lambda _: MemoryTransport(server.serve)) as client:
             await until_ready(client)
-            words = [*PROGRAM, "one:tool1", ARGUMENTS, *more, "--url", str(client.base_url)]
+            words = [*forking(), *PROGRAM, "one:tool1", ARGUMENTS, *more, "--url", str(client.base_url)]
             run = partial(piped, words) if answers is None else partial(typed, words, answers)
             return await trio.to_thread.run_sync(run)
 

@@ -21,13 +21,15 @@ from click.testing import CliRunner, Result
 from actors.errors import ConfigError
 from supervisor import cli as cli_module
 from supervisor.cli import cli
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, connect
-from supervisor.client_sockets import open_socket
 from supervisor.commands import common, run, status
 from supervisor.commands.check import clashes
 from supervisor.config import Settings
+from supervisor.daemon_client.client import DaemonClient, connect
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
+from supervisor.daemon_client.sockets import open_socket
 from supervisor.demo.setting import configuration, running_daemon
 from supervisor.host.config_file import find_config
+from tests.e2e.fork_server import forking
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = "http://127.0.0.1:1"
@@ -46,6 +48,13 @@ def written(directory: Path, value: object) -> str:
 
 
 # Without a daemon -----------------------------------------------------------------------------------------------------
+
+
+def test_commands_that_ask_a_daemon_start_without_what_reads_a_configuration_or_ranks_tools() -> None:
+    asking = [f"supervisor.commands.{name}" for name in ("call", "config", "logs", "orders", "search", "token")]
+    code = f"import sys, {', '.join(asking)}; print({{'supervisor.config', 'numpy'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
@@ -283,7 +292,7 @@ async def small_daemon(directory: Path) -> AsyncIterator[str]:
     document = configuration()
     document["mcpServers"] = {name: document["mcpServers"][name] for name in ("notes", "weather-desk")}
     with trio.fail_after(60):
-        async with running_daemon(directory, document) as daemon, connect(daemon.url) as client:
+        async with running_daemon(directory, document, forking()) as daemon, connect(daemon.url) as client:
             await counted(client)
             yield daemon.url
 
@@ -345,7 +354,7 @@ async def test_errors_of_a_call_exit_with_1_and_can_be_read(tmp_path: Path) -> N
 @pytest.mark.process
 async def test_watch_shows_a_new_tool_and_ends_quietly_with_ctrl_c(tmp_path: Path) -> None:
     async with small_daemon(tmp_path) as url, connect(url) as client:
-        command = [sys.executable, "-m", "supervisor", "watch", "--json", "--url", url]
+        command = [*forking(), "-m", "supervisor", "watch", "--json", "--url", url]
         process = await trio.lowlevel.open_process(
             command,
             stdout=subprocess.PIPE,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from supervisor.cli import cli
-from supervisor.client import DaemonClient
 from supervisor.commands import completion
+from supervisor.daemon_client.client import DaemonClient
 from supervisor.demo.setting import running_daemon
+from tests.e2e.fork_server import forking
 
 NOWHERE = "http://127.0.0.1:1"
 ROOT = Path(__file__).parents[3]
@@ -109,7 +110,7 @@ async def test_the_servers_of_the_daemon_are_offered_before_those_of_the_file(
     configure(home, {"time": CAT})
     (tmp_path / "daemon").mkdir()
     document = {"mcpServers": {"clock": CAT, "off": {**CAT, "disabled": True}}, "supervisor": {"listen": "127.0.0.1:0"}}
-    async with running_daemon(tmp_path / "daemon", document) as daemon:
+    async with running_daemon(tmp_path / "daemon", document, forking()) as daemon:
         monkeypatch.setenv("MCPVISOR_URL", daemon.url)
         assert await trio.to_thread.run_sync(offered, "logs", "") == ["clock", "off"]
         assert await trio.to_thread.run_sync(offered, "remove", "") == ["clock", "off"]
@@ -161,7 +162,7 @@ echo "offered: ${{COMPREPLY[*]}}"
 def test_a_real_bash_completes(home: Path, tmp_path: Path, words: str, expected: str) -> None:
     configure(home, {"time": CAT, "maps": CAT})
     program = tmp_path / "mcpvisor"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m supervisor "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(forking())} -m supervisor "$@"\n')
     program.chmod(0o755)
     script = BASH.format(words=words, at=len(words.split()))
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}

@@ -63,7 +63,7 @@ def test_json_has_the_same(home: Path) -> None:
     answer = json.loads(explain("maps", "--json").stdout)
     assert (answer["path"], answer["server"]) == (str(home), "maps")
     by_key = {row["key"]: row for row in answer["values"]}
-    expected = {"source": "file", "place": "mcpServers.maps.url", "line": 4, "variables": []}
+    expected = {"source": "file", "place": "mcpServers.maps.url", "line": 4, "path": "", "variables": []}
     assert by_key["url"] == {"key": "url", "value": "https://maps.example/mcp", **expected}
     assert by_key["kind"]["source"] == "derived"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from supervisor.client import ConfigurationSource
 from supervisor.commands import edits
 from supervisor.config import load
+from supervisor.daemon_client.client import ConfigurationSource
 from tests.supervisor.clients.files import CLAUDE_CODE, CODEX, CURSOR, SAMPLES, VSCODE, ZED, Sample
 from tests.supervisor.commands.test_connect import home as home
 from tests.supervisor.commands.test_connect import invoke, samples, snapshot

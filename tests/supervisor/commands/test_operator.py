@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,13 @@ import pytest
 import trio
 from rich.console import Console, RenderableType
 
-from supervisor.client import DaemonClient, DaemonUnreachable, RequestRefused, base_url
 from supervisor.commands import logs, status, tools
 from supervisor.commands.common import PIPE_WIDTH, size_text
+from supervisor.daemon_client.client import DaemonClient, base_url
+from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
 from supervisor.demo.setting import configuration, running_daemon
 from supervisor.tokens.counting import savings
+from tests.e2e.fork_server import forking
 from tests.supervisor.commands.test_cli import ROOT, ask, client_of, invoke
 
 NOW = 10_000.0
@@ -277,7 +278,7 @@ def test_a_wide_status_has_memory_and_processor_where_somebody_knows() -> None:
 async def follow(url: str, *arguments: str) -> list[str]:
     """Follow logs until there are lines, while a server is restarted; return them."""
     process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "supervisor", "logs", *arguments, "--url", url],
+        [*forking(), "-m", "supervisor", "logs", *arguments, "--url", url],
         stdout=subprocess.PIPE,
         cwd=ROOT,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -301,7 +302,7 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
     failing = "echo Welcome; echo 'Error: no key' >&2; exit 3"
     document["mcpServers"]["failing"] = {"command": "sh", "args": ["-c", failing], "max_restarts": 0}
     with trio.fail_after(60):
-        async with running_daemon(tmp_path, document) as daemon:
+        async with running_daemon(tmp_path, document, forking()) as daemon:
             url = f"{daemon.url}/mcp"
             restarted = await ask(url, "restart", "notes")
             mixed = await ask(url, "restart", "notes", "failing", "Notes")

@@ -16,10 +16,11 @@ from actors.catalogue.criteria import Criteria
 from actors.catalogue.tool_rules import ToolRules
 from actors.kit import Latest
 from supervisor.cli import cli
-from supervisor.client import RequestRefused, connect
 from supervisor.commands.common import json_text
 from supervisor.commands.tokens import MAX_ROWS
 from supervisor.commands.tools import COLUMNS, tools
+from supervisor.daemon_client.client import connect
+from supervisor.daemon_client.requests import RequestRefused
 from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.tools import MAX_TOKEN_ROWS, add_tool_routes
 from tests.fakes.front_server import dispatch, running

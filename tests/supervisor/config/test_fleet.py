@@ -29,6 +29,11 @@ def test_variables_are_filled_in() -> None:
     assert (fleet.engine, fleet.keys) == ("redis://h:1", ("n" * 32, KEY))
 
 
+def test_nodes_of_one_machine_need_neither_engine_nor_keys() -> None:
+    assert read({"nodes": 2}) == FleetSettings(nodes=2)
+    assert read({"nodes": 2, "listen": "10.0.0.1:65534"}).nodes == 2
+
+
 @pytest.mark.parametrize(
     ("fleet", "says"),
     [
@@ -42,6 +47,14 @@ def test_variables_are_filled_in() -> None:
         ({"engine": ENGINE, "keys": [KEY], "listen": "0.0.0.0:3002"}, "is no address that others can reach"),
         ({"engine": ENGINE, "keys": [KEY], "lease_s": 1}, "fleet.lease_s"),
         ({"engin": ENGINE}, 'did you mean "engine"?'),
+        ({"nodes": 0}, "fleet.nodes: must be a whole number from 1 to 64"),
+        ({"nodes": 65}, "fleet.nodes"),
+        ({"nodes": "2"}, "fleet.nodes"),
+        ({"nodes": 2, "engine": ENGINE}, "fleet.keys: is missing"),
+        ({"nodes": 2, "keys": ["short"]}, "has less than 32 characters"),
+        ({"nodes": 2, "node": "a b"}, "fleet.node: is no name of a node"),
+        ({"nodes": 2, "listen": "nowhere"}, "fleet.listen"),
+        ({"nodes": 2, "listen": "10.0.0.1:65535"}, "fleet.listen: has no port left for each node"),
     ],
 )
 def test_what_is_of_no_use_is_said_with_its_place(fleet: Any, says: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 import trio
 
 from supervisor.demo import calculator, notes, office, setting, tour, weather_desk
+from tests.e2e.fork_server import forking
 
 ROOT = Path(__file__).parents[3]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 async def test_the_demo_shows_every_step_and_exits_with_0() -> None:
     with trio.fail_after(100):
         done = await trio.run_process(
-            [sys.executable, "-m", "supervisor", "demo"], capture_stdout=True, capture_stderr=True, stdin=b"", cwd=ROOT
+            [*forking(), "-m", "supervisor", "demo"], capture_stdout=True, capture_stderr=True, stdin=b"", cwd=ROOT
         )
     output = done.stdout.decode()
     steps = [line for line in output.splitlines() if line[:1].isdigit()]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import coredis
 import pytest
 import trio
+from trio.testing import MockClock
 
-from supervisor.fleet.engine import Engine
+from actors.kit.fairness.pace import LinePace
+from supervisor.fleet.engine import KEPT_S, Engine
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.fleet.records import Entry, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, RecordPut
-from supervisor.fleet.valkey_engine import open_valkey
+from supervisor.fleet.valkey_engine import ANSWER_S, ValkeyEngine, open_valkey
 from tests.fleet.valkey import ValkeyServer, valkey
 
 LEASE_S = 600.0
@@ -37,6 +39,8 @@ class Rig(Protocol):
 
     async def cut_feed(self) -> None: ...
 
+    async def age_claims(self) -> None: ...
+
 
 class MemoryRig:
     def __init__(self) -> None:
@@ -56,6 +60,9 @@ class MemoryRig:
     async def cut_feed(self) -> None:
         self.engine._feed.clear()
 
+    async def age_claims(self) -> None:
+        self.engine._claims = {launch: at - KEPT_S for launch, at in self.engine._claims.items()}
+
 
 class ValkeyRig:
     def __init__(self, server: ValkeyServer, engine: Engine, client: coredis.Redis[bytes]) -> None:
@@ -74,6 +81,11 @@ class ValkeyRig:
 
     async def cut_feed(self) -> None:
         await self._client.xtrim("test:{fleet}:feed", trim_strategy=coredis.PureToken.MAXLEN, threshold=0)
+
+    async def age_claims(self) -> None:
+        key = "test:{fleet}:claims"
+        for launch in await self._client.zrange(key, 0, -1):
+            await self._client.zincrby(key, launch, -1000 * int(KEPT_S))
 
 
 @asynccontextmanager
@@ -250,6 +262,26 @@ async def test_an_owner_of_before_publishes_nothing(rig: Rig) -> None:
     assert dict((await rig.engine.offers()).digests) == {"l": "d2"}
 
 
+async def test_launches_that_nobody_had_for_long_are_forgotten_with_what_they_offer(rig: Rig) -> None:
+    await joined(rig, A, B)
+    grants = {}
+    for launch, incarnation in (("left", "a/1"), ("freed", "b/1"), ("owned", "b/1"), ("given", "b/1")):
+        fence = (await rig.engine.claim(launch, incarnation)).fence
+        grants[launch] = LaunchGrant(launch=launch, incarnation=incarnation, fence=fence)
+        text = "shared" if launch in ("left", "owned") else launch
+        assert await rig.engine.publish(grants[launch], text, text.encode())
+    await rig.engine.release([grants["freed"]])
+    await rig.end_lease("a/1")
+    await rig.age_claims()
+    await rig.engine.claim("given", "b/1")
+    assert dict((await rig.engine.offers()).digests) == {"owned": "shared", "given": "given"}
+    assert await rig.engine.read_offers(["shared", "freed", "given"]) == {"shared": b"shared", "given": b"given"}
+    assert [await rig.engine.find(launch) is None for launch in grants] == [True, True, False, False]
+    assert (await rig.engine.claim("left", "b/1")).node == B
+    assert await rig.engine.publish(grants["owned"], "other", b"other")
+    assert await rig.engine.read_offers(["shared"]) == {}
+
+
 async def test_sessions_that_are_over_are_known_as_such_as_long_as_their_ids_would_be_good(rig: Rig) -> None:
     assert not await rig.engine.has_ended("d1")
     await rig.engine.end_sessions({"d1": 600.0, "d2": 0.0})
@@ -359,3 +391,38 @@ async def test_what_another_version_or_a_stranger_has_written_is_no_bug_of_ours(
             await client.hset("test:{fleet}:nodes", {"a/1": '{"name":"a"}'})
             with pytest.raises(EngineAway, match="does not understand"):
                 await engine.claim("l", "a/1")
+
+
+class EagerClient:
+    """A client whose engine answers at once."""
+
+    def register_script(self, text: str) -> Callable[[Sequence[str], Sequence[Any]], Awaitable[list[Any]]]:
+        async def answer(keys: Sequence[str], arguments: Sequence[Any]) -> list[Any]:
+            await trio.lowlevel.checkpoint()
+            return [b"renewed", 1]
+
+        return answer
+
+
+async def test_an_engine_is_asked_so_often_and_renewals_do_not_wait_for_that(autojump_clock: MockClock) -> None:
+    engine = ValkeyEngine(cast("coredis.Redis[bytes]", EagerClient()), "test:", LEASE_S, LinePace(10, 10))
+    put, refused, begin = list[float](), list[float](), trio.current_time()
+
+    async def put_one() -> None:
+        try:
+            await engine.put("k", b"v")
+            put.append(trio.current_time() - begin)
+        except EngineAway:
+            refused.append(trio.current_time() - begin)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(put_one)
+        await trio.sleep(2.05)
+        assert len(put) == 31, "ten of one second, one that was due, and twenty of two seconds"
+        assert await engine.renew("a/1") == 1
+        assert trio.current_time() - begin == pytest.approx(2.05)
+    assert put[-1] <= ANSWER_S
+    assert len(put) + len(refused) == 100
+    assert set(refused) == {ANSWER_S}
+    assert 55 <= len(put) <= 61

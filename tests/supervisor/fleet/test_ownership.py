@@ -234,9 +234,18 @@ async def test_a_release_that_is_done_late_takes_nothing_away(autojump_clock: Mo
         await rigs["a"].own.find(launch)
         engine.holds_releases = True
         with suppress(EngineAway):
-            await rigs["a"].own.release(launch)
+            await rigs["a"].own.release(launch, lambda: False)
         place = await rigs["a"].own.find(launch)
         await MemoryEngine.release(engine, engine.released[0])
+        assert await rigs["b"].own.claim(launch) == place
+
+
+async def test_what_was_begun_again_is_not_released(autojump_clock: MockClock) -> None:
+    async with fleet_of("a", "b") as (_engine, rigs):
+        launch = placed_at(rigs, "a")
+        place = await rigs["a"].own.find(launch)
+        assert not await rigs["a"].own.release(launch, lambda: True)
+        assert rigs["a"].own.fence(launch) == place.fence
         assert await rigs["b"].own.claim(launch) == place
 
 
@@ -252,7 +261,7 @@ async def test_what_is_being_released_is_not_claimed_again(autojump_clock: MockC
             await MemoryEngine.release(engine, grants)
 
         engine.release = release_late  # type: ignore[method-assign]
-        nursery.start_soon(rigs["a"].own.release, launch)
+        nursery.start_soon(rigs["a"].own.release, launch, lambda: False)
         await wait_all_tasks_blocked()
         places: list[Place] = []
 
@@ -370,7 +379,7 @@ async def test_what_another_node_owns_by_now_goes_there_if_its_owner_of_before_i
         launch = placed_at(rigs, "b")
         await rigs["b"].own.claim(launch)
         assert (await rigs["a"].own.find(launch)).node.name == "b"
-        await rigs["b"].own.release(launch)
+        await rigs["b"].own.release(launch, lambda: False)
         await rigs["c"].own.claim(launch)
         asked = Asked(NodeAway("no way there"))
         assert await reach(rigs["a"].own, launch, asked.do_here, asked.do_there) == "there"

@@ -76,6 +76,17 @@ def test_a_second_daemon_is_refused_and_told_the_pid_of_the_first(tmp_path: Path
             open_and_close(tmp_path, {})
 
 
+def test_a_lock_that_was_passed_on_is_held_by_all_that_have_it(tmp_path: Path) -> None:
+    with open_data_dir(tmp_path, {}) as data:
+        with open_data_dir(tmp_path, {}, os.dup(data.lock_fd)) as same:
+            assert same.key("session") == data.key("session")
+        passed_on = os.dup(data.lock_fd)
+    with pytest.raises(ConfigError, match="another daemon"):
+        open_and_close(tmp_path, {})
+    os.close(passed_on)
+    open_and_close(tmp_path, {})
+
+
 def test_the_directory_can_be_opened_again_once_it_is_closed(tmp_path: Path) -> None:
     (tmp_path / "daemon.lock").write_text("999999999 left by one that was killed\n")
     for _ in range(2):

@@ -51,6 +51,14 @@ def test_a_record_is_a_line_with_time_level_and_name() -> None:
     assert line[:4].isdigit()
 
 
+def test_a_node_says_which_one_it_is() -> None:
+    for form, expected in (("text", "WARNING a%s-1 test.logs: hello"), ("json", '"node":"a%s-1"}')):
+        with pipe() as (reading, writing):
+            with logging_to_stderr("info", writing, "json" if form == "json" else "text", "a%s-1"):
+                log.warning("hello")
+            assert os.read(reading, 65536).decode().endswith(f"{expected}\n")
+
+
 @pytest.mark.case("D21")
 @pytest.mark.parametrize(
     "evil", ["a\nb", "a\r\nb", "a\x1b[31mb", "a\x00b", "a\x85b", "a\u2028b", "a\u202eb", "a\udce4b"]

@@ -14,20 +14,23 @@ from tests.e2e.daemons import COMMAND, PATIENCE_S, ROOT
 
 pytestmark = pytest.mark.process
 
+MEANINGLESS = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
 SENDS = """
 import os, sys
 class Sender:
     def find_spec(self, name, path=None, target=None):
         if name == {module!r}:
             sys.meta_path.remove(self)
-            os.kill(os.getpid(), {number})
+            for number in {numbers}:
+                os.kill(os.getpid(), number)
 sys.meta_path.insert(0, Sender())
 """
 
 
-def started(tmp_path: Path, module: str, number: signal.Signals) -> subprocess.Popen[str]:
-    """Start a daemon that gets a signal as soon as it loads a module."""
-    (tmp_path / "sitecustomize.py").write_text(SENDS.format(module=module, number=int(number)))
+def started(tmp_path: Path, module: str, *numbers: signal.Signals) -> subprocess.Popen[str]:
+    """Start a daemon that gets signals as soon as it loads a module."""
+    (tmp_path / "sitecustomize.py").write_text(SENDS.format(module=module, numbers=[*map(int, numbers)]))
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {}}))
     options = ["--config", str(config), "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data")]
@@ -41,24 +44,16 @@ def started(tmp_path: Path, module: str, number: signal.Signals) -> subprocess.P
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2])
 @pytest.mark.parametrize("module", ["supervisor.cli", "supervisor.daemon"])
-def test_a_daemon_that_is_starting_goes_on_after_a_signal_that_means_nothing_to_it(
-    tmp_path: Path, module: str, number: signal.Signals
+def test_a_daemon_that_is_starting_goes_on_after_signals_that_mean_nothing_to_it_and_says_last_that_it_has_ended(
+    tmp_path: Path, module: str
 ) -> None:
-    with started(tmp_path, module, number) as daemon:
-        assert daemon.stdout is not None
-        assert daemon.stdout.readline().startswith("listening on ")
-        daemon.send_signal(number)
-        daemon.terminate()
-        assert daemon.wait(PATIENCE_S) == 0
-
-
-def test_the_last_line_of_the_log_says_that_the_daemon_has_ended(tmp_path: Path) -> None:
-    with started(tmp_path, "none", signal.SIGHUP) as daemon:
+    with started(tmp_path, module, *MEANINGLESS) as daemon:
         assert daemon.stdout is not None
         assert daemon.stderr is not None
         assert daemon.stdout.readline().startswith("listening on ")
+        for number in MEANINGLESS:
+            daemon.send_signal(number)
         daemon.terminate()
         assert daemon.wait(PATIENCE_S) == 0
         assert daemon.stderr.read().splitlines()[-1].endswith("ended, exit code 0")

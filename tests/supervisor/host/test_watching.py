@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import threading
@@ -297,3 +298,17 @@ async def test_what_changed_between_its_reading_and_the_beginning_of_the_watch_i
             nursery.start_soon(FileWatch(lambda: read, told.set, 0.01, read).run)
             await told.wait()
             nursery.cancel_scope.cancel()
+
+
+def test_a_file_that_changes_while_the_watch_ends_is_no_error_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    inotify = pytest.importorskip("watchdog.observers.inotify")
+    events = Events(lambda: None)
+    events.watch({tmp_path / "file"})
+    events.close()
+    said = "InotifyEmitter.queue_events() called when the thread is inactive"
+    assert said in inspect.getsource(inotify)
+    inotify.logger.error(said)
+    inotify.logger.error("another one")
+    assert [record.msg for record in caplog.records if record.name == inotify.logger.name] == ["another one"]

@@ -43,6 +43,7 @@ IN_PARTS = (
     "token.",
     "server.",
     "value.",
+    "configuration.publish",
     "tool.approve",
     "tool.ask_again",
     "login.begin",

@@ -12,6 +12,7 @@ import pytest
 from supervisor.metatools.arguments.execution import Execute
 from supervisor.metatools.arguments.tools import Discover, ResourceQuery
 from supervisor.metatools.definitions import SCHEMAS
+from tests.sources import nodes
 from tests.supervisor.test_settings import read
 
 ARGUMENTS = Path(__file__).parents[3] / "supervisor" / "metatools" / "arguments"
@@ -22,7 +23,7 @@ def known() -> frozenset[str]:
     """Every text, and every field of a struct, in the modules that read arguments."""
     texts: set[str] = set()
     for file in ARGUMENTS.glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in nodes(file):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):

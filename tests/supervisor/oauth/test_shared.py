@@ -60,7 +60,7 @@ async def node(engine: MemoryEngine, directory: Path, server: IssuerServer) -> A
     with trio.fail_after(TEST_S):
         async with scene(made(directory), server, key) as (at, woken), trio.open_nursery() as nursery:
             await at.token()  # so that there is an account, as that of a server that waits for its login
-            shared = SharedLogins(sharing.records, cast("LateAccounts", Opened(at.accounts)), directory.name)
+            shared = SharedLogins(sharing.records, cast("LateAccounts", Opened(at.accounts)), directory.name * 16)
             nursery.start_soon(shared.run)
             async with running(sharing):
                 yield Node(at, woken)

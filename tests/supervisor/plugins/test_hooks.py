@@ -293,7 +293,7 @@ async def test_a_plain_function_that_gives_a_coroutine_says_so() -> None:
 
 def test_a_plugin_that_is_not_installed_is_refused_with_its_place() -> None:
     with pytest.raises(ConfigError) as caught:
-        PluginTable().prepare({"nowhere": {}}, "mcp.json", {"nowhere": 3}, 1)
+        PluginTable().prepare({"nowhere": {}}, {"nowhere": ("mcp.json", 3)}, 1)
     assert str(caught.value).startswith("mcp.json:3: supervisor.plugins.nowhere: no plugin of this name is installed")
 
 

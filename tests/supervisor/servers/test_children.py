@@ -13,7 +13,7 @@ from actors.errors import ServerDisabled, ServerExited, ServerGaveUp, Supervisor
 from actors.kit import Reply
 from actors.life.policy import RestartPolicy
 from actors.life.states import State
-from actors.messages import Result, ServerRemoved
+from actors.messages import Result, ServerRemoved, StopServer
 from actors.server import ServerActor
 from supervisor.servers.children import CHANGED
 from supervisor.servers.deployment import DeployedServer
@@ -52,6 +52,41 @@ async def under_way(running: Fleet, fakes: dict[str, FakeServer], seconds: float
 
 async def replace(running: Fleet, by: DeployedServer, drain_s: float = 30.0) -> None:
     await running.servers.add(by, None, None, drain_s=drain_s)
+
+
+class Reader(trio.abc.Instrument):
+    """Reads how a server is doing whenever any task has had its turn."""
+
+    def __init__(self, running: Fleet, name: str) -> None:
+        self._running, self._name = running, name
+        self.states = list[State | None]()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        del task
+        status = self._running.servers.statuses.of(self._name, {})
+        self.states.append(status.state if status is not None else None)
+
+
+@pytest.mark.parametrize("ended", ["stopped", "crashed"])
+async def test_how_a_server_is_doing_can_be_read_at_any_moment_of_its_end(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    async with fleet({"a": fake()}) as running:
+        await running.call("a")
+        reader = Reader(running, "a")
+        trio.lowlevel.add_instrument(reader)
+        if ended == "crashed":
+            address = running.servers.directory.find("a")
+            assert address is not None
+            with monkeypatch.context() as broken:
+                broken.setattr(ServerActor, "_on_order", lambda *_: 1 / 0)
+                with pytest.raises(SupervisorError):
+                    await address.ask(StopServer())
+                await wait_all_tasks_blocked()
+        else:
+            await running.servers.disable("a")
+        trio.lowlevel.remove_instrument(reader)
+        assert {State.READY, None} <= {*reader.states}
 
 
 # Replaced -------------------------------------------------------------------------------------------------------------
@@ -219,6 +254,40 @@ async def test_one_that_is_off_leaves_at_once(autojump_clock: MockClock) -> None
         assert (len(running.servers._running), len(running.servers._newest)) == (0, 0)
         with pytest.raises(UnknownServer):
             await running.servers.enable("a")
+
+
+async def test_one_that_leaves_with_a_call_in_flight_ends_at_once_when_it_is_told_to(autojump_clock: MockClock) -> None:
+    fakes = {"a": fake()}
+    async with fleet(fakes) as running:
+        old = await under_way(running, fakes, 1000)
+        await running.servers.remove("a", GONE, 900)
+        await running.servers.end("a", GONE)
+        assert (fakes["a"].starts, fakes["a"].exits) == (1, 1)
+        assert trio.current_time() < 60
+        with pytest.raises(SupervisorError):
+            await old.wait()
+
+
+async def test_whoever_waits_for_the_end_of_one_waits_also_before_that_is_told_to_leave(
+    autojump_clock: MockClock,
+) -> None:
+    fakes, ended = {"a": fake()}, trio.Event()
+    async with fleet(fakes) as running, trio.open_nursery() as nursery:
+        await under_way(running, fakes, 10)
+        newer = process("-v")
+
+        async def wait() -> None:
+            await running.servers.wait_gone("a", lambda server: server.digest != newer.digest)
+            ended.set()
+
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        await replace(running, newer)
+        await wait_all_tasks_blocked()
+        assert not ended.is_set(), "its call is under way"
+        await ended.wait()
+        assert trio.current_time() == pytest.approx(10)
+        await running.servers.wait_gone("a", lambda server: server.digest != newer.digest)
 
 
 async def test_the_end_reaches_those_that_leave_and_makes_it_short(autojump_clock: MockClock) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from actors.protocol.agreement.client_capabilities import NOBODY, OF_CLIENTS
 from actors.transport.http.remote import HttpLimits
 from actors.transport.mask import Mask
-from supervisor.config import ServerConfig, parse
+from supervisor.config import ServerConfig, load, parse
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.reloading.difference import Difference, diff, in_force
 from supervisor.servers.safety import UNKNOWN
@@ -51,6 +51,17 @@ def test_what_runs_what_rests_and_what_is_wrong_are_told_apart() -> None:
 def test_a_server_has_its_own_deadline_or_that_of_the_daemon() -> None:
     found = read({"a": {"command": "x", "call_timeout_s": 5}, "b": {"command": "x"}}, call_timeout_s=7)
     assert [found.rules_of(name).timeout_s for name in ("a", "b", "unknown")] == [5, 7, 7]
+
+
+def test_a_line_of_what_was_published_is_none_of_the_file(tmp_path: Path) -> None:
+    given = {"x": {"NAME": "a"}}
+    for name, users in (("mcp.json", {}), ("published.json", {"ana": {"values": given}})):
+        (tmp_path / name).write_text(json.dumps({"supervisor": {"identity": {"users": users}} if users else {}}))
+    read_so = load(tmp_path / "mcp.json", {}, published=tmp_path / "published.json")
+    place = ("identity", "users", "ana", "values", "x", "NAME")
+    assert (read_so.origins["", place].line, deploy(read_so, key=KEY).line_of(place)) == (1, None)
+    alone = load(tmp_path / "published.json", {})
+    assert deploy(alone, key=KEY).line_of(place) == 1
 
 
 def test_secrets_and_placeholders_are_those_of_the_server_that_has_them() -> None:

@@ -17,6 +17,7 @@ from supervisor.daemon import Daemon
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.files import BACKUP_SUFFIX, read_if_there
+from supervisor.host.files import replace_text as replace_in_file
 from supervisor.servers.reloading import edits
 from supervisor.servers.reloading.reload import Reload
 from tests.fakes.mcp_server import FakeServer
@@ -143,6 +144,21 @@ async def test_a_server_is_added_changed_and_removed_in_the_file_and_in_what_run
         assert await api.remove("new") == "1 server removed (new)"
         assert text_of(file) == FILE
         assert await api.servers() == STARTED
+
+
+async def test_what_a_change_did_is_said_also_where_the_file_was_read_before_it_was_asked_for(
+    file: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with daemon(file, data) as api:
+
+        def replace_text(path: Path, before: str | None, after: str) -> None:
+            replace_in_file(path, before, after)
+            assert trio.from_thread.run(api.reload)["outcome"] == "applied"
+
+        monkeypatch.setattr(edits, "replace_text", replace_text)
+        assert await api.add("new") == "1 server added (new)"
+        assert await api.change("new", {"idle_timeout_s": 9}) == "1 server replaced (new)"
+        assert await api.remove("new") == "1 server removed (new)"
 
 
 @pytest.mark.parametrize(

@@ -182,17 +182,18 @@ async def test_changes_are_told_to_those_who_see_them() -> None:
             return {name: service.revisions(LOCAL).tools for name, service in services.items()}
 
         before = revisions()
-        rung: list[str] = []
-        with services["work"].changes.on_set(lambda: rung.append("rang")):
+        rung = trio.Event()
+        with services["work"].changes.on_set(lambda: rung.set()):
             at.servers["shop"].tools.append(listed("sell")[0])
             await at.running.actors["shop"].address.ask(RefreshServer(server="shop"))
             await at.running.registry.address.ask(AwaitShown(server="shop"))
             after = revisions()
             assert (after["work"], after["files"]) == (before["work"], before["files"])
             assert after[""] > before[""]
-            rung.clear()
+            await rung.wait()
+            rung = trio.Event()
             at.configure(profiles={**PROFILES, "work": ViewProfile(servers=("shop",))})
-            assert rung == ["rang"]
+            await rung.wait()
             assert revisions()["work"] > after["work"]
             assert revisions()["files"] == after["files"]
         assert await at.paths("*") == {"shop:buy", "shop:sell"}

@@ -145,7 +145,7 @@ RESULTS = objects(
     cacheScope=st.just('"public"'),
 )
 SOME = settings(
-    max_examples=8,  # each starts a gateway and makes up to a hundred calls
+    max_examples=6,  # each starts a gateway and makes up to a hundred calls
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -15,11 +15,12 @@ from actors.catalogue.offer import Offer, encode_offer
 from actors.errors import ConfigError
 from actors.kit import Conditions
 from actors.principal import LOCAL
+from supervisor.identity.tokens import SavedToken
 from supervisor.store import ALL_UNTIL, ERA_TTL_S, Store, ToolUsage, file, open_store
 from supervisor.store.database import Database
 from supervisor.store.file import damaged_copies, examine, move_aside
 from supervisor.store.memory import StoreMemory
-from supervisor.store.records import LAUNCH_KEPT_S
+from supervisor.store.records import LAUNCH_KEPT_S, SavedGrant, SavedValue
 from supervisor.store.writes import Write
 from tests.fakes.want import no_threads
 
@@ -49,6 +50,26 @@ def content(path: Path) -> bytes:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "store.sqlite3"
+
+
+async def test_what_nodes_have_in_common_can_be_forgotten_and_nothing_else_is(path: Path) -> None:
+    async with open_store(path, clock=lambda: NOW) as store:
+        store.save_token(SavedToken(digest=b"d" * 32, user="ana", role="member"))
+        store.save_grant(SavedGrant(principal=LOCAL, server="files", issuer="i", resource="r", sealed=b"s"))
+        store.save_value(SavedValue(tier="user", owner="ana", server="files", name="KEY", sealed=b"s"))
+        store.save_pins("files", b"pins")
+        store.switch_server("files", disabled=True)
+        store.save_server("files", "d1", b"snapshot")
+        store.add_usage([used("read")])
+    async with open_store(path, clock=lambda: NOW) as store:
+        store.forget_shared()
+        assert await store.secure()
+        assert not await store.load_tokens()
+        assert not await store.load_grants()
+        assert not await store.load_values()
+        assert await store.load_pins() == []
+        assert not await store.load_disabled()
+        assert len(await store.load_usage()) == len(await store.load_servers()) == 1
 
 
 async def test_everything_saved_is_found_after_a_restart(path: Path) -> None:

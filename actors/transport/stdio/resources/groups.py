@@ -4,6 +4,7 @@
   one, root above all, would disturb what belongs to others.
 - A group that hands controllers on may have no process of its own ("no internal processes", cgroup-v2). So at the first
   server with such a limit we move into the group `daemon` below, with whatever else is there.
+- Several daemons may have one place, as nodes of one machine do: a group has the process id of its daemon in its name.
 - A server has its group before it runs a single instruction of its own: see `kill_shim`, which stays outside.
 - Where it does not work, servers have no groups, and the log says so once.
 """
@@ -64,7 +65,7 @@ class Groups:
         try:
             self._open(self._place)
             self._sweep()
-            group = self._place / f"{_SERVER}{next(self._numbers)}"
+            group = self._place / f"{_SERVER}{os.getpid()}-{next(self._numbers)}"
             group.mkdir(exist_ok=True)
             for name, text in settings_of(allotment, self.controllers).items():
                 _write(group / name, text)
@@ -100,8 +101,20 @@ class Groups:
             if not inside:
                 break
         _write(place / "cgroup.subtree_control", " ".join(f"+{name}" for name in sorted(self.controllers)))
-        self._left = {group for group in place.iterdir() if group.name.startswith(_SERVER)}  # of a daemon before us
+        self._left = {group for group in place.iterdir() if _is_left(group.name)}
         self._opened = True
+
+
+def _is_left(name: str) -> bool:
+    """Say whether a group is one of a daemon that has ended; nobody has one of ours yet."""
+    owner = name.removeprefix(_SERVER).partition("-")[0]
+    if not name.startswith(_SERVER) or not owner.isdecimal():
+        return name.startswith(_SERVER)
+    try:
+        os.kill(int(owner), 0)
+    except (OSError, OverflowError):
+        return True
+    return int(owner) == os.getpid()
 
 
 def settings_of(allotment: Allotment, controllers: Controllers) -> dict[str, str]:

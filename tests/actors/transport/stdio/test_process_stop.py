@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trio
@@ -364,3 +365,41 @@ async def test_a_daemon_that_inherits_orphans_sweeps_what_a_killed_shim_held() -
             await pulse.stopped()
         assert json.loads(await next_line(daemon)) == signal.SIGKILL
         assert await next_line(daemon) == "no child is left"
+
+
+CANCELLED_START = """
+import os, sys
+from functools import partial
+from pathlib import Path
+import trio
+sys.path.insert(0, sys.argv[1])
+from actors.transport.stdio.containment import ShimContainment
+from actors.transport.stdio.orphans import become_subreaper
+
+async def main():
+    assert become_subreaper()
+    async with trio.open_nursery() as nursery:
+        spawn = partial(ShimContainment(python=sys.argv[2]).spawn, env={"PATH": os.environ["PATH"]}, cwd="/")
+        nursery.start_soon(spawn, ["/bin/cat"])
+        while not Path(sys.argv[3]).exists():
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    try:
+        print(os.waitpid(-1, os.WNOHANG), "is left")
+    except ChildProcessError:
+        print("no child is left")
+
+trio.run(main)
+"""
+
+
+async def test_a_start_that_ends_between_fork_and_report_leaves_a_daemon_that_inherits_orphans_no_child(
+    tmp_path: Path,
+) -> None:
+    shim, begun = tmp_path / "python", tmp_path / "begun"
+    shim.write_text(f"#!/bin/sh\nsetsid sh -c 'touch {begun}; exec sleep 1000' &\nexec sleep 1000\n")
+    shim.chmod(0o755)
+    command = [sys.executable, "-c", CANCELLED_START, str(ROOT), str(shim), str(begun)]
+    with trio.fail_after(PATIENCE_S):
+        done = await trio.run_process(command, capture_stdout=True, start_new_session=True)
+    assert done.stdout == b"no child is left\n"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import socket
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -13,7 +15,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import ConfigError
 from supervisor.config import Settings
-from supervisor.front.edge.listening import open_sockets
+from supervisor.front.edge.listening import open_sockets, reserve_port
 from supervisor.front.edge.request import HttpRequest
 from supervisor.front.edge.serve import serve
 from supervisor.front.edge.websocket import Handshake
@@ -260,6 +262,49 @@ def test_a_port_in_use_is_an_error_that_says_what_to_do() -> None:
     (listener,) = open_sockets("127.0.0.1:0", 5.0)
     with listener, pytest.raises(ConfigError, match=r"the port is in use.*choose another port"):
         open_sockets(f"127.0.0.1:{listener.getsockname()[1]}", 5.0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_reserved_port_is_for_those_that_it_was_reserved_for(host: str) -> None:
+    with ExitStack() as stack:
+        holders = [stack.enter_context(holder) for holder in reserve_port(f"{host}:0", 10.0)]
+        listen = f"{host}:{holders[0].getsockname()[1]}"
+        for _ in range(2):
+            for take in (open_sockets, reserve_port):
+                with pytest.raises(ConfigError, match="the port is in use"):
+                    take(listen, 10.0)
+            for listener in open_sockets(listen, 10.0, reserved=True):
+                stack.enter_context(listener).listen()
+    for listener in open_sockets(listen, 10.0):
+        with listener, pytest.raises(ConfigError, match="the port is in use"):
+            reserve_port(listen, 10.0)
+
+
+def test_whoever_holds_a_port_gets_no_connection() -> None:
+    with ExitStack() as stack:
+        (holder,) = (stack.enter_context(each) for each in reserve_port("127.0.0.1:0", 10.0))
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(holder.getsockname())
+        listen = f"127.0.0.1:{holder.getsockname()[1]}"
+        nodes = [stack.enter_context(open_sockets(listen, 10.0, reserved=True)[0]) for _ in range(2)]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(holder.getsockname())
+        for node in nodes:
+            node.listen()
+        clients = [stack.enter_context(socket.create_connection(holder.getsockname())) for _ in range(64)]
+        accepted = [accept_all(node, stack) for node in nodes]
+    assert sum(accepted) == len(clients)
+    assert all(accepted), "one of them gets none"
+
+
+def accept_all(listener: socket.socket, stack: ExitStack) -> int:
+    """Accept the connections that wait; return how many."""
+    for count in itertools.count():
+        try:
+            stack.enter_context(listener.accept()[0])
+        except BlockingIOError:
+            return count
+    raise AssertionError
 
 
 @pytest.mark.case("D16")

@@ -51,7 +51,7 @@ class Front:
         self.app = self.started_again()
 
     def started_again(self) -> McpHttp:
-        settings = Settings(list_changed_debounce_s=0.0)
+        settings = Settings()
         self.app = McpHttp(self.drain, sealer=Sealer(b"k" * 32), settings=settings, doors=self.doors)
         return self.app
 

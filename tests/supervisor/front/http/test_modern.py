@@ -406,7 +406,7 @@ async def test_a_request_and_a_subscription_over_a_real_server() -> None:
     body = modern("subscriptions/listen", {"notifications": EVERYTHING}, id_="l")
     methods: list[str] = []
     with trio.fail_after(30):
-        async with serving(app_of(service, closing=closing, list_changed_debounce_s=0.0)) as client:
+        async with serving(app_of(service, closing=closing)) as client:
             listed = await client.post("/mcp", content=modern("tools/list"), headers=modern_headers("tools/list"))
             assert listed.json()["result"]["tools"] == []
             headers = modern_headers("subscriptions/listen")

@@ -67,7 +67,7 @@ def test_every_such_route_of_the_daemon_has_its_recorder() -> None:
     recorded = {name for name, page in app.view_functions.items() if page is not before[name]}
     assert recorded == {"add_server", "change_server", "remove_server", "order_server", "login", "logout"} | {
         *("approve", "give_value", "forget_value", "ui_approve", "ui_value", "revoke_consent"),
-        "drain",
+        *("drain", "publish_configuration"),
     }
 
 

@@ -188,7 +188,7 @@ async def front(
     drain = RequestDrain(service, closing)
     websocket = McpWebSocket(
         drain,
-        WebSocketSettings(**{"drain_s": 1.0, "list_changed_debounce_s": 0, **settings}),
+        WebSocketSettings(**{"drain_s": 1.0, **settings}),
         doors=Doors(service, second) if second is not None else OneDoor(service),
     )
     async with running(

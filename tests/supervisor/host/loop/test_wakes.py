@@ -10,8 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from actors.kit import Latest
 from supervisor.host.loop import wakes as module
-from supervisor.host.loop.wakes import MANY, PER_TURN, Bell, Wakes
+from supervisor.host.loop.wakes import MANY, PER_TURN, Bell, DebouncedSignal, Wakes
 
 SOME = PER_TURN * 5 + 3
 AT_MOST = 2 * PER_TURN
@@ -147,3 +148,35 @@ async def test_a_wait_ends_about_when_it_shall_and_asks_for_few_moments(autojump
         wakes += 1
     assert trio.current_time() == pytest.approx(begin + 60)
     assert wakes <= 3
+
+
+async def test_what_changes_together_wakes_once_after_a_moment(autojump_clock: MockClock) -> None:
+    cell, woken = Latest(0), list[tuple[float, int]]()
+    signal, begin = DebouncedSignal(cell, lambda: 0.25), trio.current_time()
+
+    def note(reader: int) -> None:
+        woken.append((round(trio.current_time() - begin, 3), reader))
+
+    with signal.on_set(partial(note, 1)):
+        with signal.on_set(partial(note, 2)):
+            for number in range(4):
+                cell.set(number)
+                await trio.sleep(0.05)
+            await trio.sleep(1)
+        cell.set(5)
+        await trio.sleep(1)
+    cell.set(6)
+    await trio.sleep(1)
+    assert woken == [(0.25, 1), (0.25, 2), (1.45, 1)]
+
+
+async def test_who_comes_while_changes_are_waited_for_is_woken_with_the_others(autojump_clock: MockClock) -> None:
+    cell, woken = Latest(0), list[str]()
+    signal = DebouncedSignal(cell, lambda: 0.25)
+    with signal.on_set(partial(woken.append, "who goes")):
+        cell.set(1)
+    with signal.on_set(partial(woken.append, "who comes")):
+        await trio.sleep(1)
+        cell.set(2)
+        await trio.sleep(1)
+    assert woken == ["who comes", "who comes"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from actors.kit import Latest
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.fleet.launch_keys import LaunchKeys
@@ -30,3 +32,15 @@ def test_what_all_have_in_common_is_how_servers_are_started_and_nothing_else() -
     assert keys.digest() != before
     cell.set(deployment(a="1", b="2"))
     assert keys.digest() == before
+
+
+def test_a_launch_of_somebody_is_called_by_its_name_and_is_there_where_somebody_has_it() -> None:
+    keys, name = LaunchKeys(Latest(deployment(a="1" * 64))), "a~0123456789abcdef"
+    assert keys.key(name) == f"{name}#"
+    assert keys.key_of(replace(server(name), digest="2" * 64)) == f"{name}#"
+    assert keys.launch(f"{name}#") == name
+    assert keys.name(f"{name}#") == ""
+    keys.knows = {name}.__contains__
+    assert keys.name(f"{name}#") == name
+    assert not keys.has("a~other")
+    assert keys.key_of(replace(server("a"), digest="2" * 64)) == "a#" + "2" * 16 != keys.key("a")

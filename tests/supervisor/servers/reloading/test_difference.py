@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from supervisor.config import Settings, parse
 from supervisor.servers.deployment import Deployment, deploy
 from supervisor.servers.reloading.difference import LIVE, Difference, diff, in_force
 from tests.fakes.deployments import KEY
+from tests.sources import nodes
 
 ROOT = Path(__file__).parents[4]
 
@@ -109,6 +112,11 @@ def test_a_setting_is_either_live_or_waits_for_a_restart() -> None:
     assert not diff(old, read({}, max_sessions=7)).applicable
 
 
+def test_another_number_of_nodes_waits_for_a_restart() -> None:
+    found = diff(read({}, fleet={"nodes": 2}), read({}, fleet={"nodes": 3}))
+    assert (found.restart, found.applicable) == (("fleet",), False)
+
+
 READ_IN: dict[str, set[str]] = {
     "trust": {"servers/deployment"},
     "env": {"config/load", "config/provenance"},
@@ -125,6 +133,7 @@ READ_IN: dict[str, set[str]] = {
     "warm_up": {"servers/warm_up"},
     "warm_up_unused_s": {"servers/warm_up"},
     "notify_catalogue_changes": {"service/gateway"},
+    "list_changed_debounce_s": {"service/gateway"},
     "show_debug": {"front/pages/debug"},
     "profile": {"service/doors/addresses"},
     "audit_days": {"store/people/trail"},
@@ -175,18 +184,23 @@ ONCE = {
     ("oauth/late", "auth"),
     ("servers/fleet/node", "fleet"),
     ("servers/fleet/late", "fleet"),
+    ("servers/fleet/shared/configuration", "fleet"),
     ("servers/reloading/reload", "reload_poll_s"),
 }
 """Read from a deployment, which has what they were at the start: see `in_force`."""
 
 
+@cache
 def reads() -> set[tuple[str, str, str]]:
     """Where settings are read: the module, the setting, and what it is read from."""
     names = {name for name in dir(Settings) if not name.startswith("_")}
+    any_of_them = re.compile(rf"\.\s*(?:{'|'.join(names)})\b")
     found = set()
     for file in sorted((ROOT / "supervisor").rglob("*.py")):
         module = str(file.relative_to(ROOT / "supervisor").with_suffix(""))
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not any_of_them.search(file.read_text(encoding="utf-8")):
+            continue  # and need not be parsed
+        for node in nodes(file):
             if isinstance(node, ast.Attribute) and node.attr in names:
                 found.add((module, node.attr, ast.unparse(node.value)))
     return found
@@ -202,8 +216,8 @@ def test_where_a_live_setting_is_read_nothing_of_a_deployment_is_kept() -> None:
     """What is read in a constructor is read once; the deployment itself, or its cell, may be kept."""
     kept = []
     for module in set[str]().union(*READ_IN.values()) - {"config/load", "commands/run"}:
-        tree = ast.parse((ROOT / "supervisor" / f"{module}.py").read_text(encoding="utf-8"))
-        makers = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+        tree = nodes(ROOT / "supervisor" / f"{module}.py")
+        makers = [node for node in tree if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
         reading = (ast.unparse(node) for maker in makers for node in ast.walk(maker) if isinstance(node, ast.Attribute))
         kept += [(module, text) for text in reading if text.endswith(".settings") or text.rpartition(".")[2] in LIVE]
     assert kept == []

@@ -15,10 +15,10 @@ import pytest
 import trio
 import trio.testing
 
-from supervisor.client_sockets import open_socket
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
 from supervisor.daemon import Daemon
+from supervisor.daemon_client.sockets import open_socket
 from supervisor.front.edge.listening import open_sockets
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.servers.deployment import DeployedServer

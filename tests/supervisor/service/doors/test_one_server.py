@@ -342,15 +342,17 @@ async def test_changes_are_those_of_this_server_alone() -> None:
         doors = DoorTable(running.gateway, "1.0")
         whole, beside = doors.find("servers/whole").service, doors.find("servers/other").service
         before = whole.revisions(LOCAL), beside.revisions(LOCAL)
-        server.tools = server.tools[1:]
-        await server.notify("notifications/tools/list_changed")
-        while whole.revisions(LOCAL) == before[0]:
-            await running.registry.catalogue.wait_newer(running.registry.catalogue.version)
+        rung = trio.Event()
+        with whole.changes.on_set(rung.set):
+            server.tools = server.tools[1:]
+            await server.notify("notifications/tools/list_changed")
+            while whole.revisions(LOCAL) == before[0]:
+                await running.registry.catalogue.wait_newer(running.registry.catalogue.version)
+            await rung.wait()
         after = whole.revisions(LOCAL)
         assert after.tools > before[0].tools
         assert (after.resources, after.prompts) == (before[0].resources, before[0].prompts)
         assert beside.revisions(LOCAL) == before[1]
-        assert whole.changes is running.registry.catalogue
 
 
 # Addresses ------------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_server_gets_a_group_with_its_limits_and_the_daemon_moves_out_of_the_w
     groups = kernel.groups()
     assert not (kernel.own / "daemon").exists(), "nothing is changed before it is needed"
     group = groups.make(LIMITS)
-    assert group == kernel.own / "server-1"
+    assert group == kernel.own / f"server-{os.getpid()}-1"
     assert read(group) == {
         "memory.max": "2097152",
         "memory.swap.max": "0",
@@ -65,12 +66,12 @@ def test_a_server_gets_a_group_with_its_limits_and_the_daemon_moves_out_of_the_w
     assert (kernel.own / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
     groups.remove(group)
     assert not group.exists()
-    assert groups.make(Allotment(processes=1)) == kernel.own / "server-2"
+    assert groups.make(Allotment(processes=1)) == kernel.own / f"server-{os.getpid()}-2"
 
 
 def test_with_a_subgroup_for_the_daemon_that_above_is_divided(kernel: Kernel) -> None:
     kernel.enter(kernel.own / "daemon")
-    assert kernel.groups().make(LIMITS) == kernel.own / "server-1"
+    assert kernel.groups().make(LIMITS) == kernel.own / f"server-{os.getpid()}-1"
 
 
 def test_what_was_not_given_away_is_left_alone(kernel: Kernel) -> None:
@@ -102,10 +103,15 @@ def test_where_it_does_not_work_servers_have_no_groups_and_the_log_says_so_once(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
-def test_what_a_daemon_before_left_is_removed(kernel: Kernel) -> None:
-    (kernel.own / "server-77").mkdir()
+def test_what_a_daemon_before_left_is_removed_and_nothing_of_one_that_lives(kernel: Kernel) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left = [f"server-{ended.pid}-1", f"server-{os.getpid()}-9", "server-", "server-99999999999999999999-1"]
+    kept = [f"server-{os.getppid()}-1", "other-1"]
+    for name in (*left, *kept):
+        (kernel.own / name).mkdir()
     kernel.groups().make(LIMITS)
-    assert not (kernel.own / "server-77").exists()
+    assert [name for name in (*left, *kept) if (kernel.own / name).exists()] == kept
 
 
 def test_the_kernel_tells_whom_it_killed(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
-"""How our own commands talk to a running daemon: HTTP for questions; see `client_sockets` for what happens.
+"""What our own commands ask a running daemon for, over HTTP; see `sockets` for what happens there.
 
-- Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
 - Calls go through the same door as every client's, `/mcp`, as legacy requests without a session, which name their
   revision: without that they would be of an older one, and get no structured content.
 - Proxies of the environment are not used: the daemon is on this machine, or reached by its own address.
@@ -10,31 +9,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import httpx2
 import msgspec
-import trio
 
 from actors.errors import InvalidArguments, SpawnFailed
 from actors.protocol.agreement.versions import LATEST_LEGACY, LATEST_MODERN, META_CAPABILITIES, META_VERSION
-from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.client.tls import context_for
-from actors.transport.http.client.verdict import NOT_TRUSTED, why
 from actors.transport.http.head import METHOD, NAME, VERSION
-from supervisor.identity.secrets import endpoint
-from supervisor.operator_pass import NoPass, authorization, pass_for
-from supervisor.servers.reloading.refusal import HEADER, fault_of
+from supervisor.daemon_client.requests import (
+    NOT_OURS,
+    PAGE_TIMEOUT_S,
+    DaemonRequests,
+    DaemonUnreachable,
+    RequestRefused,
+    decode,
+)
 from supervisor.service.fitting.relay import WHOLE
 
-T = TypeVar("T")
-
-NO_HEADERS: Mapping[str, str] = {}
-UNAUTHORIZED = 401
-
-PAGE_TIMEOUT_S = 10.0
 SEARCH_TIMEOUT_S = 40.0
 """Right after the daemon's start a search waits for the first index, up to 30 s."""
 CALL_TIMEOUT_S = 300.0
@@ -46,8 +41,6 @@ LOGIN_TIMEOUT_S = 120.0
 """The daemon asks several servers before it knows where a user says yes, each with a deadline."""
 DOORS = ("/mcp", "/ws", "/api/status", "/api")
 """Paths of a daemon that people have at hand when they are asked for its address."""
-
-NOT_OURS = "something else listens there"
 
 
 def base_url(url: str) -> str:
@@ -63,46 +56,14 @@ def base_url(url: str) -> str:
     return f"{scheme}://{rest}"
 
 
-class DaemonUnreachable(Exception):
-    """No daemon answered at that address within the deadline."""
-
-    def __init__(self, url: str, reason: str) -> None:
-        super().__init__(f"no daemon answers at {url}: {reason}")
-
-
-class RequestRefused(Exception):
-    """The daemon, or a server behind it, answered with a JSON-RPC error. `data` is its data, or None."""
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
-
-
-class _Error(msgspec.Struct):
-    code: int
-    message: str
-    data: Any = None
-
-
 class ConfigurationSource(msgspec.Struct):
     """With which file a daemon runs."""
 
     path: str
 
 
-class DaemonClient:
-    """Asks one daemon; see `connect`. `refused`: why it refuses its configuration, "" if not, None if not known."""
-
-    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
-        self.refused: str | None = None
-        self._http = http
-        self._url = url
-        self._token = authorization()
-        self._key_file = ""
-        self._end = ""
-        http.event_hooks = {"response": [self._note_end]}
+class DaemonClient(DaemonRequests):
+    """Asks one daemon; see `connect`."""
 
     async def status(self) -> dict[str, Any]:
         return await self.page("/api/status", needs="servers")
@@ -149,6 +110,9 @@ class DaemonClient:
         given = {"undo": str(undo).lower()}
         return self._object(await self._ask("POST", "/api/nodes/drain", deadline_s, params=given), "moved")
 
+    async def publish(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        return await self._send("POST", "/api/nodes/configuration", wanted, "digest", RELOAD_TIMEOUT_S)
+
     async def answer_question(self, id_: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         return await self._send("POST", f"/api/questions/{quote(id_, safe='')}", answer, "action")
 
@@ -182,24 +146,6 @@ class DaemonClient:
         path = f"/api/logins/{quote(login, safe='')}/answer"
         return await self._send("POST", path, {"answer": text}, "state", LOGIN_TIMEOUT_S)
 
-    async def _send(
-        self, method: str, path: str, body: Mapping[str, Any], needs: str, timeout_s: float = PAGE_TIMEOUT_S
-    ) -> dict[str, Any]:
-        """Return what is answered to a JSON object, which has the member `needs`."""
-        headers = {"content-type": "application/json"}
-        return self._object(
-            await self._ask(method, path, timeout_s, content=encode(dict(body)), headers=headers), needs
-        )
-
-    def _object(self, content: bytes, needs: str) -> dict[str, Any]:
-        members = decode(content, dict[str, msgspec.Raw], self._url)
-        if "error" in members:
-            error = decode(members["error"], _Error, self._url)
-            raise RequestRefused(error.code, error.message, error.data)
-        if needs not in members:
-            raise DaemonUnreachable(self._url, NOT_OURS)
-        return {name: json.VALUE.decode(value) for name, value in members.items()}
-
     async def call(
         self,
         name: str,
@@ -232,62 +178,16 @@ class DaemonClient:
             raise DaemonUnreachable(self._url, NOT_OURS)
         return result
 
-    async def _note_end(self, response: httpx2.Response) -> None:
-        """Remember to whom the connection leads, while it is open."""
-        with suppress(KeyError, OSError, TypeError):
-            self._end = endpoint(response.extensions["network_stream"].get_extra_info("server_addr"))
-
-    def _pass(self) -> Mapping[str, str]:
-        """Return what shows that the key of the daemon can be read, if it wants that: made anew, as it expires."""
-        try:
-            return pass_for(self._end, self._key_file) if self._key_file else NO_HEADERS
-        except NoPass as error:
-            raise RequestRefused(UNAUTHORIZED, str(error)) from None
-
-    async def _ask(
-        self, method: str, path: str, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS, **more: Any
-    ) -> bytes:
-        shown = self._token or self._pass()
-        with trio.move_on_after(timeout_s):
-            try:
-                response = await self._http.request(method, self._url + path, headers={**headers, **shown}, **more)
-            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-                raise DaemonUnreachable(self._url, _reason(error)) from None
-            if response.status_code == UNAUTHORIZED and not shown and (key_file := _key_file(response.content)):
-                self._key_file = key_file
-                return await self._ask(method, path, timeout_s, headers, **more)
-            if path.startswith("/api/"):
-                self.refused = fault_of(response.headers.get(HEADER, ""))
-            return response.content
-        raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
-
-
-def _reason(error: Exception) -> str:
-    """Say why nobody answered, and what to do about a certificate."""
-    if (reason := why(error)).startswith(NOT_TRUSTED):
-        return f"{reason}; if it is yours, name its file in SSL_CERT_FILE"
-    return str(error) or reason
-
 
 def _value_path(place: Sequence[str]) -> str:
     return "/".join(["/api/values", *(quote(part, safe="") for part in place)])
 
 
-def _key_file(content: bytes) -> str:
-    """Return where the key of a daemon is that wants one, as it says; empty if it does not say."""
-    return json.text_at(content, "error", "data", "key_file")
-
-
-def decode(content: bytes | str | msgspec.Raw, type_: type[T], url: str) -> T:
-    try:
-        return json.read(msgspec.json.Decoder(type_), content)
-    except json.UnreadableJson:
-        raise DaemonUnreachable(url, NOT_OURS) from None
-
-
 @asynccontextmanager
-async def connect(url: str) -> AsyncIterator[DaemonClient]:
+async def connect(url: str, node: str = "") -> AsyncIterator[DaemonClient]:
     """Return a client for the daemon at `url`, in any form that `base_url` knows; nothing is sent yet.
+
+    `node` names the node of a fleet that is to answer.
 
     Raises `DaemonUnreachable` where the certificates that it trusts cannot be read.
     """
@@ -297,4 +197,4 @@ async def connect(url: str) -> AsyncIterator[DaemonClient]:
     except SpawnFailed as error:
         raise DaemonUnreachable(url, error.message) from None
     async with httpx2.AsyncClient(timeout=timeout, trust_env=False, verify=trusted) as http:
-        yield DaemonClient(http, url)
+        yield DaemonClient(http, url, node)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from supervisor.client import DaemonUnreachable, connect
+from supervisor.daemon_client.client import connect
+from supervisor.daemon_client.requests import DaemonUnreachable
 from tests.fakes.certificates import certificate
 
 ANSWER = b'HTTP/1.1 200 OK\r\ncontent-length: 17\r\nconnection: close\r\n\r\n{"servers": []}  '

@@ -1,0 +1,122 @@
+"""`fleet`: what is done for all nodes of a fleet at once: publishing one configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import trio
+
+from actors.errors import ConfigError
+from supervisor.commands.common import (
+    ask,
+    console,
+    daemon_options,
+    plain,
+    print_json,
+    print_table,
+    say,
+    table,
+    timeout_option,
+)
+from supervisor.commands.nodes import configuration_of, progress_of
+from supervisor.commands.outcomes import EXIT_FAILED, BadConfiguration
+from supervisor.commands.reload import list_changes
+from supervisor.config.syntax.file import read_text
+from supervisor.daemon_client.client import DaemonClient
+from supervisor.daemon_client.requests import RequestRefused
+
+Row = dict[str, Any]
+LOOK_S: Final = 0.3
+"""Between two looks at what nodes say."""
+TOO_LARGE: Final = 413
+
+
+@click.group()
+def fleet() -> None:
+    """Give the nodes of a fleet one configuration.
+
+    They take it where their own file has `"fleet": {"configuration": "published"}` in `supervisor`.
+    """
+
+
+@fleet.command()
+@click.option(
+    "--file", "file", type=click.Path(path_type=Path), metavar="FILE", help="In place of the node's own file."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change, and publish nothing.")
+@timeout_option(30.0, 0.1, "How long to wait until all nodes have taken it.")
+@daemon_options
+def publish(*, file: Path | None, dry_run: bool, deadline_s: float, as_json: bool, url: str) -> None:
+    """Publish a configuration for all nodes that take it: the file of this node, or FILE.
+
+    A node takes what its own file does not have, and nothing of what is of one machine: where it listens, its
+    certificate, its data directory, `fleet`. Variables stay as they are written; each node fills in its own.
+
+    \b
+    mcpvisor fleet publish --dry-run
+    mcpvisor fleet publish --file mcp.json
+
+    Exit 1 if it is refused, or a node has not taken it in time.
+    """
+    wanted = {"plan": dry_run, **({} if file is None else {"text": _text_of(file), "name": str(file)})}
+
+    async def publish_it(daemon: DaemonClient) -> tuple[Row, Sequence[Row]]:
+        published = await daemon.publish(wanted)
+        return published, [] if dry_run else await _settled_nodes(daemon, published["digest"], deadline_s)
+
+    published, nodes = ask(url, publish_it, _explain)
+    if as_json:
+        print_json({**published, "nodes": nodes})
+    elif dry_run:
+        for line in list_changes(published["changes"]):
+            click.echo(plain(line).plain)
+    else:
+        _show(published, nodes)
+    done = nodes and all(progress_of(node, published["digest"]) == "done" for node in nodes)
+    if not (dry_run or (published["shared"] and done)):
+        raise SystemExit(EXIT_FAILED)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return read_text(file)
+    except ConfigError as error:
+        raise BadConfiguration(str(error)) from None
+
+
+def _explain(error: RequestRefused) -> str:
+    too_large = error.code == TOO_LARGE
+    return error.message + (": publish it at a node that has it as its own file" if too_large else "")
+
+
+async def _settled_nodes(daemon: DaemonClient, digest: str, deadline_s: float) -> Sequence[Row]:
+    """Return the nodes as they are when each has taken it or refused it, or after the deadline.
+
+    There are none as long as the node that is asked is no member of the fleet.
+    """
+    nodes: Sequence[Row] = []
+    with trio.move_on_after(deadline_s):
+        while True:
+            nodes = (await daemon.page("/api/nodes", needs="nodes"))["nodes"]
+            if nodes and all(progress_of(node, digest) != "waiting" for node in nodes):
+                break
+            await trio.sleep(LOOK_S)
+    return nodes
+
+
+def _show(published: Mapping[str, Any], nodes: Sequence[Row]) -> None:
+    again = "was published already" if published["outcome"] == "unchanged" else "is published"
+    servers = f"{published['servers']} server{'s' if published['servers'] != 1 else ''}"
+    click.echo(plain(f"{published['digest']} {again}, with {servers}: {published['message']}").plain)
+    rows = table("NODE", "CONFIGURATION")
+    for node in nodes:
+        rows.add_row(plain(node["name"]), configuration_of(node, published["digest"]))
+    if nodes:
+        print_table(console(), rows)
+    else:
+        say("This node is no member of the fleet now, so what the others do is not known: mcpvisor status says why.")
+    if not published["shared"]:
+        say("The engine does not answer; it gets this as soon as it does.")

@@ -1,0 +1,137 @@
+"""A request of our own commands to a running daemon: how it is made, and what may come of it.
+
+- Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
+- A daemon that wants to see that we can read its key says where that is; then the request is made again, with a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import httpx2
+import msgspec
+import trio
+
+from actors.protocol.wire import json
+from actors.protocol.wire.jsonrpc import encode
+from actors.transport.http.client.verdict import NOT_TRUSTED, why
+from supervisor.identity.secrets import endpoint
+from supervisor.operator_pass import NoPass, authorization, pass_for
+from supervisor.servers.reloading.refusal import HEADER, fault_of
+
+T = TypeVar("T")
+
+NO_HEADERS: Mapping[str, str] = {}
+UNAUTHORIZED = 401
+
+PAGE_TIMEOUT_S = 10.0
+NOT_OURS = "something else listens there"
+
+
+class DaemonUnreachable(Exception):
+    """No daemon answered at that address within the deadline."""
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"no daemon answers at {url}: {reason}")
+
+
+class RequestRefused(Exception):
+    """The daemon, or a server behind it, answered with a JSON-RPC error. `data` is its data, or None."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class _Error(msgspec.Struct):
+    code: int
+    message: str
+    data: Any = None
+
+
+class DaemonRequests:
+    """Asks one daemon. `refused`: why it refuses its configuration, "" if not, None if not known.
+
+    `node`: which node of a fleet is to answer, whichever stands at the address; empty: any.
+    """
+
+    def __init__(self, http: httpx2.AsyncClient, url: str, node: str = "") -> None:
+        self._node = {"node": node} if node else {}
+        self.refused: str | None = None
+        self._http = http
+        self._url = url
+        self._token = authorization()
+        self._key_file = ""
+        self._end = ""
+        http.event_hooks = {"response": [self._note_end]}
+
+    async def _send(
+        self, method: str, path: str, body: Mapping[str, Any], needs: str, timeout_s: float = PAGE_TIMEOUT_S
+    ) -> dict[str, Any]:
+        """Return what is answered to a JSON object, which has the member `needs`."""
+        headers = {"content-type": "application/json"}
+        content = await self._ask(method, path, timeout_s, headers, content=encode(dict(body)))
+        return self._object(content, needs)
+
+    def _object(self, content: bytes, needs: str) -> dict[str, Any]:
+        members = decode(content, dict[str, msgspec.Raw], self._url)
+        if "error" in members:
+            error = decode(members["error"], _Error, self._url)
+            raise RequestRefused(error.code, error.message, error.data)
+        if needs not in members:
+            raise DaemonUnreachable(self._url, NOT_OURS)
+        return {name: json.VALUE.decode(value) for name, value in members.items()}
+
+    async def _note_end(self, response: httpx2.Response) -> None:
+        """Remember to whom the connection leads, while it is open."""
+        with suppress(KeyError, OSError, TypeError):
+            self._end = endpoint(response.extensions["network_stream"].get_extra_info("server_addr"))
+
+    def _pass(self) -> Mapping[str, str]:
+        """Return what shows that the key of the daemon can be read, if it wants that: made anew, as it expires."""
+        try:
+            return pass_for(self._end, self._key_file) if self._key_file else NO_HEADERS
+        except NoPass as error:
+            raise RequestRefused(UNAUTHORIZED, str(error)) from None
+
+    async def _ask(
+        self, method: str, path: str, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS, **more: Any
+    ) -> bytes:
+        shown = self._token or self._pass()
+        if self._node and path.startswith("/api/"):
+            more["params"] = {**(more.get("params") or {}), **self._node}
+        with trio.move_on_after(timeout_s):
+            try:
+                response = await self._http.request(method, self._url + path, headers={**headers, **shown}, **more)
+            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+                raise DaemonUnreachable(self._url, _reason(error)) from None
+            if response.status_code == UNAUTHORIZED and not shown and (key_file := _key_file(response.content)):
+                self._key_file = key_file
+                return await self._ask(method, path, timeout_s, headers, **more)
+            if path.startswith("/api/"):
+                self.refused = fault_of(response.headers.get(HEADER, ""))
+            return response.content
+        raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
+
+
+def _reason(error: Exception) -> str:
+    """Say why nobody answered, and what to do about a certificate."""
+    if (reason := why(error)).startswith(NOT_TRUSTED):
+        return f"{reason}; if it is yours, name its file in SSL_CERT_FILE"
+    return str(error) or reason
+
+
+def _key_file(content: bytes) -> str:
+    """Return where the key of a daemon is that wants one, as it says; empty if it does not say."""
+    return json.text_at(content, "error", "data", "key_file")
+
+
+def decode(content: bytes | str | msgspec.Raw, type_: type[T], url: str) -> T:
+    try:
+        return json.read(msgspec.json.Decoder(type_), content)
+    except json.UnreadableJson:
+        raise DaemonUnreachable(url, NOT_OURS) from None

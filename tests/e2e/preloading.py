@@ -1,0 +1,13 @@
+"""Loads what a daemon loads as it starts and as it goes on, once for all that are forked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from supervisor.config import Settings
+from supervisor.config.syntax.values import keys_of
+from supervisor.host import preload
+
+for module in (*preload.LATE, *preload.FOR_REMOTE):
+    import_module(module)
+keys_of(Settings)
