@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -39,12 +40,21 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = START_S, 
         pause(step_s)
 
 
+_HELD: Final[list[socket.socket]] = []
+
+
 def free_port() -> int:
-    """Return a port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port for a process that is started to listen there, which nobody else is given while this one runs.
+
+    Linux gives a port that a socket is bound to nobody who asks for any; who asks for it by number, and for reuse of
+    addresses as servers do, listens there all the same, as that socket does not.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    _HELD.append(held)
+    port: int = held.getsockname()[1]
+    return port
 
 
 def listens(port: int) -> bool:

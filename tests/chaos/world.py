@@ -186,7 +186,7 @@ class World:
         """Set the wall clock of the daemon so far from that of the machine."""
         struct.pack_into("d", self._clock, 0, seconds)
 
-    async def start(self, listen: str = "127.0.0.1:0") -> None:
+    async def start(self, listen: str = "") -> None:
         """Start a daemon, and wait until it listens."""
         place = self.directory / "clock"
         environment = {

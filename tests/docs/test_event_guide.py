@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from benchmarks.machine import free_port
 from supervisor.config.sections.event_sinks import EventSink
 from supervisor.delivery.courier import Courier
 from supervisor.delivery.http_sink import HttpSink
@@ -27,12 +27,6 @@ SECRETS = tuple(f"whsec_{base64.b64encode(text * 32).decode()}" for text in (b"a
 def receiver() -> str:
     (text,) = re.findall(r"<!-- receiver -->\n```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     return str(text)
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 async def send(port: int, secret: str, clock: float) -> Courier:

@@ -25,6 +25,7 @@ import httpx2
 import trio
 from trio_websocket import WebSocketConnection
 
+from benchmarks.machine import free_port
 from tests.e2e.fork_server import ForkedProcess, can_fork, fork
 from tests.e2e.invariants import CANARY, Watched, configured_secrets
 from tests.fakes.websocket_client import open_websocket
@@ -206,14 +207,17 @@ def log_of(directory: Path) -> Path:
 
 def spawn(
     directory: Path,
-    listen: str = "127.0.0.1:0",
+    listen: str = "",
     data_dir: Path | None = None,
     environment: Mapping[str, str] = MappingProxyType({}),
     network: str = "",
 ) -> DaemonProcess:
-    """Start a daemon with `mcp.json` of this directory, without waiting for anything. `environment`: more of it;
-    `network`: the file of the network namespace that it runs in."""
-    arguments = ["--config", str(directory / "mcp.json"), "--listen", listen]
+    """Start a daemon with `mcp.json` of this directory, without waiting for anything.
+
+    `listen` is a port that nobody else has, also not while a daemon is killed and started again, if none is given;
+    `environment`: more of it; `network`: the file of the network namespace that it runs in.
+    """
+    arguments = ["--config", str(directory / "mcp.json"), "--listen", listen or f"127.0.0.1:{free_port()}"]
     arguments += ["--data-dir", str(data_dir or directory / "data")]
     variables = {**os.environ, **CANARY, **environment}
     with log_of(directory).open("ab") as log:
@@ -239,7 +243,7 @@ def write_config(directory: Path, servers: Json, **settings: Any) -> None:
 
 def start(
     directory: Path,
-    listen: str = "127.0.0.1:0",
+    listen: str = "",
     environment: Mapping[str, str] = MappingProxyType({}),
     network: str = "",
 ) -> Daemon:
@@ -279,7 +283,7 @@ def end(daemon: Daemon, *, leaves_calls: bool = False) -> None:
 
 @contextmanager
 def running(
-    directory: Path, servers: Json, listen: str = "127.0.0.1:0", *, leaves_calls: bool = False, **settings: Any
+    directory: Path, servers: Json, listen: str = "", *, leaves_calls: bool = False, **settings: Any
 ) -> Iterator[Daemon]:
     """Run a daemon for the block; it listens when the block begins, and `ready` waits for its servers."""
     write_config(directory, servers, **settings)

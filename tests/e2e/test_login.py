@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -15,6 +14,7 @@ import httpx2
 import pytest
 import trio
 
+from benchmarks.machine import free_port
 from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, Daemon, client, end, running, start, text, write_config
 from tests.e2e.fork_server import forking
@@ -44,9 +44,7 @@ class Guarded:
 
 def listening(directory: Path, life_s: int) -> tuple[subprocess.Popen[bytes], int]:
     """Start the server; return it, and its port."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with (directory / "guarded.log").open("ab") as log:
         command = [*environments.python_2(), str(SERVER), str(port), str(life_s)]
         return subprocess.Popen(command, stdout=log, stderr=log), port

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 import trio
 
+from benchmarks.machine import free_port
 from tests.actors.transport.stdio.children import Monitor, monitor
 from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, message, restarted, running, stand_in
@@ -102,9 +102,7 @@ class Home:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.environ = {"HOME": str(directory), "PATH": os.environ["PATH"]}
         self.data = directory / ".local" / "state" / "mcpvisor"
         self.config = directory / ".config" / "mcpvisor" / "mcp.json"
