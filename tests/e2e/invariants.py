@@ -25,7 +25,7 @@ SECRETIVE = re.compile(r"token|secret|password|api.?key|authorization", re.IGNOR
 SHORTEST = 8
 """A secret that is shorter may stand anywhere by chance."""
 ZOMBIE_S = 15.0
-GONE_S = 2.0
+GONE_S = 10.0
 CALM_S = 10.0
 """Until a daemon whose clients went away must have noticed."""
 OPEN = ("mcpvisor_calls_in_flight", "mcpvisor_calls_waiting")

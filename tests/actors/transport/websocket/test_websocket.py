@@ -222,7 +222,7 @@ async def test_what_is_no_websocket_is_said_to_be_none(answer: bytes, words: str
             url = f"ws://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
             async with running_server(transport=WebSocketTransport(Remote(url=url), LIMITS)) as rig:
                 with pytest.raises(SupervisorError):
-                    await rig.call("echo", deadline_s=0.4)
+                    await rig.call("echo", deadline_s=1.0)
                 assert re.search(words, (await rig.status()).last_error or "")
                 await rig.stop()
             nursery.cancel_scope.cancel()
