@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import subprocess
@@ -9,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -40,9 +40,6 @@ def until(condition: Callable[[], bool], what: str, timeout_s: float = START_S, 
         pause(step_s)
 
 
-_HELD: Final[list[socket.socket]] = []
-
-
 def free_port() -> int:
     """Return a port for a process that is started to listen there, which nobody else is given while this one runs.
 
@@ -52,7 +49,7 @@ def free_port() -> int:
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind(("127.0.0.1", 0))
-    _HELD.append(held)
+    atexit.register(held.close)
     port: int = held.getsockname()[1]
     return port
 
