@@ -15,7 +15,7 @@ def no_search() -> Iterator[Callable[..., int]]:
     """
     gc.collect()
     gc.disable()
-    gc.freeze()  # what is frozen is not among `gc.get_objects`
+    gc.freeze()  # what is frozen is not among `gc.get_objects`, and costs no later search anything
 
     def alive(*kinds: type) -> int:
         return sum(isinstance(each, kinds) for each in gc.get_objects())
@@ -23,5 +23,4 @@ def no_search() -> Iterator[Callable[..., int]]:
     try:
         yield alive
     finally:
-        gc.unfreeze()
         gc.enable()

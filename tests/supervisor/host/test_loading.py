@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
 
 import pytest
 
 from supervisor.host.loading import pause_gc
-
-
-@pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    yield
-    gc.unfreeze()
 
 
 def test_garbage_is_searched_for_again_when_the_outermost_block_ends() -> None:

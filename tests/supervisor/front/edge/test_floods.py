@@ -46,17 +46,16 @@ async def front(service: FakeService | None = None, **settings: Any) -> AsyncIte
 
 @asynccontextmanager
 async def watched() -> AsyncIterator[Ticker]:
-    """Watch how long the loop is held during the block, but not by what other tests left to be collected."""
+    """Watch how long the loop is held during the block, but not by searches for garbage of other tests."""
     ticker = Ticker()
-    gc.collect()
-    gc.freeze()
+    gc.disable()
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ticker.run)
             yield ticker
             nursery.cancel_scope.cancel()
     finally:
-        gc.unfreeze()
+        gc.enable()
 
 
 async def push(stream: trio.SocketStream, data: bytes) -> bytes:

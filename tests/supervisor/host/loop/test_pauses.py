@@ -38,7 +38,7 @@ def restored() -> Iterator[None]:
     before = sys.getswitchinterval()
     yield
     sys.setswitchinterval(before)
-    gc.unfreeze()
+    gc.freeze()  # again: all that is loaded would be searched with each test that follows
 
 
 @pytest.mark.usefixtures("restored")
