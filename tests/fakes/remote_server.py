@@ -90,12 +90,13 @@ class _Behind:
         while data := await self.peer._stdout.read():
             for text in data.splitlines():
                 if (to := self._to(json.loads(text))) is not None:
-                    await to.send(text)
+                    with suppress(trio.BrokenResourceError):  # whoever asked is gone meanwhile
+                        await to.send(text)
 
     def _to(self, message: dict[str, Any]) -> trio.MemorySendChannel[bytes] | None:
         """Return where a message goes; None if whoever asked is gone."""
         if "method" not in message:
-            return self._open.get(message["id"])
+            return self._open.pop(message["id"], None)  # nothing more is read there behind the answer
         token = message.get("params", {}).get("progressToken")
         if token in self._open:
             return self._open[token]
@@ -110,11 +111,12 @@ class _Behind:
         send, receive = trio.open_memory_channel[bytes](100)  # noqa: TID251  (a fake)
         id_ = request.message["id"]
         self._open[id_] = send
-        try:
-            await self.tell(request.body)
-            yield receive
-        finally:
-            del self._open[id_]
+        with receive:
+            try:
+                await self.tell(request.body)
+                yield receive
+            finally:
+                self._open.pop(id_, None)
 
 
 NO_SESSION = (
