@@ -39,6 +39,8 @@ CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALL
 WIDE = 120
 MIN_NAME = 12
 MAX_PROBLEMS = 3
+MAX_NODES = 3
+"""Other nodes that are named."""
 SILENT_S = 120.0
 """A server that is asked now and then for a sign of life was mostly heard later than that."""
 RESTING = ("disabled", "stopped", "dormant", "ready")
@@ -64,6 +66,8 @@ def status(*, as_json: bool, url: str) -> None:
     out.print(render_servers(overview["servers"], time.time(), out))
     out.print(f"\nmcpvisor {overview['version']} at {url}, up {duration(overview['uptime_s'])}", markup=False)
     out.print(savings_line(overview["totals"], overview["tokens"]), markup=False)
+    for line in list_node(overview.get("fleet") or {}):
+        out.print(line)
     for line in list_degraded(overview.get("degraded", ()), time.time()):
         out.print(line)
     for line in list_damage(overview.get("store") or {}):
@@ -82,6 +86,13 @@ def status(*, as_json: bool, url: str) -> None:
         out.print(line)
     if waiting := overview.get("questions"):
         out.print(plain(f"questions that wait for you: {waiting}, see {overview['questions_at']}"))
+
+
+def list_node(fleet: Row) -> Iterator[Text]:
+    """Yield of which node of a fleet this is, and how to ask another one; nothing of a daemon that is alone."""
+    if others := [name for name in fleet.get("nodes", ()) if name != fleet["node"]]:
+        few = " or ".join(others[:MAX_NODES]) + ("; all: mcpvisor nodes" if others[MAX_NODES:] else "")
+        yield plain(f"node {fleet['node']}: what other nodes run is dormant here; mcpvisor status --node {few}")
 
 
 def list_degraded(rows: Sequence[Row], now: float) -> list[Text]:

@@ -168,6 +168,8 @@ async def test_the_nodes_are_shown(tmp_path: Path) -> None:
         assert (await command(str(two.clients[other].base_url), "nodes")).stderr.startswith(f"{other} runs no server;")
         told = (await two.clients[owner].get("/api/nodes")).json()
         assert [node["name"] for node in told["nodes"]] == ["a", "b"]
+        hint = f"node {other}: what other nodes run is dormant here; mcpvisor status --node {owner}\n"
+        assert hint in (await command(str(two.clients[other].base_url), "status")).stdout
         assert all(node["alike"] for node in told["nodes"])
 
 
@@ -330,6 +332,7 @@ async def test_a_daemon_alone_says_so(tmp_path: Path) -> None:
             refused = await command(str(client.base_url), "status", "--node", "b")
             assert (refused.exit_code, "this daemon is alone" in refused.stderr) == (1, True), refused.stderr
             assert (await command(str(client.base_url), "nodes")).stderr.startswith("This daemon is alone.")
+            assert "fleet" not in (await client.get("/api/status")).json()
             refused = await command(str(client.base_url), "drain")
             assert refused.exit_code == 1
             assert "this daemon is alone" in refused.stderr

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from supervisor.commands.status import breaker_text, instances_text
+from supervisor.commands.status import breaker_text, instances_text, list_node
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,23 @@ def test_instances_are_told_by_what_each_does() -> None:
     rows = [{"number": number, "state": state} for number, state in enumerate(states, 1)]
     assert instances_text(rows) == "1 of 4 instances up, 2 asleep: 4 is failed"
     assert instances_text(rows[:1]) == "1 of 1 instances up"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ({}, []),
+        ({"node": "a", "nodes": ["a"]}, []),
+        (
+            {"node": "a", "nodes": ["a", "b", "c"]},
+            ["node a: what other nodes run is dormant here; mcpvisor status --node b or c"],
+        ),
+        (
+            {"node": "c", "nodes": list("abcde")},
+            ["node c: what other nodes run is dormant here; mcpvisor status --node a or b or d; all: mcpvisor nodes"],
+        ),
+    ],
+    ids=["alone", "the only node", "three", "many"],
+)
+def test_a_node_says_of_which_one_its_status_is(nodes: dict[str, Any], says: list[str]) -> None:
+    assert [line.plain for line in list_node(nodes)] == says
