@@ -156,7 +156,9 @@ def find_published(path: Path, environ: Mapping[str, str], data_dir: Path | None
     That is asked before the file is understood, which by itself need not be whole: what is wrong with it is said later.
     """
     with suppress(ConfigError):
-        match read_document(read_text(path), str(path)).value:
+        if "published" not in (text := read_text(path)) and r"\u" not in text:  # else it need not be read twice
+            return None
+        match read_document(text, str(path)).value:
             case {"supervisor": {"fleet": {"configuration": "published"}} as own}:
                 written = own.get("data_dir")
                 if data_dir is None and isinstance(written, str) and written:

@@ -90,7 +90,7 @@ def status(*, as_json: bool, url: str) -> None:
 
 def list_node(fleet: Row) -> Iterator[Text]:
     """Yield of which node of a fleet this is, and how to ask another one; nothing of a daemon that is alone."""
-    if others := [name for name in fleet.get("nodes", ()) if name != fleet["node"]]:
+    if others := fleet.get("others"):
         few = " or ".join(others[:MAX_NODES]) + ("; all: mcpvisor nodes" if others[MAX_NODES:] else "")
         yield plain(f"node {fleet['node']}: what other nodes run is dormant here; mcpvisor status --node {few}")
 

@@ -21,6 +21,7 @@ from coredis.response.types import StreamEntry
 from coredis.retry import NoRetryPolicy
 
 from actors.kit.fairness.pace import LinePace
+from supervisor.fleet.engine import KEPT_S
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
 from supervisor.fleet.records import (
     Entry,
@@ -59,7 +60,7 @@ class ValkeyEngine:
         self._turn = trio.Lock()
         self._keys = [f"{prefix}{{fleet}}:{name}" for name in _KEYS]
         self._lease_ms = round(lease_s * 1000)
-        common = _read("common")
+        common = f"local keep_ms = {round(KEPT_S * 1000)}\n" + _read("common")
         self._scripts = {name: client.register_script(common + _read(name)) for name in _SCRIPTS}
 
     async def settle(self) -> None:

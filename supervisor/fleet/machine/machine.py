@@ -45,10 +45,7 @@ AGAIN_S: Final = 60.0
 
 
 class MachineNodes:
-    """The nodes of one machine; implements `Program`. `sockets` hold the port that all listen at.
-
-    `command` starts a node that has a data directory.
-    """
+    """The nodes of one machine; implements `Program`. `command` starts a node that has a data directory."""
 
     def __init__(
         self,

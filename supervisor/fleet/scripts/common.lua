@@ -1,7 +1,7 @@
--- What every script of the fleet begins with. KEYS are always the same twelve, ARGV[1] is the length of a lease in ms.
+-- What every script of the fleet begins with, after `keep_ms`, how long a launch is known that nobody claims. KEYS are
+-- always the same twelve, ARGV[1] is the length of a lease in ms.
 local NODES, LEASES, NAMES, OWNERS, OFFERS, TEXTS, USES, FEED, STATE, OVER, RECORDS, CLAIMS = unpack(KEYS)
 local lease_ms = tonumber(ARGV[1])
-local keep_ms = 30 * 24 * 3600 * 1000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

@@ -28,7 +28,8 @@ from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.figures import Figures, since_boot
 from actors.transport.stdio.resources.room import Room
 from supervisor.delivery.events import DaemonEvents
-from supervisor.fleet.status import NO_FLEET, FleetStatus, FleetView
+from supervisor.fleet.links.peers import Peers
+from supervisor.fleet.status import NO_FLEET, FleetView
 from supervisor.front.edge.wire import ConnectionCounters
 from supervisor.front.pages.app import json_response
 from supervisor.front.pages.metadata import Described
@@ -279,11 +280,13 @@ async def _status(view: View) -> bytes:
             "events": view.events.status(),
             "questions": len(view.elicitations.of(view.principal)),
             "questions_at": view.elicitations.address(),
-            **_node(view.fleet.status()),
+            **_node(view.fleet.peers),
         }
     )
 
 
-def _node(fleet: FleetStatus) -> dict[str, Any]:
-    """Return of which node the page is, and which there are; nothing where the daemon is alone."""
-    return {"fleet": {"node": fleet.node, "nodes": [each.name for each in fleet.nodes]}} if fleet.node else {}
+def _node(peers: Peers | None) -> dict[str, Any]:
+    """Return of which node the page is, and which others there are; nothing where the daemon is alone."""
+    return (
+        {} if peers is None else {"fleet": {"node": peers.name, "others": sorted(each.name for each in peers.others())}}
+    )

@@ -35,13 +35,13 @@ def test_instances_are_told_by_what_each_does() -> None:
     ("nodes", "says"),
     [
         ({}, []),
-        ({"node": "a", "nodes": ["a"]}, []),
+        ({"node": "a", "others": []}, []),
         (
-            {"node": "a", "nodes": ["a", "b", "c"]},
+            {"node": "a", "others": ["b", "c"]},
             ["node a: what other nodes run is dormant here; mcpvisor status --node b or c"],
         ),
         (
-            {"node": "c", "nodes": list("abcde")},
+            {"node": "c", "others": list("abde")},
             ["node c: what other nodes run is dormant here; mcpvisor status --node a or b or d; all: mcpvisor nodes"],
         ),
     ],
