@@ -1,30 +1,38 @@
 """What the commands show a daemon: the token in MCPVISOR_TOKEN, or a pass made with the key in the daemon's own files.
 
-Whatever listens at an address says where the key is. So only the key of a daemon of this user is read, and a pass is
-sent in its place, which is good at that end of a connection alone and for a minute.
+The pass answers a challenge, see `supervisor/identity/operator_key.py`. The key is read where daemons of this user have
+theirs, and what listens at an address has no say in that.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
+import msgspec
 import trio
 
 from actors.errors import ConfigError
-from supervisor.identity.key_file import read_key
-from supervisor.identity.secrets import endpoint, sign_pass
+from actors.protocol.wire import json
+from supervisor.host.places import VARIABLE as DATA_DIR
+from supervisor.host.places import known_data_dirs
+from supervisor.identity.key_file import KEY_FILE, read_key
+from supervisor.identity.operator_key import CHALLENGE, PROOF, endpoint, is_proof, sign_pass
 
 VARIABLE: Final = "MCPVISOR_TOKEN"
-KEY_FILE: Final = "page.key"
 Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class NoPass(Exception):
-    """The key of a daemon cannot be read; the text says why, and what to do."""
+    """What asks for the key of a daemon does not have that of one of this user; the text says what to do."""
+
+
+class Challenge(msgspec.Struct, frozen=True):
+    """What a daemon asks for, with the proof that it has the key itself."""
+
+    text: str
+    proof: str
 
 
 def authorization(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -38,19 +46,36 @@ def end_of(stream: Stream) -> str:
     return endpoint((stream.transport_stream if isinstance(stream, trio.SSLStream) else stream).socket.getpeername())
 
 
-def pass_for(end: str, key_file: str) -> dict[str, str]:
-    """Return the header that shows a daemon at an `endpoint` that its key can be read. Raises `NoPass`."""
-    file = Path(key_file)
-    if file.name != KEY_FILE:
-        raise NoPass("the daemon does not say where its key is: is it one?")
-    try:
-        key = read_key(file)
-    except ConfigError as error:
-        raise NoPass(f"the key of the daemon cannot be used: {error}") from None
-    except (OSError, ValueError) as error:  # the latter is Python's, for a path with a NUL character
-        reason = getattr(error, "strerror", error)
-        raise NoPass(
-            f"the key of the daemon, {file}, cannot be read: {reason} (give the command as its user, on its machine, "
-            f"or set {VARIABLE})"
-        ) from None
-    return {"authorization": f"Bearer {sign_pass(key, end, time.time())}"}
+def challenge_in(body: bytes) -> Challenge | None:
+    """Return the challenge in the body of a refusal; None if it has none."""
+    text, proof = (json.text_at(body, "error", "data", name) for name in (CHALLENGE, PROOF))
+    return Challenge(text, proof) if text and proof else None
+
+
+def pass_for(
+    challenge: Challenge, end: str, method: str, path: str, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Return the header that answers a challenge which came from an `endpoint`, for one request there.
+
+    `path` is the path as it is sent, without a query. Raises `NoPass`.
+    """
+    places, faults = known_data_dirs(environ), list[str]()
+    for place in places:
+        try:
+            key = read_key(place / KEY_FILE)
+        except FileNotFoundError:
+            continue
+        except ConfigError as error:
+            faults.append(str(error))
+            continue
+        except (OSError, ValueError) as error:  # the latter is Python's, for a path with a NUL character
+            faults.append(f"{place / KEY_FILE}: {getattr(error, 'strerror', error)}")
+            continue
+        if is_proof(key, challenge.text, challenge.proof, end):
+            return {"authorization": f"Bearer {sign_pass(key, challenge.text, end, method, path)}"}
+    why = f" ({'; '.join(faults)})" if faults else ""
+    raise NoPass(
+        f"what listens there does not have the key of a daemon of this user{why}, and was shown nothing: give the "
+        f"command as the daemon's user, on its machine and not through a forwarded port, or set {VARIABLE}; {DATA_DIR} "
+        "names a data directory that is not found"
+    )

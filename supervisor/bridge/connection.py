@@ -32,7 +32,7 @@ from wsproto.utilities import ProtocolError
 from actors.protocol.wire import json
 from supervisor.bridge.address import DoorAddress
 from supervisor.front.edge.fields import MOST_BYTES
-from supervisor.operator_pass import NoPass, Stream, authorization, end_of, pass_for
+from supervisor.operator_pass import Challenge, NoPass, Stream, authorization, challenge_in, end_of, pass_for
 
 CONNECT_S: Final = 5.0
 CLOSE_S: Final = 1.0
@@ -50,14 +50,19 @@ MAX_WORDS: Final = 300
 class NotReached(Exception):
     """There is no connection. `kind`: nobody listens there, who does refuses us, or no answer came.
 
-    `key_file`: where the daemon says that its key is, as it wants a credential.
+    `challenge`: what the daemon gives to whoever can read its key, as it wants a credential.
     """
 
-    def __init__(self, reason: str, kind: Literal["refused", "rejected", "away"] = "away", key_file: str = "") -> None:
+    def __init__(
+        self,
+        reason: str,
+        kind: Literal["refused", "rejected", "away"] = "away",
+        challenge: Challenge | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.kind = kind
-        self.key_file = key_file
+        self.challenge = challenge
 
 
 class DaemonConnection:
@@ -169,11 +174,11 @@ async def _connect(stack: AsyncExitStack, address: DoorAddress) -> DaemonConnect
         try:
             return await _handshake(stream, address, shown)
         except NotReached as error:
-            if shown or not error.key_file:
+            if shown or error.challenge is None:
                 raise
-            key_file = error.key_file
+            challenge = error.challenge
         try:
-            shown = pass_for(end, key_file)
+            shown = pass_for(challenge, end, "GET", address.target.partition("?")[0])
         except NoPass as error:
             raise NotReached(str(error), "rejected") from None
 
@@ -219,5 +224,5 @@ def _refusal(status: int, said: bytearray) -> NotReached:
     """Return what a refused handshake means: that a daemon is busy passes by itself."""
     words = json.text_at(bytes(said), "error", "message")[:MAX_WORDS]
     reason = f"it refuses with status {status}" + (f": {words}" if words else "")
-    key_file = json.text_at(bytes(said), "error", "data", "key_file") if status == HTTPStatus.UNAUTHORIZED else ""
-    return NotReached(reason, "away" if status >= 500 else "rejected", key_file)
+    challenge = challenge_in(bytes(said)) if status == HTTPStatus.UNAUTHORIZED else None
+    return NotReached(reason, "away" if status >= 500 else "rejected", challenge)

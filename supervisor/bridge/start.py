@@ -100,7 +100,8 @@ class Starter:
 
     def _open(self, name: str, flags: int) -> tuple[Path, int]:
         """Open a file in the data directory."""
-        from supervisor.host.datadir import default_data_dir, make_data_dir, open_private  # only where none runs
+        from supervisor.host.datadir import make_data_dir, open_private  # only where none runs
+        from supervisor.host.places import default_data_dir
 
         path = make_data_dir(default_data_dir(self._environ)) / name
         return path, open_private(path, flags)

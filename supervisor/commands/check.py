@@ -16,7 +16,8 @@ from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import check_exposure, find_published
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.entries.remarks import lines
-from supervisor.host.datadir import default_data_dir, problems_of
+from supervisor.host.datadir import problems_of
+from supervisor.host.places import default_data_dir
 
 DISTRIBUTION = "mcpvisor"
 

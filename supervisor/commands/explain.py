@@ -32,7 +32,7 @@ from supervisor.config.entries.remarks import lines
 from supervisor.config.provenance import EffectiveValue, explain_confirm, explain_daemon, explain_server
 from supervisor.config.syntax.keys import nearest_names
 from supervisor.config.syntax.origins import Lookups, Origin
-from supervisor.host.datadir import default_data_dir
+from supervisor.host.places import default_data_dir
 from supervisor.identity.given import Tier
 from supervisor.values.explained import ExplainedServer, explain_values, stored_of
 

@@ -35,9 +35,10 @@ from supervisor.config.syntax.jsonc import read_document
 from supervisor.config.syntax.units import PROVIDER_TOKENS, Auth, LogFormat
 from supervisor.fleet.machine.setup import BUSY, IDLE, LISTENING, NodeSetup
 from supervisor.host.config_file import find_config as find_config
-from supervisor.host.datadir import PUBLISHED, DataDir, default_data_dir, open_data_dir, previous_of
+from supervisor.host.datadir import PUBLISHED, DataDir, open_data_dir, previous_of
 from supervisor.host.loading import pause_gc, plain_interrupt
 from supervisor.host.logs import logging_to_stderr
+from supervisor.host.places import default_data_dir, noted
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,8 @@ def _run(path: Path, data_dir: Path | None, options: RunOptions, *, as_node: boo
         _load_daemon()
     read = partial(_read, source, settings.auth)
     chosen = data_dir or (Path(settings.data_dir) if settings.data_dir else None)
-    with open_data_dir(chosen, os.environ, None if setup is None else setup.lock_of_data) as data:
+    lock_fd, boot = (None, "") if setup is None else (setup.lock_of_data, setup.boot)
+    with open_data_dir(chosen, os.environ, lock_fd, boot) as data:
         form, timeout_s = options.log_format or settings.log_format, settings.tcp_user_timeout_s
         if setup is not None:
             data.private += tuple(map(Path, setup.private))
@@ -112,7 +114,7 @@ def _run(path: Path, data_dir: Path | None, options: RunOptions, *, as_node: boo
         sockets = (reserve_port if several else open_sockets)(settings.listen, timeout_s)
         if form == "text":
             _say("\n".join(_introduction(configuration, data, faults)), sys.stderr)
-        with logging_to_stderr(settings.log_level, form=form):
+        with noted(data.root, os.environ), logging_to_stderr(settings.log_level, form=form):
             if form == "json":  # every line on stderr is an object then
                 for line in _introduction(configuration, data, faults):
                     log.info("%s", line)

@@ -1,7 +1,7 @@
 """A request of our own commands to a running daemon: how it is made, and what may come of it.
 
 - Every request has a deadline. A daemon that is not there, or is not ours, is a typed error with what to do.
-- A daemon that wants to see that we can read its key says where that is; then the request is made again, with a pass.
+- A daemon that wants to see that we can read its key gives a challenge; then the request is made again, with a pass.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ import trio
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.transport.http.client.verdict import NOT_TRUSTED, why
-from supervisor.identity.secrets import endpoint
-from supervisor.operator_pass import NoPass, authorization, pass_for
+from supervisor.identity.operator_key import endpoint
+from supervisor.operator_pass import NoPass, authorization, challenge_in, pass_for
 from supervisor.servers.reloading.refusal import HEADER, fault_of
 
 T = TypeVar("T")
 
 NO_HEADERS: Mapping[str, str] = {}
 UNAUTHORIZED = 401
+_END = "mcpvisor_end"
+_CONNECTED = "connection.connect_tcp.complete"
 
 PAGE_TIMEOUT_S = 10.0
 NOT_OURS = "something else listens there"
@@ -65,9 +67,7 @@ class DaemonRequests:
         self._http = http
         self._url = url
         self._token = authorization()
-        self._key_file = ""
-        self._end = ""
-        http.event_hooks = {"response": [self._note_end]}
+        http.event_hooks = {"request": [_note_new_end], "response": [_note_end]}
 
     async def _send(
         self, method: str, path: str, body: Mapping[str, Any], needs: str, timeout_s: float = PAGE_TIMEOUT_S
@@ -86,36 +86,59 @@ class DaemonRequests:
             raise DaemonUnreachable(self._url, NOT_OURS)
         return {name: json.VALUE.decode(value) for name, value in members.items()}
 
-    async def _note_end(self, response: httpx2.Response) -> None:
-        """Remember to whom the connection leads, while it is open."""
-        with suppress(KeyError, OSError, TypeError):
-            self._end = endpoint(response.extensions["network_stream"].get_extra_info("server_addr"))
-
-    def _pass(self) -> Mapping[str, str]:
-        """Return what shows that the key of the daemon can be read, if it wants that: made anew, as it expires."""
-        try:
-            return pass_for(self._end, self._key_file) if self._key_file else NO_HEADERS
-        except NoPass as error:
-            raise RequestRefused(UNAUTHORIZED, str(error)) from None
-
     async def _ask(
         self, method: str, path: str, timeout_s: float, headers: Mapping[str, str] = NO_HEADERS, **more: Any
     ) -> bytes:
-        shown = self._token or self._pass()
         if self._node and path.startswith("/api/"):
             more["params"] = {**(more.get("params") or {}), **self._node}
         with trio.move_on_after(timeout_s):
-            try:
-                response = await self._http.request(method, self._url + path, headers={**headers, **shown}, **more)
-            except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-                raise DaemonUnreachable(self._url, _reason(error)) from None
-            if response.status_code == UNAUTHORIZED and not shown and (key_file := _key_file(response.content)):
-                self._key_file = key_file
-                return await self._ask(method, path, timeout_s, headers, **more)
+            response = await self._send_once(method, path, {**headers, **self._token}, more)
+            if response.status_code == UNAUTHORIZED and not self._token and (shown := _pass(response)):
+                response = await self._send_once(method, path, {**headers, **shown}, more)
             if path.startswith("/api/"):
                 self.refused = fault_of(response.headers.get(HEADER, ""))
             return response.content
         raise DaemonUnreachable(self._url, f"no answer within {timeout_s:g} s")
+
+    async def _send_once(
+        self, method: str, path: str, headers: Mapping[str, str], more: Mapping[str, Any]
+    ) -> httpx2.Response:
+        try:
+            return await self._http.request(method, self._url + path, headers=headers, **more)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise DaemonUnreachable(self._url, _reason(error)) from None
+
+
+async def _note_new_end(request: httpx2.Request) -> None:
+    """Have remembered to whom the connection leads that is made for a request, as soon as it is."""
+
+    async def note(event: str, about: Mapping[str, Any]) -> None:
+        if event == _CONNECTED:
+            _note(request, about["return_value"])
+
+    request.extensions = {**request.extensions, "trace": note}
+
+
+async def _note_end(response: httpx2.Response) -> None:
+    """Remember to whom the connection leads that was there before."""
+    _note(response.request, response.extensions.get("network_stream"))
+
+
+def _note(request: httpx2.Request, stream: Any) -> None:
+    with suppress(AttributeError, OSError, TypeError):  # the other side has ended it already
+        request.extensions[_END] = endpoint(stream.get_extra_info("server_addr"))
+
+
+def _pass(refusal: httpx2.Response) -> Mapping[str, str]:
+    """Return what shows that the key of the daemon can be read which has refused a request, if it asks for that."""
+    challenge, asked = challenge_in(refusal.content), refusal.request
+    if challenge is None:
+        return NO_HEADERS
+    path = asked.url.raw_path.partition(b"?")[0].decode("ascii")
+    try:
+        return pass_for(challenge, asked.extensions.get(_END, ""), asked.method, path)
+    except NoPass as error:
+        raise RequestRefused(UNAUTHORIZED, str(error)) from None
 
 
 def _reason(error: Exception) -> str:
@@ -123,11 +146,6 @@ def _reason(error: Exception) -> str:
     if (reason := why(error)).startswith(NOT_TRUSTED):
         return f"{reason}; if it is yours, name its file in SSL_CERT_FILE"
     return str(error) or reason
-
-
-def _key_file(content: bytes) -> str:
-    """Return where the key of a daemon is that wants one, as it says; empty if it does not say."""
-    return json.text_at(content, "error", "data", "key_file")
 
 
 def decode(content: bytes | str | msgspec.Raw, type_: type[T], url: str) -> T:

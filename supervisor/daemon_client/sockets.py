@@ -16,7 +16,7 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.daemon_client.client import CONNECT_TIMEOUT_S, base_url
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused, decode
-from supervisor.operator_pass import NoPass, Stream, authorization, end_of, pass_for
+from supervisor.operator_pass import NoPass, Stream, authorization, challenge_in, end_of, pass_for
 
 DISCONNECT_TIMEOUT_S = 1.0
 PING_S = 20.0
@@ -60,7 +60,7 @@ async def open_socket(url: str, path: str) -> AsyncIterator[Socket]:
             if shown or refusal.data is None:
                 raise
             try:
-                shown = pass_for(refusal.data["end"], refusal.data["key_file"])
+                shown = pass_for(refusal.data["challenge"], refusal.data["end"], "GET", refusal.data["path"])
             except NoPass as error:
                 raise RequestRefused(refusal.code, str(error)) from None
             socket = await stack.enter_async_context(_open(url, path, shown))
@@ -75,7 +75,7 @@ async def _open(url: str, path: str, shown: Mapping[str, str]) -> AsyncIterator[
         port = parts.port or (443 if parts.scheme == "https" else 80)
     except ValueError as error:
         raise DaemonUnreachable(url, str(error)) from None
-    end = ""
+    end, whole = "", parts.path.rstrip("/") + path
     try:
         with trio.fail_after(CONNECT_TIMEOUT_S):
             stream = await _stream(parts.scheme, parts.hostname or "", port)
@@ -87,7 +87,7 @@ async def _open(url: str, path: str, shown: Mapping[str, str]) -> AsyncIterator[
                         nursery,
                         stream,
                         parts.netloc,
-                        parts.path.rstrip("/") + path,
+                        whole,
                         extra_headers=[(name.encode(), value.encode()) for name, value in shown.items()],
                         message_queue_size=MAX_QUEUED_MESSAGES,
                         max_message_size=MAX_MESSAGE_BYTES,
@@ -101,7 +101,7 @@ async def _open(url: str, path: str, shown: Mapping[str, str]) -> AsyncIterator[
         finally:
             await trio.aclose_forcefully(stream)
     except Exception as error:  # noqa: BLE001 - what is no end of the connection is raised as it is
-        raise _translate(first_of(error), url, end) from None
+        raise _translate(first_of(error), url, end, whole.partition("?")[0]) from None
 
 
 async def _stream(scheme: str, host: str, port: int) -> Stream:
@@ -110,14 +110,15 @@ async def _stream(scheme: str, host: str, port: int) -> Stream:
     return await trio.open_tcp_stream(host, port)
 
 
-def _translate(error: BaseException, url: str, end: str) -> BaseException:
+def _translate(error: BaseException, url: str, end: str, path: str) -> BaseException:
     """Return the end of a connection as `DaemonUnreachable`, anything else as it is."""
     match error:
         case trio_websocket.ConnectionRejected():
             said = json.text_at(error.body or b"", "error", "message")[:MAX_WORDS]
-            key_file = json.text_at(error.body or b"", "error", "data", "key_file")
+            challenge = challenge_in(error.body or b"")
             if said:
-                return RequestRefused(error.status_code, said, {"key_file": key_file, "end": end} if key_file else None)
+                asked = None if challenge is None else {"challenge": challenge, "end": end, "path": path}
+                return RequestRefused(error.status_code, said, asked)
             return DaemonUnreachable(url, f"the WebSocket was refused with status {error.status_code}")
         case trio_websocket.ConnectionClosed():
             code = getattr(error.reason, "code", None)

@@ -34,10 +34,10 @@ from actors.errors import (
     TooManyAttempts,
 )
 from actors.kit import Latest
-from supervisor.config.syntax.address import is_loopback
 from supervisor.front.credentials import read_cookie, read_credential, read_ticket
 from supervisor.front.edge.request import HttpRequest, Lines, NotAllowed
 from supervisor.front.ongoing import Ongoing
+from supervisor.front.proxies import is_from_here
 from supervisor.front.resource import (
     INSUFFICIENT,
     INVALID,
@@ -52,9 +52,11 @@ from supervisor.front.resource import (
 from supervisor.identity.attempts import FailedAttempts, network_of
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import SCOPES, Bearer, TokenGrant, TokenRefused
+from supervisor.identity.operator_key import PREFIX as OPERATOR_PREFIX
+from supervisor.identity.operator_key import OperatorKey
 from supervisor.identity.people import OPERATOR, Person
 from supervisor.identity.requester import ANYBODY, Requester, RequestOrigin
-from supervisor.identity.secrets import OPERATOR_PREFIX, PREFIX, digest_of, id_of, id_of_text, is_key
+from supervisor.identity.secrets import PREFIX, digest_of, id_of, id_of_text
 from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import SavedToken, TokenTable
 from supervisor.servers.deployment import Deployment
@@ -87,16 +89,15 @@ class Admission:
 
     Without a `bearer` no tokens of identity providers are taken. `resource` is what these would be for.
 
-    `operator_key` is that in the `key_file` of the daemon: whoever can read it is its operator, and on this machine is
-    told where it is. `clock` gives unix seconds, `audit` is told of wrong tokens.
+    Whoever can read the `operator` key is the operator, and on this machine is given a challenge for that. `clock`
+    gives unix seconds, `audit` is told of wrong tokens.
     """
 
     def __init__(
         self,
         tokens: TokenTable,
         deployment: Latest[Deployment],
-        operator_key: bytes,
-        key_file: str,
+        operator: OperatorKey,
         clock: Callable[[], float],
         bearer: Bearer | None = None,
         resource: ProtectedResource | None = None,
@@ -109,8 +110,7 @@ class Admission:
         self._resource = resource or ProtectedResource("", "", ())
         self._tokens = tokens
         self._deployment = deployment
-        self._operator_key = operator_key
-        self._key_file = key_file
+        self._operator = operator
         self._clock = clock
         self._audit = audit
         self.attempts = FailedAttempts()
@@ -157,10 +157,9 @@ class Admission:
                 return visitor
             if is_page(request.path):
                 return NotAllowed(303, b"", ((b"location", SIGN_IN + b"?next=" + quote(request.path).encode()),))
-            here = is_loopback(request.address)
-            return self._refusal(
-                request, NotAuthenticated(_MISSING, details={"key_file": self._key_file} if here else None)
-            )
+            here = is_from_here(request.address, request.fields) and not personal_server(request.path)
+            details = dict(self._operator.challenge(request.own_end)) if here else None
+            return self._refusal(request, NotAuthenticated(_MISSING, details=details))
         if not self._tokens.read and digest_of(token) is not None:
             unread = TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S)
             return self._refusal(request, unread)
@@ -273,7 +272,8 @@ class Admission:
         if token is not None:
             person = self._person(token)
             return None if person is None else Requester(person=person, credential=id_of(token.digest), token=token)
-        if not server and is_key(text, self._operator_key, request.own_end, self._clock()):
+        path = request.target.partition(b"?")[0].decode("ascii")
+        if not server and self._operator.admits(text, request.own_end, request.method, path):
             return Requester(person=OPERATOR, credential="operator")
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from socket import socket
 
@@ -22,6 +23,8 @@ from supervisor.host.logs import count_lost_records
 from supervisor.host.loop.turns import loop_turns
 from supervisor.host.version import VERSION
 from supervisor.house import House
+from supervisor.identity.key_file import KEY_FILE
+from supervisor.identity.operator_key import OperatorKey
 from supervisor.identity.people import Person
 from supervisor.identity.tokens import TokenTable
 from supervisor.metrics.following import follow
@@ -145,7 +148,8 @@ async def open_front(core: trio.Nursery, house: House, sockets: list[socket]) ->
         configurator=house.reload,
         editor=ServerEdits(house.reload, deployment),
         key=house.data.key("page"),
-        token_file=str(house.data.root / "page.key"),
+        token_file=str(house.data.root / KEY_FILE),
+        operator=OperatorKey(house.data.key("page"), house.data.boot, time.monotonic),
         control=control,
         logs=LogReader(servers.journals, house.keeper),
         accounts=house.accounts.now,

@@ -14,6 +14,8 @@ from typing import Final
 from supervisor.config.syntax.address import is_loopback
 from supervisor.front.edge.fields import Fields
 
+FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})
+"""What proxies write into what they send on (RFC 7239, RFC 9110 7.6.3, and the older ones)."""
 MAX_HOPS: Final = 32
 _LIST: Final = b"x-forwarded-for"
 _FORWARDED: Final = b"forwarded"
@@ -51,6 +53,11 @@ class TrustedProxies:
             if not self.trusts(address):
                 break
         return address
+
+
+def is_from_here(address: str, fields: Fields) -> bool:
+    """Say whether a request comes from a program of this machine itself, as far as proxies say that they are one."""
+    return is_loopback(address) and not (FORWARDED & fields.lines.keys())
 
 
 def _hops(fields: Fields) -> Iterator[str]:

@@ -256,8 +256,7 @@ def _admission(settings: Settings, sockets: list[socket], view: View) -> Admissi
     return Admission(
         tokens,
         view.deployment,
-        view.key,
-        view.token_file,
+        view.operator,
         view.clock,
         view.bearer,
         ProtectedResource(

@@ -27,10 +27,10 @@ from actors.errors import ConfigError
 from actors.kit import is_want
 from actors.kit.paths import absolute
 from supervisor.host.files import write_atomically
+from supervisor.host.places import default_data_dir
 from supervisor.identity.key_file import KEY_BYTES, read_key
 from supervisor.store.file import examine
 
-NAME = "mcpvisor"
 LOCK_NAME = "daemon.lock"
 KeyName = Literal["launch", "session", "oauth", "page", "request-state", "values", "fleet"]
 """The keys of a daemon, each a file."""
@@ -47,7 +47,7 @@ MAX_PID_BYTES = 32
 class DataDir:
     """An open data directory. Use `open_data_dir`."""
 
-    def __init__(self, root: Path, lock_fd: int) -> None:
+    def __init__(self, root: Path, lock_fd: int, boot: str = "") -> None:
         self.root = root
         self.lock_fd = lock_fd
         """Holds the lock: so does every process that inherits it."""
@@ -56,6 +56,9 @@ class DataDir:
         self.fleet_keys: tuple[bytes, ...] = ()
         """What a fleet has in common, if this daemon is in one, the newest first: keys that all nodes need are made of
         them."""
+        self.boot = bytes.fromhex(boot) or secrets.token_bytes(KEY_BYTES)
+        """Known to this process alone, or to the nodes of a machine: what is sealed with it means nothing to those that
+        are started later."""
         self.life = secrets.token_bytes(8)
         """Names this process: what it gives names to lives in its memory."""
         self.database = root / DATABASE
@@ -100,10 +103,13 @@ def _derive(key: bytes, name: KeyName) -> bytes:
 
 
 @contextmanager
-def open_data_dir(path: Path | None, environ: Mapping[str, str], lock_fd: int | None = None) -> Iterator[DataDir]:
+def open_data_dir(
+    path: Path | None, environ: Mapping[str, str], lock_fd: int | None = None, boot: str = ""
+) -> Iterator[DataDir]:
     """Lock the data directory for the block, making it if it is missing; `None` is the default place.
 
-    `lock_fd`: the lock, where another process has it and passed it on. Raises `ConfigError` if there is no such place,
+    `lock_fd`: the lock, where another process has it and passed it on, and `boot`, what nodes of a machine have in
+    common, in hexadecimal digits. Raises `ConfigError` if there is no such place,
     if it cannot be written, or others can, or another daemon has it.
     """
     root = make_data_dir(default_data_dir(environ) if path is None else path)
@@ -114,7 +120,7 @@ def open_data_dir(path: Path | None, environ: Mapping[str, str], lock_fd: int | 
     try:
         if not inherited:
             _lock(root, lock_fd)
-        yield DataDir(root, lock_fd)
+        yield DataDir(root, lock_fd, boot)
     finally:
         os.close(lock_fd)
 
@@ -194,23 +200,6 @@ def _user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user id {uid}"
-
-
-def default_data_dir(environ: Mapping[str, str]) -> Path:
-    """Return `$XDG_STATE_HOME/mcpvisor`, or `~/.local/state/mcpvisor`.
-
-    A relative `XDG_STATE_HOME` is ignored, as the specification asks. Raises `ConfigError` without a usable `HOME`.
-    """
-    state_home = Path(environ.get("XDG_STATE_HOME", ""))
-    if state_home.is_absolute():
-        return state_home / NAME
-    home = Path(environ.get("HOME", ""))
-    if not home.is_absolute():
-        raise ConfigError(
-            "there is no place for the daemon's data: neither XDG_STATE_HOME nor HOME is an absolute path",
-            hint="set one of them, or name a data directory in the configuration",
-        )
-    return home / ".local" / "state" / NAME
 
 
 def _lock(root: Path, lock_fd: int) -> None:

@@ -13,6 +13,8 @@ from typing import Final
 from actors.errors import ConfigError
 
 KEY_BYTES: Final = 32
+KEY_FILE: Final = "page.key"
+"""Whoever can read this one in a data directory is the operator of the daemon there."""
 
 
 def read_key(path: Path) -> bytes:

@@ -9,12 +9,11 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import re
 import secrets
 import string
 import zlib
-from typing import Any, Final
+from typing import Final
 
 PREFIX: Final = "mcpv_"
 ID_CHARS: Final = 12
@@ -65,40 +64,3 @@ def _base62(number: int, length: int) -> str:
         number, rest = divmod(number, len(_ALPHABET))
         digits.append(_ALPHABET[rest])
     return "".join(reversed(digits))
-
-
-OPERATOR_PREFIX: Final = "mcpvop_"
-PASS_S: Final = 60.0
-"""For so long, before and after its moment, a pass is good."""
-_PASS: Final = re.compile(rf"{OPERATOR_PREFIX}([0-9]{{1,12}})_([0-9a-f]{{64}})")
-
-
-def endpoint(address: tuple[Any, ...]) -> str:
-    """Return the daemon's end of a connection, by the address that a socket on either side says: address and port."""
-    return f"{str(address[0]).removeprefix('::ffff:')} {address[1]}"
-
-
-def sign_pass(key: bytes, end: str, now: float) -> str:
-    """Return a pass for whoever has a key of the daemon's own files: good for a minute, at one `endpoint`.
-
-    The key itself is never sent, as another program may listen where a daemon was. What that is told is of no use to it
-    at the daemon, whatever it writes into `Host`: a connection to the daemon has another end.
-    """
-    return f"{OPERATOR_PREFIX}{int(now)}_{_mac(key, end, int(now))}"
-
-
-def is_pass(text: str, key: bytes, end: str, now: float) -> bool:
-    """Say whether a text is a pass of that key, for that end and about that moment, in unix seconds."""
-    match = _PASS.fullmatch(text)
-    if match is None or abs(now - int(match[1])) > PASS_S:
-        return False
-    return hmac.compare_digest(match[2], _mac(key, end, int(match[1])))
-
-
-def is_key(text: str, key: bytes, end: str, now: float) -> bool:
-    """Say whether a text is a pass of that key, or the key itself in hexadecimal digits; see `is_pass`."""
-    return is_pass(text, key, end, now) or (bool(key) and hmac.compare_digest(text.encode(), key.hex().encode()))
-
-
-def _mac(key: bytes, end: str, moment: int) -> str:
-    return hmac.new(key, f"{end}\n{moment}".encode(), "sha256").hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from supervisor.commands.check import DISTRIBUTION, clashes
-from supervisor.host.datadir import default_data_dir
+from supervisor.host.places import default_data_dir
 
 ROOT = Path(__file__).parents[2]
 STRANGERS = ("mcp-" + "supervisor", "mcp_" + "supervisor", "MCP_" + "SUPERVISOR")

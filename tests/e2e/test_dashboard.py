@@ -580,7 +580,7 @@ def test_who_gave_a_value_finds_and_tries_their_tools_and_sees_for_whom_the_serv
 
 
 def command(daemon: Daemon, *words: str, token: str = "") -> str:
-    environ = {**os.environ, "XDG_STATE_HOME": str(daemon.directory), **({"MCPVISOR_TOKEN": token} if token else {})}
+    environ = {**os.environ, "MCPVISOR_DATA_DIR": str(daemon.data), **({"MCPVISOR_TOKEN": token} if token else {})}
     done = subprocess.run(
         [*forking(), "-m", "supervisor", *words, "--url", daemon.url],
         capture_output=True,

@@ -69,17 +69,19 @@ async def running(
     data: DataDir,
     patience_s: float = 120,
     read: Callable[[str, Change], Configuration] | None = None,
+    listen: str = "127.0.0.1:0",
     **more: Any,
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Run a daemon in this loop; everything of it has ended at the end of the block. It reads the same file again.
 
-    `read`: see `Daemon`.
+    `read`: see `Daemon`. Commands find the key of the daemon meanwhile.
     """
-    daemon = Daemon(config, data, open_sockets("127.0.0.1:0", 5.0), **more)
+    daemon = Daemon(config, data, open_sockets(listen, 5.0), **more)
     daemon.read = read or (
         lambda path, change: load(Path(path or config.path), {"PATH": os.environ["PATH"]}, change=change)
     )
-    with trio.fail_after(patience_s):
+    with trio.fail_after(patience_s), pytest.MonkeyPatch.context() as environ:
+        environ.setenv("MCPVISOR_DATA_DIR", str(data.root), prepend=os.pathsep)
         async with trio.open_nursery() as nursery:
             (url,) = await nursery.start(daemon.run)
             async with httpx2.AsyncClient(base_url=url, timeout=30) as client:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -16,7 +16,6 @@ import pytest
 import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected
 
-from supervisor import operator_pass
 from supervisor.bridge.address import read_address
 from supervisor.bridge.connection import NotReached, open_connection
 from supervisor.daemon_client.client import connect as connect_daemon
@@ -24,7 +23,8 @@ from supervisor.daemon_client.requests import RequestRefused
 from supervisor.daemon_client.sockets import open_socket
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens
-from supervisor.identity.secrets import PASS_S
+from supervisor.identity.key_file import KEY_FILE
+from supervisor.identity.operator_key import GOOD_FOR_S, OperatorKey, endpoint, sign_pass
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.refusal import HEADER
 from supervisor.store.write_behind import WriteBehind
@@ -44,6 +44,12 @@ SERVERS: dict[str, Any] = {
     "clock": {"command": "x", "description": "what time it is"},
 }
 TOOLS = {"search": ["find_page", "read_page"], "vault": ["open_canary", "find_canary"], "clock": ["tell_time"]}
+
+
+@pytest.fixture(autouse=True)
+def known_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands find the key of the daemon."""
+    monkeypatch.setenv("MCPVISOR_DATA_DIR", str(tmp_path / "data"))
 
 
 @pytest.fixture
@@ -484,47 +490,159 @@ async def test_commands_follow_what_happens_by_a_token_or_as_the_operator(
                 pass
         monkeypatch.delenv("MCPVISOR_TOKEN")
         (tmp_path / "data" / "page.key").unlink()
-        with pytest.raises(RequestRefused, match=r"page\.key, cannot be read"):
+        with pytest.raises(RequestRefused, match="does not have the key of a daemon of this user"):
             async with open_socket(url, "/api/events?after=0"):
                 pass
 
 
-async def test_an_operator_asks_several_things_at_once_and_for_longer_than_a_pass_is_good(
-    tmp_path: Path, data: DataDir, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1_790_000_000.0]
-    monkeypatch.setattr(operator_pass, "time", SimpleNamespace(time=lambda: now[0]))
-    config = configuration(tmp_path, {}, auth="tokens", identity=IDENTITY)
-    async with running(config, data, clock=lambda: now[0]) as http, connect_daemon(str(http.base_url)) as client:
+async def test_an_operator_asks_several_things_at_once_and_one_after_the_other(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at, connect_daemon(str(at.client.base_url)) as client:
         async with trio.open_nursery() as nursery:
             for _ in range(3):
                 nursery.start_soon(client.status)
-        now[0] += 2 * PASS_S
         await client.status()
 
 
-async def test_a_pass_that_another_program_was_shown_is_of_no_use_to_it(tmp_path: Path, data: DataDir) -> None:
-    """It listens where a daemon was, says where the key is, and tries what it gets at the daemon under its own name."""
-    key_file, shown = str(tmp_path / "data" / "page.key"), set[str]()
+Told = Callable[[bytes], Awaitable[bytes]]
+"""What another program answers to what it was asked."""
+
+
+@asynccontextmanager
+async def deceiver(port: int, answer: Told) -> AsyncIterator[tuple[int, set[str]]]:
+    """A program that listens at a port, 0 for a free one: the port, and the credentials that it was shown."""
+    shown = set[str]()
 
     async def deceive(stream: trio.SocketStream) -> None:
-        asked = await stream.receive_some()
-        shown.update(line[22:] for line in asked.decode().split("\r\n") if line.startswith("authorization: Bearer "))
-        told = json.dumps({"error": {"code": 401, "message": "who is it?", "data": {"key_file": key_file}}})
-        await stream.send_all(f"HTTP/1.1 401 No\r\ncontent-length: {len(told)}\r\n\r\n{told}".encode())
+        asked = b""
+        while b"\r\n\r\n" not in asked and (more := await stream.receive_some()):
+            asked += more
+        shown.update(re.findall(r"(?i)authorization: Bearer (.*)\r", asked.decode()))
+        told = await answer(asked)
+        await stream.send_all(
+            b"HTTP/1.1 401 No\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(told), told)
+        )
+        await stream.aclose()
 
-    async with doorway(tmp_path, data, {}) as at, trio.open_nursery() as nursery:
-        (listener,) = await nursery.start(partial(trio.serve_tcp, deceive, 0, host="127.0.0.1"))
-        port = listener.socket.getsockname()[1]
-        async with connect_daemon(f"http://127.0.0.1:{port}") as client:
-            with pytest.raises(RequestRefused):
-                await client.status()
-        (given,) = shown
-        for host in (f"127.0.0.1:{port}", f"localhost:{port}", at.client.base_url.netloc.decode()):
-            answer = await at.ask(given, "GET", "/api/status", headers={"host": host})
-            assert answer.status_code == 401
-            assert answer.json()["error"]["data"]["type"] == "unauthenticated"
+    async with trio.open_nursery() as nursery:
+        (listener,) = await nursery.start(partial(trio.serve_tcp, deceive, port, host="127.0.0.1"))
+        yield listener.socket.getsockname()[1], shown
         nursery.cancel_scope.cancel()
+
+
+async def all_commands_ask(port: int) -> list[str]:
+    """Every way in which our programs ask a daemon; what each says of it."""
+    said = []
+    async with connect_daemon(f"http://127.0.0.1:{port}") as client:
+        for ask in (client.status, partial(client.edit, "POST", "", {"name": "mine", "entry": {"command": "x"}})):
+            with pytest.raises(RequestRefused) as refused:
+                await ask()
+            said.append(str(refused.value))
+    with pytest.raises(RequestRefused) as refused:
+        async with open_socket(f"http://127.0.0.1:{port}", "/api/events"):
+            pass
+    said.append(str(refused.value))
+    with pytest.raises(NotReached) as missed:
+        async with open_connection(read_address(f"127.0.0.1:{port}")):
+            pass
+    return [*said, str(missed.value)]
+
+
+def challenges_in(body: bytes) -> dict[str, str]:
+    return json.loads(body)["error"]["data"]  # type: ignore[no-any-return]  # the body is ours
+
+
+REFUSED = (401, 429)
+"""So many wrong ones come from one address."""
+
+
+@pytest.mark.parametrize("auth", ["tokens", "none"])
+async def test_what_listens_where_a_daemon_was_learns_nothing_that_is_good_when_it_is_back(
+    tmp_path: Path, auth: str
+) -> None:
+    """It gives what the daemon itself had given to it before, and tries what it is shown at the next one."""
+    config = configuration(tmp_path, {}, auth=auth, identity=IDENTITY)
+    asked = ("GET", "/api/status") if auth == "tokens" else ("DELETE", "/api/servers/none")
+    with open_data_dir(tmp_path / "data", {}) as data:
+        async with running(config, data) as http:
+            port, told = http.base_url.port, (await http.request(*asked)).content
+    assert port is not None
+
+    async def repeat(_: bytes) -> bytes:
+        return told
+
+    async with deceiver(port, repeat) as (_, shown):
+        await all_commands_ask(port)
+    assert len(shown) == 4, "it had the daemon's own words"
+    with open_data_dir(tmp_path / "data", {}) as data:
+        async with running(config, data, listen=f"127.0.0.1:{port}") as http:
+            for each in shown:
+                for method, path in (asked, ("GET", "/api/status"), ("POST", "/api/servers"), ("GET", "/api/events")):
+                    head = {"authorization": f"Bearer {each}"}
+                    body = {"name": "mine", "entry": {"command": "x"}} if method == "POST" else None
+                    answer = await http.request(method, path, headers=head, json=body)
+                    if auth == "tokens" or method != "GET":
+                        assert answer.status_code in REFUSED
+
+
+async def test_what_cannot_read_the_key_is_shown_nothing_whatever_it_says(tmp_path: Path, data: DataDir) -> None:
+    """Not by a command, and not by a bridge that runs: it says where the key is, and makes challenges up."""
+    key_file = str(tmp_path / "data" / KEY_FILE)
+
+    async def make_up(_: bytes) -> bytes:
+        made = {"key_file": key_file, "challenge": "0" * 76, "proof": "1" * 64}
+        return json.dumps({"error": {"code": 401, "message": "who is it?", "data": made}}).encode()
+
+    data.key("page")
+    async with deceiver(0, make_up) as (port, shown):
+        for said in await all_commands_ask(port):
+            assert "does not have the key of a daemon of this user, and was shown nothing" in said
+    assert not shown
+
+
+async def test_what_passes_on_the_challenge_of_a_daemon_is_shown_nothing(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+
+        async def pass_on(_: bytes) -> bytes:
+            return (await at.ask(None, "GET", "/api/status")).content
+
+        async with deceiver(0, pass_on) as (port, shown):
+            await all_commands_ask(port)
+        assert not shown
+
+
+async def test_an_answer_to_a_challenge_is_good_once_and_for_one_request(tmp_path: Path, data: DataDir) -> None:
+    key, now = data.key("page"), time.monotonic()
+    async with doorway(tmp_path, data, {}) as at:
+        host, port = at.client.base_url.host, at.client.base_url.port
+        end = endpoint((host, port))
+
+        async def answer(method: str, path: str, asked: tuple[str, str] = ("GET", "/api/status")) -> int:
+            told = challenges_in((await at.ask(None, "GET", "/api/status")).content)
+            shown = sign_pass(key, told["challenge"], end, *asked)
+            first, second = [(await at.ask(shown, method, path)).status_code for _ in range(2)]
+            assert second in REFUSED
+            return first
+
+        assert await answer("GET", "/api/status") == 200
+        assert await answer("GET", "/api/status?x=1") == 200
+        for other in (("POST", "/api/status"), ("GET", "/api/me"), ("GET", "/api/status/")):
+            assert await answer("GET", "/api/status", other) in REFUSED
+        told = challenges_in((await at.ask(None, "GET", "/api/status")).content)
+        early = OperatorKey(key, data.boot, lambda: now - GOOD_FOR_S).challenge(end)["challenge"]
+        late = OperatorKey(key, data.boot, lambda: now + 60).challenge(end)["challenge"]
+        elsewhere = OperatorKey(key, b"another boot", time.monotonic).challenge(end)["challenge"]
+        for challenge in (early, late, elsewhere, told["challenge"][:-1] + "x", ""):
+            shown = sign_pass(key, challenge, end, "GET", "/api/status")
+            assert (await at.ask(shown, "GET", "/api/status")).status_code in REFUSED
+
+
+async def test_whoever_comes_through_a_proxy_is_told_nothing_of_the_key(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, {}) as at:
+        assert challenges_in((await at.ask(None, "GET", "/api/status")).content).keys() >= {"challenge", "proof"}
+        for name in ("x-forwarded-for", "forwarded", "via", "x-real-ip"):
+            answer = await at.ask(None, "GET", "/api/status", headers={name: "for=1.2.3.4"})
+            assert challenges_in(answer.content).keys().isdisjoint({"challenge", "proof", "key_file"})
+            assert KEY_FILE not in answer.text
 
 
 async def test_a_probe_without_a_token_is_told_no_names(tmp_path: Path, data: DataDir) -> None:

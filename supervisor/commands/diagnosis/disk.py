@@ -15,7 +15,8 @@ from actors.errors import ConfigError
 from actors.kit.paths import absolute
 from supervisor.commands.diagnosis.facts import DataFacts
 from supervisor.config import Settings
-from supervisor.host.datadir import DATABASE, default_data_dir, problems_of
+from supervisor.host.datadir import DATABASE, problems_of
+from supervisor.host.places import default_data_dir
 from supervisor.store.file import damaged_copies
 
 

@@ -120,6 +120,7 @@ class MachineNodes:
             fleet=self._fleet,
             engine="" if engine is None else engine.url,
             key="" if engine is None else self._data.key("fleet").hex(),
+            boot=self._data.boot.hex(),
             private=tuple(map(str, places)),
             lock_fd=self._data.lock_fd,
         )

@@ -30,8 +30,9 @@ class NodeSetup(Confidential, Struct, frozen=True, kw_only=True, forbid_unknown_
 
     `number` is from 1, `machine` the name that all of them begin with, `listen` the address whose port is reserved for
     them. `fleet` is as it was written when all of them began. `engine` and `key` are the machine's own, empty where one
-    is configured. `private` are places of the machine that no server in a sandbox may see. `lock_fd` holds the lock of
-    its data directory, which the first node has, too.
+    is configured. `boot` is hexadecimal digits that all of them have in common, and no later machine has.
+    `private` are places of the machine that no server in a sandbox may see. `lock_fd` holds the lock of its data
+    directory, which the first node has, too.
     """
 
     number: Annotated[int, Meta(ge=1, le=64)]
@@ -40,6 +41,7 @@ class NodeSetup(Confidential, Struct, frozen=True, kw_only=True, forbid_unknown_
     fleet: FleetSettings
     engine: str = ""
     key: str = ""
+    boot: str = ""
     private: tuple[str, ...] = ()
     lock_fd: Annotated[int, Meta(ge=3)]
 

@@ -29,8 +29,8 @@ from actors.principal import Principal
 from supervisor.front.edge.budget import FREE_BYTES, Share, no_room
 from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.wire import ConnectionCounters, Wire
+from supervisor.identity.operator_key import endpoint
 from supervisor.identity.requester import THE_OPERATOR, Requester
-from supervisor.identity.secrets import endpoint
 
 Lines = Sequence[tuple[bytes, bytes]]
 """Header lines of an answer: names in lower case, and values."""

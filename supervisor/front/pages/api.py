@@ -51,6 +51,7 @@ from supervisor.host.loop.lag import LoopLag
 from supervisor.host.loop.turns import LoopTurns
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
+from supervisor.identity.operator_key import OperatorKey
 from supervisor.identity.people import ConfirmRules, Person, user_of
 from supervisor.identity.tickets import SignIns, Tickets
 from supervisor.identity.tokens import TokenTable
@@ -81,8 +82,8 @@ ROWS_AT_ONCE = 16
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """What the pages show, and to whom. Functions are called for each page.
 
-    `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. `token` is what a
-    program has to know that changes the configuration, and `token_file` where that is; without one nobody can.
+    `clock` gives unix time in seconds, `elapsed` the trio clock; `started` is a moment of the latter. Whoever has the
+    `operator` key, which is in `token_file`, may change the configuration; forms have tokens that follow from `key`.
     `definitions` gives what a server\'s tool was defined as before, the oldest first. `seen_by` gives what somebody
     sees.
     """
@@ -115,6 +116,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     editor: Editor
     key: bytes = b""
     token_file: str = ""
+    operator: OperatorKey = msgspec.field(default_factory=lambda: OperatorKey(b"", b"", time.monotonic))
     tokens: TokenTable
     tickets: Tickets = msgspec.field(default_factory=Tickets)
     sign_ins: SignIns = msgspec.field(default_factory=SignIns)

@@ -3,7 +3,8 @@
 - What is refused is 422 with every fault of the file, its line and its key; nothing has changed then.
 - Taken from this machine only, as every order is.
 - Whoever adds a server has the daemon run a program. So that is taken only from who can read the daemon's own files:
-  with the key in `page.key` of its data directory, in hexadecimal digits, as a bearer token (RFC 6750 2.1).
+  with the answer to a challenge (`supervisor/identity/operator_key.py`), or with the key in `page.key` of its data
+  directory, in hexadecimal digits, as a bearer token (RFC 6750 2.1).
 - While a file is refused, every answer below `/api/` says so by a header.
 """
 
@@ -26,7 +27,7 @@ from supervisor.front.pages.audit import describe
 from supervisor.front.pages.requests import NoKey, check_from_here
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.host.loop.workbench import beside
-from supervisor.identity.secrets import endpoint, is_key
+from supervisor.identity.operator_key import endpoint
 from supervisor.servers.reloading.port import Published, Reloaded
 from supervisor.servers.reloading.refusal import HEADER, value_of
 
@@ -156,11 +157,13 @@ def check_key(view: View, what: str, command: str) -> None:
         return
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     shown = given.strip() if scheme.lower() == SCHEME else ""
-    if not is_key(shown, view.key, endpoint(request.scope.get("server") or ("", 0)), view.clock()):
+    end = endpoint(request.scope.get("server") or ("", 0))
+    path = bytes(request.scope["raw_path"]).partition(b"?")[0].decode("ascii")
+    if not view.operator.admits(shown, end, request.method, path):
         raise NoKey(
             f"{what} takes the key in page.key of the daemon's data directory, in hexadecimal digits: Authorization: "
             f"Bearer KEY; the command is {command}",
-            details={"key_file": view.token_file},
+            details=dict(view.operator.challenge(end)),
         )
 
 

@@ -23,10 +23,10 @@ from werkzeug.http import parse_options_header
 
 from actors.errors import InvalidArguments, SupervisorError
 from supervisor.front.pages.rights import REQUESTER
+from supervisor.front.proxies import FORWARDED
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip", b"via"})
 MAX_PARTS: Final = 1000
 MAX_HEAD_BYTES: Final = 4096
 """Of one part, with the name of its input; a head is searched with patterns, each of which is one call into C."""

@@ -13,8 +13,9 @@ import pytest
 from click.testing import Result
 
 from supervisor.commands import own_file
-from supervisor.identity.secrets import endpoint, is_pass
-from supervisor.operator_pass import NoPass, pass_for
+from supervisor.host.places import noted
+from supervisor.identity.operator_key import OperatorKey, endpoint
+from supervisor.operator_pass import Challenge, NoPass, pass_for
 from tests.e2e.daemons import Daemon, running, stand_in
 from tests.supervisor.commands.test_cli import NOWHERE, invoke
 
@@ -189,31 +190,32 @@ def test_a_broken_file_can_be_mended_in_the_editor(file: Path, editor: Any) -> N
     assert text_of(file) == "{}"
 
 
-END = endpoint(("127.0.0.1", 1))
-
-
 # Whose key is read ----------------------------------------------------------------------------------------------------
 
 
-def test_only_the_key_of_a_daemon_of_this_user_is_read(tmp_path: Path) -> None:
-    secret = tmp_path / "id_rsa"
-    secret.write_bytes(b"s" * 32)
-    secret.chmod(0o600)
-    with pytest.raises(NoPass, match="does not say where its key is"):
-        pass_for(END, str(secret))
-    key = tmp_path / "page.key"
-    for content, mode in ((b"long secret" * 10, 0o600), (b"k" * 32, 0o644)):
+def test_the_key_is_read_where_this_user_has_daemons_and_nowhere_else(tmp_path: Path) -> None:
+    place, environ, end = tmp_path / "elsewhere", {"HOME": str(tmp_path)}, endpoint(("127.0.0.1", 1))
+    place.mkdir()
+    key = place / "page.key"
+    operator = OperatorKey(b"k" * 32, b"boot", time.monotonic)
+    told = operator.challenge(end)
+
+    def shown(environ: dict[str, str] = environ) -> str:
+        challenge = Challenge(told["challenge"], told["proof"])
+        return pass_for(challenge, end, "GET", "/", environ)["authorization"].removeprefix("Bearer ")
+
+    for content, mode in ((b"long secret" * 10, 0o600), (b"k" * 32, 0o644), (b"j" * 32, 0o600)):
         key.write_bytes(content)
         key.chmod(mode)
-        with pytest.raises(NoPass, match="cannot be used"):
-            pass_for(END, str(key))
-    for place in (tmp_path / "none" / "page.key", f"{tmp_path}/\0/page.key"):
-        with pytest.raises(NoPass, match="cannot be read"):
-            pass_for(END, str(place))
-    key.chmod(0o600)
-    shown = pass_for(END, str(key))["authorization"].removeprefix("Bearer ")
-    assert is_pass(shown, b"k" * 32, END, time.time())
-    assert "6b6b6b" not in shown
+        with noted(place, environ), pytest.raises(NoPass, match=str(key) if content[:1] != b"j" else "shown nothing"):
+            shown()
+    key.write_bytes(b"k" * 32)
+    for without in ({}, environ, {**environ, "MCPVISOR_DATA_DIR": f"{tmp_path}/\0"}):
+        with pytest.raises(NoPass, match="was shown nothing"):
+            shown(without)
+    with noted(place, environ):
+        assert operator.admits(shown(), end, "GET", "/")
+    assert "6b6b6b" not in shown({"MCPVISOR_DATA_DIR": str(place)})
 
 
 # With a daemon --------------------------------------------------------------------------------------------------------
@@ -248,5 +250,5 @@ def test_a_running_daemon_follows_at_once(daemon: Daemon, tmp_path: Path, editor
     assert "nothing" in done("diff").stdout
     assert re.search(r"^four ", done("status").stdout, re.MULTILINE)
     (daemon.directory / "data" / "page.key").unlink()
-    assert "page.key, cannot be read: No such file" in failed(1, "remove", "four")
+    assert "does not have the key of a daemon of this user" in failed(1, "remove", "four")
     assert "four" in text_of(config)

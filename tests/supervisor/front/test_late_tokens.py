@@ -8,8 +8,9 @@ from typing import cast
 from supervisor.front.admission import Admission
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.request import HttpRequest, NotAllowed
+from supervisor.identity.operator_key import OperatorKey, endpoint, sign_pass
 from supervisor.identity.requester import Requester
-from supervisor.identity.secrets import digest_of, endpoint, new_token, sign_pass
+from supervisor.identity.secrets import digest_of, new_token
 from supervisor.identity.tokens import SavedToken, TokenTable
 from tests.fakes.deployments import deployment
 from tests.fakes.no_tokens import NoTokens
@@ -20,20 +21,31 @@ KEY, NOW, END = b"k" * 32, 100.0, endpoint(("127.0.0.1", 3001))
 def request(token: str) -> HttpRequest:
     fields = Fields({b"authorization": f"Bearer {token}".encode()})
     asked = SimpleNamespace(
-        fields=fields, query=b"", path="/mcp", address="127.0.0.1", sender="127.0.0.1", own_end=END, is_websocket=False
+        fields=fields,
+        query=b"",
+        path="/mcp",
+        target=b"/mcp",
+        method="POST",
+        address="127.0.0.1",
+        sender="127.0.0.1",
+        own_end=END,
+        is_websocket=False,
     )
     return cast("HttpRequest", asked)
 
 
 async def test_a_token_is_no_wrong_one_before_it_is_known_which_there_are() -> None:
     tokens, text = TokenTable(NoTokens()), new_token()
-    admission = Admission(tokens, deployment(), KEY, "page.key", lambda: NOW)
+    operator = OperatorKey(KEY, b"boot", lambda: NOW)
+    admission = Admission(tokens, deployment(), operator, lambda: NOW)
     for _ in range(30):
         early = admission.admit(request(text))
         assert isinstance(early, NotAllowed)
         assert (early.status, early.lines) == (503, ((b"retry-after", b"1"),))
     assert admission.attempts.total == 0
-    assert isinstance(admission.admit(request(sign_pass(KEY, END, NOW))), Requester)
+    assert isinstance(
+        admission.admit(request(sign_pass(KEY, operator.challenge(END)["challenge"], END, "POST", "/mcp"))), Requester
+    )
     wrong = admission.admit(request("x"))
     assert isinstance(wrong, NotAllowed)
     assert wrong.status == 401

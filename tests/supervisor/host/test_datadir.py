@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from actors.errors import ConfigError
-from supervisor.host.datadir import KeyName, default_data_dir, open_data_dir, problems_of
+from supervisor.host.datadir import KeyName, open_data_dir, problems_of
+from supervisor.host.places import default_data_dir
 from supervisor.store.file import connect, examine
 
 

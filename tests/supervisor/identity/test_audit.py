@@ -25,14 +25,15 @@ from supervisor.identity.audit import (
     clean,
     record_of,
 )
+from supervisor.identity.operator_key import sign_pass
 from supervisor.identity.people import Person
 from supervisor.identity.requester import ANYBODY, MESSAGE_ID, THE_OPERATOR, Requester, RequestOrigin
-from supervisor.identity.secrets import sign_pass, token_of
+from supervisor.identity.secrets import token_of
 
 ANA = Requester(person=Person(user="ana", team="core", role="admin"), credential="0123456789ab")
 SECRETS = st.one_of(
     st.integers(0, 2**256 - 1).map(token_of),
-    st.binary(min_size=32, max_size=32).map(lambda key: sign_pass(key, "127.0.0.1 1", 1_800_000_000.0)),
+    st.binary(min_size=32, max_size=32).map(lambda key: sign_pass(key, "0" * 76, "127.0.0.1 1", "GET", "/")),
     st.binary(min_size=32, max_size=32).map(bytes.hex),
 )
 ADDRESSES = st.integers(0, 3 * MAX_TALLIED).map(lambda number: f"10.0.{number // 256}.{number % 256}")

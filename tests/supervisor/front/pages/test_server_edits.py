@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from quart_trio import QuartTrio
 from supervisor.config import parse
 from supervisor.front.pages.api import add_routes
 from supervisor.front.pages.configuration import add_configuration_routes
+from supervisor.identity.operator_key import OperatorKey
 from supervisor.servers.deployment import deploy
 from tests.fakes.control import Configured
 from tests.fakes.front_server import Running, dispatch, running
@@ -27,7 +29,8 @@ class Asked:
 
     def __init__(self, token: str = KEY) -> None:
         self.editor = Configured()
-        self.view = view(key=bytes.fromhex(token), token_file="/data/page.key", editor=self.editor)
+        operator = OperatorKey(bytes.fromhex(token), b"boot", time.monotonic)
+        self.view = view(operator=operator, token_file="/data/page.key", editor=self.editor)
 
     def served(self) -> Any:
         """Serve them for a block."""
