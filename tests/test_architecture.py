@@ -108,6 +108,7 @@ PURE = (
     "actors.transport.stdio.launch",
     "actors.transport.stdio.resources.allotment",
     "actors.transport.stdio.resources.bounds",
+    "actors.transport.stdio.resources.claims",
     "actors.transport.stdio.sandbox.bubblewrap",
     "supervisor.fleet.lease",
     "supervisor.fleet.machine.setup",

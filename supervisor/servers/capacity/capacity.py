@@ -2,7 +2,8 @@
 
 A server that sleeps costs nobody anything, as a call wakes it; one that cannot be started costs the caller. So under a
 small limit the servers take turns, those first that were used longest ago. What is to be kept running (`idle_timeout_s`
-0) is, and so is whatever had a call since the last look.
+0) is, and so is whatever had a call since the last look. They go to sleep one at a time, and who is about to end counts
+as if it had: no look has another one sleep for what is on its way.
 
 Two things may be short. Descriptors are looked at while a start waits for them. Memory is looked at every few seconds,
 as other programs take it, too: a look takes 0.2 ms of the loop. What each server takes is measured seldom, unless
@@ -28,16 +29,13 @@ from actors.server import ServerMessage
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.bounds import MemoryBounds
 from actors.transport.stdio.resources.descriptors import RUNNING
-from actors.transport.stdio.resources.room import UNKNOWN_BYTES, WHAT, Room
+from actors.transport.stdio.resources.room import WHAT, Room
 from supervisor.servers.capacity.pressure import Amounts, IdleServer, Pressure, Shortage, choose
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.statuses import Statuses
 
 LOOK_S: Final = 0.05
 """The pause between two looks while there is no room."""
-ASK_S: Final = 1.0
-AHEAD: Final = Amounts(descriptors=RUNNING)
-"""So much more than one start needs: the next one does not wait then."""
 MEMORY: Final = "memory"
 """How the condition is called while memory is short."""
 MEMORY_LOOK_S: Final = 5.0
@@ -49,7 +47,7 @@ NEAR_LOOK_S: Final = 0.5
 MEASURE_S: Final = 30.0
 """At least so often it is measured what servers take, as their next starts are reckoned by it."""
 STOP_S: Final = 5.0
-"""A server that is put to sleep has given its memory back by then."""
+"""A server that is put to sleep counts so long as one that ends, whatever it says."""
 
 Measure = Callable[[], Awaitable[Mapping[int, ProcessFigures]]]
 """Tells what each process of a server takes; see `Figures.get`."""
@@ -77,11 +75,12 @@ class Capacity:
         self._figures: Mapping[int, ProcessFigures] = {}
         self._measured_at = -math.inf
         self._overload = ""
+        self._leaving: set[str] = set()
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._make_room)
-            nursery.start_soon(self._watch_memory)
+            nursery.start_soon(self._make_room, nursery)
+            nursery.start_soon(self._watch_memory, nursery)
 
     def _bounds(self) -> MemoryBounds:
         return self._deployment.value.settings.memory.bounds
@@ -92,22 +91,18 @@ class Capacity:
 
     # While a start waits ------------------------------------------------------------------------------------------
 
-    async def _make_room(self) -> None:
+    async def _make_room(self, nursery: trio.Nursery) -> None:
         while True:
             await self._conditions.present(WHAT)
             before = self._idle()
             await trio.sleep(LOOK_S)
-            missing = Amounts(
-                descriptors=self._room.missing_descriptors(),
-                memory=self._room.missing_memory(),
-            )
-            if missing.short:
-                ahead = AHEAD if missing.descriptors > 0 else Amounts()
-                await self._put_to_sleep(before, missing + ahead, ASK_S)
+            room = self._room
+            missing = Amounts(descriptors=room.missing_descriptors(), memory=room.missing_memory())
+            self._give_way(nursery, before, missing)
 
     # While servers run --------------------------------------------------------------------------------------------
 
-    async def _watch_memory(self) -> None:
+    async def _watch_memory(self, nursery: trio.Nursery) -> None:
         shortage = Shortage()
         while True:
             await trio.sleep(self._pause(shortage))
@@ -123,7 +118,7 @@ class Capacity:
             self._conditions.begin(MEMORY, shortage.why)
             before = self._idle()
             await trio.sleep(LOOK_S)
-            await self._put_to_sleep(before, Amounts(memory=shortage.missing), STOP_S)
+            self._give_way(nursery, before, Amounts(memory=shortage.missing))
 
     def _pause(self, shortage: Shortage) -> float:
         if shortage.near:
@@ -144,38 +139,46 @@ class Capacity:
 
     # Sleep --------------------------------------------------------------------------------------------------------
 
+    def _live(self) -> list[ServerStatus]:
+        return list(filter(None, (self._statuses.of(name, {}) for name in self._statuses.names({}))))
+
     def _idle(self) -> dict[str, ServerStatus]:
         """Return the servers that run, do nothing, and may sleep."""
-        live = filter(None, (self._statuses.of(name, {}) for name in self._statuses.names({})))
-        return {status.server: status for status in live if self._may_sleep(status)}
+        return {status.server: status for status in self._live() if self._may_sleep(status)}
 
     def _may_sleep(self, status: ServerStatus) -> bool:
-        return _is_idle(status) and not self._deployment.value.never_sleeps(status.server)
+        if status.server in self._leaving or self._deployment.value.never_sleeps(status.server):
+            return False
+        return status.state is State.READY and not (status.in_flight or status.waiting or status.tasks)
 
-    async def _put_to_sleep(self, before: Mapping[str, ServerStatus], missing: Amounts, patience_s: float) -> None:
-        """Put as many idle servers to sleep as give that back, if they had no call since `before`."""
-        idle = [
-            IdleServer(launch=name, used_at=status.used_at or 0.0, gives=self._amounts_of(status))
-            for name, status in self._idle().items()
-            if name in before and before[name].calls == status.calls
+    def _give_way(self, nursery: trio.Nursery, before: Mapping[str, ServerStatus], missing: Amounts) -> None:
+        """Put one idle server to sleep that had no call since `before`, unless those that end now give enough back."""
+        if not missing.short:
+            return
+        live = self._live()
+        ending = [
+            self._amounts_of(status)
+            for status in live
+            if status.server in self._leaving or status.state is State.DRAINING
         ]
-        async with trio.open_nursery() as nursery:
-            for launch in choose(idle, missing):
-                nursery.start_soon(self._sleep, launch, patience_s)
+        idle = [
+            IdleServer(launch=status.server, used_at=status.used_at or 0.0, gives=self._amounts_of(status))
+            for status in live
+            if self._may_sleep(status) and (was := before.get(status.server)) is not None and was.calls == status.calls
+        ]
+        if (launch := choose(idle, missing, ending)) is not None:
+            self._leaving.add(launch)
+            nursery.start_soon(self._sleep, launch)
 
     def _amounts_of(self, status: ServerStatus) -> Amounts:
         """Return what a server gives back; one without a process here has no memory of ours."""
-        if status.pid is None:
-            return Amounts(descriptors=RUNNING)
-        taken = self._figures.get(status.pid)
-        return Amounts(descriptors=RUNNING, memory=UNKNOWN_BYTES if taken is None else taken.memory_bytes)
+        return Amounts(descriptors=RUNNING, memory=self._room.claim_of(status.server))
 
-    async def _sleep(self, name: str, patience_s: float) -> None:
-        address = self._directory.find(name)
-        if address is not None:
-            with trio.move_on_after(patience_s), suppress(SupervisorError):
-                await address.ask(SleepServer(server=name, principal=LOCAL))
-
-
-def _is_idle(status: ServerStatus) -> bool:
-    return status.state is State.READY and not (status.in_flight or status.waiting or status.tasks)
+    async def _sleep(self, launch: str) -> None:
+        address = self._directory.find(launch)
+        try:
+            if address is not None:
+                with trio.move_on_after(STOP_S), suppress(SupervisorError):
+                    await address.ask(SleepServer(server=launch, principal=LOCAL))
+        finally:
+            self._leaving.discard(launch)

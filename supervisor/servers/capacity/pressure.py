@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Final
 
 import msgspec
@@ -14,6 +15,9 @@ SLACK: Final = 0.25
 """Once it is short, it is so until there is a quarter more than what has to stay free: one more page ends nothing."""
 LIMIT_SLACK: Final = 0.1
 """And until servers take so much less than their limit."""
+
+PRESSURE: Final = 1
+"""So many bytes are missing under pressure: nobody can say how many would help, and it shows only seconds later."""
 
 
 class Amounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,22 +50,22 @@ class IdleServer(msgspec.Struct, frozen=True, kw_only=True):
     gives: Amounts
 
 
-def choose(idle: Iterable[IdleServer], missing: Amounts) -> list[str]:
-    """Return who sleeps, those first that were used longest ago, and no more than it takes."""
-    chosen: list[str] = []
-    for each in sorted(idle, key=lambda each: (each.used_at, each.launch)):
-        if not missing.short:
-            break
-        if missing.helped_by(each.gives):
-            chosen.append(each.launch)
-            missing -= each.gives
-    return chosen
+def choose(idle: Iterable[IdleServer], missing: Amounts, ending: Iterable[Amounts] = ()) -> str | None:
+    """Return who sleeps next, None if nobody has to or can help: who was used longest ago.
+
+    One at a time, and what those give back that are `ending` is no longer missing: what a server gives is known only
+    once it has ended, and each more that sleeps is a start for somebody who calls.
+    """
+    missing = reduce(Amounts.__sub__, ending, missing)
+    helpful = [each for each in idle if missing.helped_by(each.gives)]
+    first = min(helpful, key=lambda each: (each.used_at, each.launch), default=None)
+    return None if first is None else first.launch
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
     """What a look found: `missing` bytes, 0 if nothing is, and `why`.
 
-    `critical`: so little is left that not even calls may begin. `near`: it may be short soon.
+    `critical`: so little is left that not even calls may begin. `near`: it is short of bytes, or may be soon.
     """
 
     missing: int = 0
@@ -83,11 +87,13 @@ class Pressure:
         if missing and not self._short:
             missing, why = _lack(memory, taken, bounds, short=True)
         self._short = missing > 0
+        near = missing > PRESSURE
         reserve = bounds.reserve_of(memory.total)
         if memory.available is None:
-            return Shortage(missing=missing, why=why)
+            return Shortage(missing=missing, why=why, near=near)
         self._critical = memory.available < reserve * (0.75 if self._critical else 0.5)
-        return Shortage(missing=missing, why=why, critical=self._critical, near=memory.available < 2 * reserve)
+        near = near or memory.available < 2 * reserve
+        return Shortage(missing=missing, why=why, critical=self._critical, near=near)
 
 
 def _lack(memory: MemoryLook, taken: int, bounds: MemoryBounds, *, short: bool) -> tuple[int, str]:
@@ -104,5 +110,5 @@ def _lack(memory: MemoryLook, taken: int, bounds: MemoryBounds, *, short: bool) 
     percent = bounds.pressure_percent
     if percent and memory.pressure is not None and memory.pressure >= (percent / 2 if short else percent):
         why = f"for {memory.pressure:.0f} % of the time somebody waits for memory (memory.pressure_percent)"
-        return 1, why  # nobody can say how much would help: one server after the other
+        return PRESSURE, why
     return 0, ""

@@ -37,6 +37,7 @@ class Server(Actor[ServerMessage]):
     def __init__(self, status: ServerStatus) -> None:
         super().__init__(8)
         self.status = status
+        self.process = ExitStack()
 
     def read(self, stderr: bool) -> ServerStatus:
         del stderr
@@ -47,6 +48,7 @@ class Server(Actor[ServerMessage]):
         match message:
             case SleepServer():
                 self.status = msgspec.structs.replace(self.status, state=State.DORMANT)
+                self.process.close()
                 reply.answer(None)
 
 
@@ -103,7 +105,7 @@ async def run(machine: Machine, *kept: str, settings: MemorySettings | None = No
                 stack.enter_context(statuses.register(each.status.server, each.read))
                 if each.status.pid is not None and each.status.pid not in room.running:
                     running = Running(allotment=Allotment(name=each.status.server))
-                    stack.enter_context(room.keep(each.status.pid, running))
+                    stack.enter_context(each.process).enter_context(room.keep(each.status.pid, running))
             machine.capacity = Capacity(directory, statuses, room, entries, machine.measure)
             nursery.start_soon(machine.capacity.run)
             yield room.conditions
@@ -122,7 +124,7 @@ def asleep(*servers: Server) -> list[str]:
 
 async def test_the_servers_that_are_idle_longest_sleep_until_there_is_room(autojump_clock: MockClock) -> None:
     servers = [server(name, since) for name, since in (("c", 3.0), ("a", 1.0), ("d", 4.0), ("b", 2.0), ("e", 5.0))]
-    async with running(*servers, free=SPAWN - 2) as conditions:
+    async with running(*servers, free=SPAWN - RUNNING - 1) as conditions:
         await trio.sleep(10)
         assert asleep(*servers) == []
         conditions.begin(WHAT, "Too many open files")

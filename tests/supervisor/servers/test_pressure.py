@@ -20,36 +20,34 @@ def idle(launch: str, used_at: float, memory: int = 10) -> IdleServer:
     return IdleServer(launch=launch, used_at=used_at, gives=Amounts(descriptors=5, memory=memory))
 
 
-def test_those_sleep_first_that_were_used_longest_ago_and_no_more_than_it_takes() -> None:
+def test_who_was_used_longest_ago_sleeps_first_and_one_at_a_time() -> None:
     three = [idle("c", 3), idle("a", 1), idle("b", 2)]
-    assert choose(three, Amounts(memory=11)) == ["a", "b"]
-    assert choose(three, Amounts(memory=10)) == ["a"]
-    assert choose(three, Amounts()) == []
-    assert choose(three, Amounts(memory=99)) == ["a", "b", "c"]
+    assert choose(three, Amounts(memory=99)) == "a"
+    assert choose(three, Amounts(memory=1)) == "a"
+    assert choose(three, Amounts()) is None
+    assert choose([], Amounts(memory=1)) is None
+
+
+def test_nobody_sleeps_for_what_those_give_back_that_end_already() -> None:
+    ending = [Amounts(descriptors=5, memory=10)]
+    assert choose([idle("a", 1)], Amounts(memory=10), ending) is None
+    assert choose([idle("a", 1)], Amounts(memory=11), ending) == "a"
+    assert choose([idle("a", 1)], Amounts(descriptors=6, memory=10), ending) == "a"
 
 
 def test_who_has_nothing_of_what_is_missing_stays_awake() -> None:
-    assert choose([idle("remote", 1, memory=0), idle("local", 2)], Amounts(memory=1)) == ["local"]
-    assert choose([idle("remote", 1, memory=0), idle("local", 2)], Amounts(descriptors=1)) == ["remote"]
+    assert choose([idle("remote", 1, memory=0), idle("local", 2)], Amounts(memory=1)) == "local"
+    assert choose([idle("remote", 1, memory=0), idle("local", 2)], Amounts(descriptors=1)) == "remote"
 
 
 @given(servers, amounts)
-def test_the_choice_is_enough_if_all_are_and_not_without_its_last(
+def test_who_is_chosen_helps_and_nobody_who_was_used_earlier_would(
     all_of_them: list[IdleServer], missing: Amounts
 ) -> None:
     chosen = choose(all_of_them, missing)
-    by_name = {each.launch: each for each in all_of_them}
-    left = missing
-    for name in chosen:
-        assert left.short, "one too many"
-        assert left.helped_by(by_name[name].gives)
-        left -= by_name[name].gives
-    asleep = [by_name[name] for name in chosen]
-    assert asleep == sorted(asleep, key=lambda each: (each.used_at, each.launch))
-    if left.short:  # then nobody who is left would have helped
-        last = (asleep[-1].used_at, asleep[-1].launch) if asleep else (-1.0, "")
-        later = [each for each in all_of_them if (each.used_at, each.launch) > last]
-        assert not any(left.helped_by(each.gives) for each in later)
+    helpful = [each for each in all_of_them if missing.helped_by(each.gives)]
+    assert (chosen is None) == (not helpful)
+    assert all(each.used_at >= min(one.used_at for one in helpful if one.launch == chosen) for each in helpful)
 
 
 # Pressure -------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Room for one more process: descriptors to start it with, and memory for what it will take.
 
 - A server that starts counts with what it took at most when it ran last, `UNKNOWN_BYTES` where that is not known, until
-  it has had `GROWTH_S` to take it. So servers that start together do not all see the same free memory.
+  it has had the time to take it; see `Claims`. So servers that start together do not all see the same free memory.
 - What has to stay free, and what all servers may take together, are settings: see `MemoryBounds`.
 - Whoever finds too little waits, and `Conditions` has that, so that others can make room.
 """
@@ -20,8 +20,9 @@ import trio
 
 from actors.errors import SpawnFailed
 from actors.kit import Conditions, Pauses, is_want, reason_of
-from actors.transport.stdio.resources.allotment import Allotment, ProcessFigures, size
+from actors.transport.stdio.resources.allotment import Allotment, ProcessFigures
 from actors.transport.stdio.resources.bounds import MemoryBounds, MemoryLook
+from actors.transport.stdio.resources.claims import Claims
 from actors.transport.stdio.resources.descriptors import SPAWN, START, free
 from actors.transport.stdio.resources.groups import Groups
 from actors.transport.stdio.resources.memory import look_at_memory
@@ -31,7 +32,6 @@ WHAT: Final = "starting servers"
 ROOM_S: Final = 5.0
 """How long a start waits for room before it has failed."""
 ROOM_PAUSE_S: Final = 0.1
-GROWTH_S: Final = 10.0
 UNKNOWN_BYTES: Final = 80 << 20
 """What a server on Node.js takes, give or take; one on Python takes half of it."""
 MAX_PEAKS: Final = 10_000
@@ -77,10 +77,8 @@ class Room:
         """The newest setting."""
         self.running: dict[int, Running] = {}
         """The processes of servers that run, by their ids."""
-        self.taken = 0
-        """What all of them took when somebody looked last, in bytes."""
+        self._claims = Claims()
         self._peaks: dict[str, Peak] = {}
-        self._promises: list[tuple[float, int]] = []
         self._starting = 0
         self._waiting: list[int] = []
 
@@ -96,10 +94,13 @@ class Room:
         expected = self.expectation_of(launch)
         try:
             await self._room(expected)
+            claim = self._claims.start(launch, expected, trio.current_time())  # at once: nobody else sees this room
             self._starting += 1
-            self._promises.append((trio.current_time() + GROWTH_S, expected))
             try:
                 yield
+            except BaseException:
+                self._claims.fail(claim)
+                raise
             finally:
                 self._starting -= 1
         except (OSError, SpawnFailed, RuntimeError, MemoryError) as error:
@@ -149,39 +150,39 @@ class Room:
 
     def _lack(self, expected: int) -> tuple[int, str]:
         """Return how many bytes are missing for a server that will take so many, and why they are needed."""
-        now, bounds, memory = trio.current_time(), self.bounds(), self.look()
-        self._promises = [each for each in self._promises if each[0] > now]
-        promised = sum(amount for _, amount in self._promises)
-        limit, taken = bounds.limit_bytes, self.taken + promised
-        if limit is not None and taken and taken + expected > limit:  # a limit below one server lets that one run
-            why = f"the servers take {size(taken)} of memory, one more about {size(expected)}, and {size(limit)} is"
-            return taken + expected - limit, f"{why} the limit (memory.limit_mib)"
-        if memory.available is None:
-            return 0, ""
-        reserve = bounds.reserve_of(memory.total)
-        why = f"{size(memory.available)} of memory is free, what starts takes about {size(promised + expected)}, and"
-        lack = reserve + promised + expected - memory.available
-        return lack, f"{why} {size(reserve)} has to stay free (memory.reserve_mib)"
+        return self._claims.lack(expected, trio.current_time(), self.bounds(), self.look())
 
     # Processes that run -------------------------------------------------------------------------------------------
 
     @contextmanager
     def keep(self, pid: int, running: Running) -> Iterator[None]:
         """Have a process among those that run, for the block."""
+        claim = self._claims.run(
+            pid, launch := running.allotment.name, self.expectation_of(launch), trio.current_time()
+        )
         self.running[pid] = running
         try:
             yield
         finally:
+            self._claims.end(pid, claim)
             if self.running.get(pid) is running:
                 del self.running[pid]
 
+    @property
+    def taken(self) -> int:
+        """What all servers that run took when somebody looked last, in bytes."""
+        return self._claims.seen
+
+    def claim_of(self, launch: str) -> int:
+        """Return how many bytes of memory the end of a launch gives back."""
+        return self._claims.of(launch, trio.current_time())
+
     def note(self, figures: Mapping[int, ProcessFigures]) -> None:
         """Take what the servers took when somebody looked."""
-        self.taken = 0
         for pid, running in self.running.items():
             if (taken := figures.get(pid)) is None:
                 continue
-            self.taken += taken.memory_bytes
+            self._claims.see(pid, taken.memory_bytes)
             peak = self._peaks.get(running.allotment.name)
             if peak is None or peak.pid != pid:
                 before = 0 if peak is None else peak.present

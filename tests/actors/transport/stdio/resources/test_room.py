@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 import trio
 from msgspec.structs import replace
@@ -10,7 +13,8 @@ from trio.testing import MockClock
 from actors.errors import SpawnFailed
 from actors.transport.stdio.resources.allotment import Allotment, ProcessFigures
 from actors.transport.stdio.resources.bounds import MemoryBounds, MemoryLook
-from actors.transport.stdio.resources.room import GROWTH_S, ROOM_S, UNKNOWN_BYTES, WHAT, Room, Running
+from actors.transport.stdio.resources.claims import GROWTH_S
+from actors.transport.stdio.resources.room import ROOM_S, UNKNOWN_BYTES, WHAT, Room, Running
 
 MIB = 1 << 20
 
@@ -30,9 +34,15 @@ class Machine:
         async with self.room.start(launch):
             pass
 
-    def takes(self, launch: str, pid: int, memory: int) -> None:
+    @contextmanager
+    def runs(self, launch: str, pid: int, memory: int) -> Iterator[None]:
         with self.room.keep(pid, Running(allotment=Allotment(name=launch))):
             self.room.note({pid: ProcessFigures(memory, 0.0, 0.0)})
+            yield
+
+    def takes(self, launch: str, pid: int, memory: int) -> None:
+        with self.runs(launch, pid, memory):
+            pass
 
 
 async def test_a_start_waits_until_enough_stays_free(autojump_clock: MockClock) -> None:
@@ -89,11 +99,41 @@ async def test_all_servers_together_take_no_more_than_their_limit_but_one_may_al
     autojump_clock: MockClock,
 ) -> None:
     machine = Machine(900 * MIB, limit=60 * MIB)
-    await machine.start()
-    await trio.sleep(GROWTH_S)
-    machine.room.taken = 10 * MIB
-    with pytest.raises(SpawnFailed, match=r"60 MiB is the limit \(memory.limit_mib\)"):
-        await machine.start()
+    with machine.runs("a", 7, 10 * MIB):
+        await trio.sleep(GROWTH_S)
+        with pytest.raises(SpawnFailed, match=r"60 MiB is the limit \(memory.limit_mib\)"):
+            await machine.start("b")
+    await machine.start("b")
+
+
+async def test_what_ended_takes_nothing_though_nobody_has_looked_since(autojump_clock: MockClock) -> None:
+    machine = Machine(900 * MIB, limit=150 * MIB)
+    with machine.runs("a", 7, 100 * MIB):
+        await trio.sleep(GROWTH_S)
+        assert (machine.room.taken, machine.room.claim_of("a")) == (100 * MIB, 100 * MIB)
+    assert (machine.room.taken, machine.room.claim_of("a")) == (0, 0)
+    began = trio.current_time()
+    await machine.start("b")
+    assert trio.current_time() == began
+
+
+async def test_a_server_that_starts_counts_once_whether_it_was_seen_or_not(autojump_clock: MockClock) -> None:
+    machine = Machine(900 * MIB, limit=2 * UNKNOWN_BYTES)
+    await machine.start("a")
+    with machine.runs("a", 7, 50 * MIB):
+        began = trio.current_time()
+        await machine.start("b")
+        assert trio.current_time() == began
+
+
+async def test_a_start_that_failed_keeps_no_room(autojump_clock: MockClock) -> None:
+    machine = Machine(900 * MIB, limit=60 * MIB)
+    with pytest.raises(SpawnFailed, match="no such program"):
+        async with machine.room.start("a"):
+            raise SpawnFailed("no such program")
+    began = trio.current_time()
+    await machine.start("b")
+    assert trio.current_time() == began
 
 
 async def test_where_nobody_can_tell_starts_do_not_wait(autojump_clock: MockClock) -> None:
