@@ -32,8 +32,8 @@ from docs.goals import goal_list
 from docs.metrics import metric_list
 from docs.routes import dashboard_list, route_list
 from supervisor.cli import GROUPS
-from supervisor.clients.client import Machine
-from supervisor.clients.table import CLIENTS
+from supervisor.config.clients.client import Machine
+from supervisor.config.clients.table import CLIENTS
 from supervisor.fleet.errors import EngineAway, LeaseEnded, NodeAway
 from supervisor.identity.audit import ACTIONS
 from supervisor.reference.configuration import blocks, bullet

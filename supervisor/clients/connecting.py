@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from actors.errors import ConfigError
-from supervisor.clients.client import ClientProgram
 from supervisor.clients.documents import Edit, edit, read_servers
 from supervisor.clients.own import PROGRAM, is_own
 from supervisor.clients.secret_values import mask_entry
+from supervisor.config.clients.client import ClientProgram
 
 
 def own_names(servers: Mapping[str, Any], listens: Collection[str]) -> list[str]:

@@ -16,8 +16,8 @@ import msgspec
 
 from actors.errors import ConfigError
 from actors.transport.redaction import HIDDEN, without_secrets
-from supervisor.clients.client import Format
 from supervisor.clients.toml_tables import headers, put_table, read_toml, remove_table
+from supervisor.config.clients.client import Format
 from supervisor.config.syntax.editing import put, remove
 from supervisor.config.syntax.jsonc import ConfigText, read_document, show_path
 
@@ -31,6 +31,8 @@ _JSON_TOKEN = re.compile(
 _TOML_TOKEN = re.compile(
     r'(#)[^\n\r]*|(?:"""(?:[^\\]|\\.)*?"""|\'\'\'.*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\')([ \t]*[=.])?', re.DOTALL
 )
+_REFERENCE = re.compile(r"""["'](?:[Bb]earer |[Bb]asic )?(?:\$\{(?:env:)?\w+\}|\$[A-Z_][A-Z0-9_]*|\{env:\w+\})["']""")
+"""A value that only refers to a variable, in the spelling of any client: it is no secret."""
 _SHOWN: Final = frozenset({'"command"', '"type"'})
 """Keys whose values help to find one's way, and are no secrets."""
 
@@ -124,6 +126,8 @@ def _mask_json(token: re.Match[str], key: str) -> str:
         return "// ..." if token[1] else "/* ... */"
     if token[4]:
         return f"{token[3]}:"
+    if _REFERENCE.fullmatch(token[0]):
+        return token[0]
     return without_secrets(token[0]) if key in _SHOWN else json.dumps(HIDDEN)
 
 
@@ -131,4 +135,5 @@ def _mask_toml(token: re.Match[str], lines: list[tuple[int, int]]) -> str:
     if token[1]:
         return "# ..."
     in_header = any(begin <= token.start() < end for begin, end in lines)
-    return token[0] if in_header or token[2] else json.dumps(HIDDEN)
+    is_open = in_header or token[2] or _REFERENCE.fullmatch(token[0])
+    return token[0] if is_open else json.dumps(HIDDEN)

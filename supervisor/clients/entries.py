@@ -1,55 +1,36 @@
 """One server as a client writes it, as an entry of ours. Pure.
 
 Rules of this file:
-- Nothing is lost in silence: a key that has no meaning here is named, and so is a value that only the client can know.
-- Keys that the configuration reads anyway (`supervisor/config/syntax/keys.py`) go over as they are, approvals such as
-  `alwaysAllow` included; lists of tools that are shown or hidden become our `tools`, and times get our unit.
+- What a key means is in the row of its client (`supervisor/config/clients/keys.py`). Nothing is lost in silence: a key
+  that has no meaning here is named, and so is a value that only the client can know.
+- Approvals such as `alwaysAllow`, and labels, go over as they are, as the configuration reads them anyway; lists of
+  tools that are shown or hidden become our `tools`, and times get our unit.
 - Logins do not go over: tokens belong to whoever got them, and most servers need no setting for a new one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 import msgspec
 
-from supervisor.clients.client import ClientProgram
 from supervisor.clients.variables import translate_references
+from supervisor.config.clients.client import ClientProgram
+from supervisor.config.clients.keys import ClientKey
 from supervisor.config.entries.entry import ServerConfig
-from supervisor.config.syntax.keys import FOREIGN, is_comment
+from supervisor.config.syntax.keys import in_seconds, is_comment, meaning_of, of_variables
 from supervisor.config.syntax.units import KINDS
 from supervisor.config.syntax.values import keys_of
 
-SPELLINGS: Final = {
-    "cmd": "command",
-    "working_directory": "cwd",
-    "environment": "env",
-    "envs": "env",
-    "serverUrl": "url",
-    "httpUrl": "url",
-    "uri": "url",
-    "http_headers": "headers",
-}
-"""What is called otherwise there."""
-_TYPES: Final = ("type", "transport", "transportType")
-_TIMES: Final = {
-    "timeoutMs": ("call_timeout_s", 0.001),
-    "tool_timeout_sec": ("call_timeout_s", 1.0),
-    "startup_timeout_sec": ("start_timeout_s", 1.0),
-    "startup_timeout_ms": ("start_timeout_s", 0.001),
-}
-"""Times with a unit in their name: our key, and that unit in seconds."""
 _LONGEST: Final = 1e12
 """Of a time in any unit; a whole number of TOML or JSON may be one that no float holds."""
-_TOOLS: Final = {
-    **dict.fromkeys(("includeTools", "enabledTools", "enabled_tools", "available_tools", "tools"), "allow"),
-    **dict.fromkeys(("excludeTools", "disabledTools", "disabled_tools"), "deny"),
-}
-_STAYS: Final = frozenset({*keys_of(ServerConfig), *FOREIGN}) - {"oauth", "timeout", "enabled", *_TYPES, *_TOOLS}
 _VALUES: Final = ("command", "args", "env", "cwd", "url", "headers", "envFile")
 """Where references to the environment may stand."""
+_RELATIVE: Final = re.compile(r"(?:-{1,2}[\w-]+=)?\.{1,2}(?:[/\\].*)?", re.DOTALL)
+"""An argument that surely is a path from where the program is started: `.`, `../x`, `--root=./x`."""
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,26 +81,41 @@ class _Entry:
         self._headers: dict[str, str] = {}
         self._env: dict[str, str] = {}
 
-    def add(self, key: str, value: Any) -> None:
-        own = SPELLINGS.get(key, key)
-        if own in _VALUES:
-            self._own[own] = self._place(own, self._translate(value))
-            if key == "httpUrl":
-                self._own.setdefault("type", "http")
-        elif key in _TYPES:
-            self._type(key, value)
-        elif key == "timeout" or key in _TIMES:
-            target, unit_s = _TIMES.get(key, ("call_timeout_s", self._client.timeout_unit_s))
-            self._time(key, value, target, unit_s)
-        elif key == "enabled" and isinstance(value, bool):
-            if not value:
-                self._own["disabled"] = True
-        elif key in _TOOLS:
-            self._tools(key, value)
-        elif key in _STAYS or is_comment(key):
-            self._own[own] = value
-        elif not self._codex(key, value):
-            self.left_out.append(key)
+    def add(self, name: str, value: Any) -> None:
+        key = meaning_of(name, self._client.keys)
+        if key is None and (name in keys_of(ServerConfig) or is_comment(name)):
+            key = ClientKey(name)
+        if value is None:
+            return
+        match key:
+            case None | ClientKey(meaning="unused") | ClientKey(name="oauth"):
+                self.left_out.append(name)
+            case ClientKey(name="type") | ClientKey(meaning="renamed", to="type"):
+                self._type(name, value)
+            case ClientKey(meaning="renamed", to=own):
+                self._value(own, value)
+                if name == "httpUrl":
+                    self._own.setdefault("type", "http")
+            case ClientKey(meaning="time"):
+                self._times(key, value)
+            case ClientKey(meaning="enabled") if isinstance(value, bool):
+                if not value:
+                    self._own["disabled"] = True
+            case ClientKey(meaning="allow" | "deny" as kind):
+                self._tools(name, value, kind)
+            case ClientKey(name="tools"):
+                self._tools(name, value, "allow")
+            case ClientKey(meaning="variable", to=own) if references := of_variables(name, value):
+                (self._headers if own == "headers" else self._env).update(references)
+            case ClientKey(meaning="ours") if name in _VALUES:
+                self._value(name, value)
+            case ClientKey(meaning="ours" | "label" | "approve"):
+                self._own[name] = value
+            case _:
+                self.left_out.append(name)
+
+    def _value(self, own: str, value: Any) -> None:
+        self._own[own] = self._place(own, self._translate(value))
 
     def finish(self) -> dict[str, Any]:
         own = self._own
@@ -128,6 +124,8 @@ class _Entry:
                 own[key] = {**own.get(key, {}), **more}
         if own.get("url") and "type" not in own and self._client.bare_url:
             own["type"] = self._client.bare_url
+        if own.get("command") and self._folder is not None:
+            own.setdefault("cwd", self._folder)  # where its client starts it, whatever it reads there
         first = [key for key in ("type", "command", "args", "url", "env", "headers") if key in own]
         return {key: own[key] for key in (*first, *(key for key in own if key not in first))}
 
@@ -141,14 +139,24 @@ class _Entry:
         return str(value) if type(value) in (int, float) else value
 
     def _place(self, key: str, value: Any) -> Any:
-        """Return a path that a project's file has relative to the project as an absolute one."""
+        """Return a path that a project's file has relative to the project as an absolute one.
+
+        Arguments stay as they are: they are read in the project's directory.
+        """
+        if key == "args" and isinstance(value, list) and self._folder is None:
+            for at, text in enumerate(value):
+                if isinstance(text, str) and _RELATIVE.fullmatch(text):
+                    self._note_relative(f"args[{at}]")
         is_path = key in ("cwd", "envFile") or (key == "command" and str(value).startswith("."))
         if not is_path or not isinstance(value, str) or value.startswith(("/", "~", "$")):
             return value
         if self._folder is None:
-            self.notes.append(f"{key} is relative to where the client runs: write an absolute path")
+            self._note_relative(key)
             return value
         return str(PurePosixPath(self._folder, value))
+
+    def _note_relative(self, key: str) -> None:
+        self.notes.append(f"{key} is relative to where the client runs: write an absolute path")
 
     def _type(self, key: str, value: Any) -> None:
         kind = "http" if value == "remote" else KINDS.get(value) if isinstance(value, str) else None
@@ -157,33 +165,19 @@ class _Entry:
         elif kind != "stdio":  # a program is known by its command
             self._own["type"] = "ws" if kind == "websocket" else kind
 
-    def _time(self, key: str, value: Any, target: str, unit_s: float) -> None:
-        if type(value) not in (int, float) or not 0 < value <= _LONGEST:
-            self.left_out.append(key)
-            return
-        seconds = round(value * unit_s, 3)
-        self._own[target] = int(seconds) if seconds == int(seconds) else seconds
-
-    def _tools(self, key: str, value: Any) -> None:
-        if key == "tools" and isinstance(value, dict):  # ours, or Codex's settings of single tools
-            if value.keys() <= {"allow", "deny", "rename", "describe"}:
-                self._own["tools"] = value
+    def _times(self, key: ClientKey, value: Any) -> None:
+        """Take a time, or an object of several."""
+        for name, each in value.items() if isinstance(value, dict) else [("", value)]:
+            part = meaning_of(f"{key.name}.{name}", self._client.keys) if name else key
+            if part is None or part.meaning != "time" or type(each) not in (int, float) or not 0 < each <= _LONGEST:
+                self.left_out.append(f"{key.name}.{name}" if name else key.name)
             else:
-                self.left_out.append(key)
+                self._own[part.to] = in_seconds(each, part, self._client.keys)
+
+    def _tools(self, key: str, value: Any, kind: str) -> None:
+        if isinstance(value, dict) and value.keys() <= {"allow", "deny", "rename", "describe"}:  # ours
+            self._own["tools"] = value
         elif not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             self.left_out.append(key)
-        elif value and not (_TOOLS[key] == "allow" and "*" in value):
-            self._own.setdefault("tools", {})[_TOOLS[key]] = value
-
-    def _codex(self, key: str, value: Any) -> bool:
-        """Take what Codex writes for references to the environment; return whether it was such a key."""
-        match key, value:
-            case "bearer_token_env_var", str(name):
-                self._headers["Authorization"] = f"Bearer ${{{name}}}"
-            case "env_http_headers", dict(names):
-                self._headers |= {header: f"${{{name}}}" for header, name in names.items()}
-            case "env_vars", list(names) if all(isinstance(name, str) for name in names):
-                self._env |= {name: f"${{{name}}}" for name in names}
-            case _:
-                return False
-        return True
+        elif value and not (kind == "allow" and "*" in value):
+            self._own.setdefault("tools", {})[kind] = value

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
-from supervisor.clients.client import ClientProgram
 from supervisor.clients.entries import Taken, take
 from supervisor.clients.own import is_own
+from supervisor.config.clients.client import ClientProgram
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.syntax.keys import MAX_NAME_CHARS, name_fault, suggest_name, translate_entry
 from supervisor.config.syntax.values import keys_of

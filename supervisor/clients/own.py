@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from supervisor.clients.client import URL, ClientProgram
+from supervisor.config.clients.client import URL, ClientProgram
 from supervisor.config.syntax.address import leads_to
 
 PROGRAM: Final = "mcpvisor"

@@ -7,15 +7,18 @@ only refers to a variable is none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit, urlunsplit
 
 from actors.transport.mask import Mask
 from actors.transport.redaction import HIDDEN, without_secrets
-from supervisor.config.syntax.expand import has_reference
+from supervisor.config.syntax.expand import has_reference, pieces
 
 _NAMED: Final = ("env", "headers")
+_SCHEME: Final = re.compile(r"(?:bearer|basic|token)\s+\Z", re.IGNORECASE)
+"""What stands before a credential, and by itself looks like one."""
 
 
 def secrets_of(entry: Mapping[str, Any]) -> list[str]:
@@ -31,7 +34,7 @@ def mask_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
     for key in _NAMED:
         if isinstance(entry.get(key), dict):
             masked[key] = {
-                name: HIDDEN if not isinstance(value, str) or _is_secret(value) else value
+                name: HIDDEN if not isinstance(value, str) or _is_secret(value) else _show_references(value)
                 for name, value in entry[key].items()
             }
     if isinstance(entry.get("args"), list):
@@ -60,9 +63,22 @@ def _arguments(entry: Mapping[str, Any]) -> list[tuple[object, object]]:
     def show(text: object) -> object:
         if not isinstance(text, str):
             return text
-        return _mask_url(mask(text)) if _parts(text) else without_secrets(mask(text))
+        return _mask_url(mask(text)) if _parts(text) else _show_references(mask(text))
 
     return [(each, show(each)) for each in args]
+
+
+def _show_references(text: str) -> str:
+    """Return a text without what looks like a secret; what refers to a variable is none, but its default may be."""
+    shown = []
+    for literal, name, default in pieces(text):
+        scheme = _SCHEME.search(literal) if name else None
+        cut = scheme.start() if scheme else len(literal)
+        shown.append(without_secrets(literal[:cut]) + literal[cut:])
+        if name:
+            visible = without_secrets(f"{name}={default}").removeprefix(f"{name}=")
+            shown.append(f"${{{name}:-{visible}}}" if default else f"${{{name}}}")
+    return "".join(shown)
 
 
 def _parts(url: object) -> list[str]:

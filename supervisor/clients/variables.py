@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from supervisor.clients.client import Variables
+from supervisor.config.clients.client import Variables
 
 Note = Callable[[str], None]
 

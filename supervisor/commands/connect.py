@@ -20,16 +20,16 @@ import msgspec
 
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
-from supervisor.clients.client import ClientProgram, Machine
 from supervisor.clients.connecting import edit_to_connect, edit_to_undo, own_names, restore
 from supervisor.clients.documents import Edit, describe_edits, read_servers
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
 from supervisor.clients.own import PROGRAM, STDIO, own_entry
 from supervisor.clients.secret_values import mask_entry
-from supervisor.clients.table import CLIENTS
 from supervisor.commands.common import DEFAULT_URL, console, plain, print_table, say, table, url_option
 from supervisor.commands.edits import FileChange, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed
+from supervisor.config.clients.client import ClientProgram, Machine
+from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.address import PORTS
 from supervisor.daemon_client.client import base_url
 from supervisor.host.files import backup_of, read_if_there, remove_file, replace_text

@@ -14,12 +14,12 @@ import msgspec
 from rich.text import Text
 
 from actors.transport.redaction import HIDDEN
-from supervisor.clients.client import ClientProgram, Format
 from supervisor.clients.documents import Edit, describe_edits, edit
-from supervisor.clients.table import CLIENTS
 from supervisor.commands.common import console, plain, say
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.commands.questions import is_terminal
+from supervisor.config.clients.client import ClientProgram, Format
+from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.keys import nearest
 from supervisor.host.files import replace_text
 

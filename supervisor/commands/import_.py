@@ -13,17 +13,17 @@ from pathlib import Path
 import click
 
 from actors.errors import ConfigError
-from supervisor.clients.client import ClientProgram, Machine
 from supervisor.clients.documents import Edit
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
 from supervisor.clients.merging import Move, ServerSource, plan_moves
 from supervisor.clients.secret_values import mask_entry, secrets_of
-from supervisor.clients.table import CLIENTS
 from supervisor.commands.common import ask, console, plain, print_table, say, table, url_option
 from supervisor.commands.connect import find_daemon, this_machine
 from supervisor.commands.edits import FileChange, agrees, edit_options, find_client
 from supervisor.commands.outcomes import CommandFailed
 from supervisor.config import parse
+from supervisor.config.clients.client import ClientProgram, Machine
+from supervisor.config.clients.table import CLIENTS
 from supervisor.config.entries.remarks import lines
 from supervisor.config.syntax.jsonc import read_document
 from supervisor.host.files import read_if_there

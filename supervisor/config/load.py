@@ -10,7 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import Any
@@ -20,6 +20,8 @@ from msgspec.structs import replace
 
 from actors.errors import ConfigError
 from actors.kit.paths import absolute
+from supervisor.config.clients.client import ClientProgram
+from supervisor.config.clients.table import CLIENTS, client_of_file
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.presence import missing_of, trouble_with
 from supervisor.config.entries.servers import read_server
@@ -36,7 +38,7 @@ from supervisor.config.syntax.address import is_loopback
 from supervisor.config.syntax.environment import defaults, inherit
 from supervisor.config.syntax.file import Stamp, digest_of, read_text, stamp
 from supervisor.config.syntax.jsonc import ConfigText, KeyPath, read_document
-from supervisor.config.syntax.keys import CLIENT_FILES, TOP_LEVEL, is_comment, nearest
+from supervisor.config.syntax.keys import TOP_LEVEL, is_comment, nearest
 from supervisor.config.syntax.origins import Origin, ValueLayer, overlay
 from supervisor.config.syntax.values import Findings, Remark, keys_of, raise_together
 from supervisor.plugins.loading import options_of
@@ -47,6 +49,8 @@ Place = tuple[str, str]
 AGE = "catalogue_max_age_s"
 """A key of servers that is a setting of the daemon, too, for those that have none."""
 _SERVER_KEYS = ("mcpServers", "servers")
+FOUND_HERE = ".mcp.json"
+"""A file of clients that `run` finds, too: it may well be written for us, so a key that is unknown is a slip."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,11 +106,14 @@ def load(
         return read_text(file)
 
     text, below = read(path), ""
+    client = client_of_file(Path(absolute(str(path))))
+    if client is not None and client.format == "toml":
+        raise _of_a_client(client, path)
     document = read_document(change(text), str(path))
     if published is not None and stamp(published) is not None:
         below = read_text(published)
         document = lay_below(document, read_document(below, str(published)), str(published))
-    parsed = parse(document, path, environ, read_file=read, missing=missing, listen=listen)
+    parsed = parse(document, path, environ, read_file=read, missing=missing, listen=listen, client=client)
     digests = {"digest": digest_of(text), "published": digest_of(below) if below else ""}
     return replace(parsed, stamps=stamps, environ=environ, **digests)
 
@@ -120,16 +127,19 @@ def parse(
     missing: Callable[[Mapping[str, Any]], Iterable[Remark]] = lambda own: (),
     listen: str | None = None,
     options_of: OptionsOf = options_of,
+    client: ClientProgram | None = None,
 ) -> Configuration:
     """Return the configuration of a text, or of a document that was read. `path` is named in problems, and relative
     paths start at its directory.
 
     `missing` looks for the program and the directory of an entry; see `Surroundings`. `options_of` imports a plugin.
+    `client`: whose file it is, if it is one's.
     Raises `ConfigError` for problems of the file as a whole; `read_file` raises it for an unreadable `envFile`.
     """
     document = read_document(text, str(path)) if isinstance(text, str) else text
     findings = Findings(document, str(path))
-    top = _top_level(document, path, findings)
+    client = client or client_of_file(path)
+    top = _top_level(document, path, findings, client)
     entries = _entries(top, findings)
     raise_together(_duplicates(document, findings))
     own = top.get("supervisor")
@@ -152,6 +162,7 @@ def parse(
         defaults=overlay(usual.servers, ValueLayer({AGE: settings.catalogue_max_age_s}, age)),
         missing=missing,
         listen=settings.listen,
+        client=None if client is None else client.keys,
     )
     read = {}
     for section, name in entries:
@@ -177,7 +188,7 @@ def parse(
     )
 
 
-def _top_level(document: ConfigText, path: Path, findings: Findings) -> dict[str, Any]:
+def _top_level(document: ConfigText, path: Path, findings: Findings, client: ClientProgram | None) -> dict[str, Any]:
     """Raises `ConfigError` for keys that the outermost object cannot have."""
     top = document.value
     if not isinstance(top, dict):
@@ -191,22 +202,32 @@ def _top_level(document: ConfigText, path: Path, findings: Findings) -> dict[str
             fatal.append(findings.error((key,), "must be an object", _object_hint(key, value)))
         elif key in ("inputs", "sandbox") and value:
             findings.note((key,), TOP_LEVEL[key])
-    client = CLIENT_FILES.get(path.name)
-    if client is None or "mcpServers" not in top:
+    if client is not None and client.servers[0] in unknown:
+        raise _of_a_client(client, path)
+    if client is None or "mcpServers" not in top or path.name == FOUND_HERE:
         fatal += [findings.error((key,), "unknown key", _top_level_hint(key, top[key])) for key in unknown]
-    elif unknown:
-        findings.note((), f'this is a file of {client}: only "mcpServers" is read of it', _other_places(top))
+    else:
+        here = f'this is a file of {client.title}: only "mcpServers" is read of it'
+        findings.note((), here, "; ".join([*_other_places(top), f"`mcpvisor import {client.name}` takes them over"]))
     raise_together(fatal)
     return top
 
 
-def _other_places(top: Mapping[str, Any]) -> str:
-    """Return where else Claude Code keeps servers, which are not read."""
+def _of_a_client(client: ClientProgram, path: Path) -> ConfigError:
+    """Return what to do with a file that has servers as only its client writes them."""
+    return ConfigError(
+        f"this is a file of {client.title}, which keeps its servers in another form",
+        path=str(path),
+        hint=f"`mcpvisor import {client.name}` takes them over",
+    )
+
+
+def _other_places(top: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where else Claude Code keeps servers, which are not read."""
     projects = top.get("projects")
     entries = projects.values() if isinstance(projects, dict) else ()
     if any(isinstance(entry, dict) and entry.get("mcpServers") for entry in entries):
-        return 'not the servers of single projects, in "projects": copy them into "mcpServers" of a file of your own'
-    return ""
+        yield 'not the servers of single projects, in "projects": copy them into "mcpServers" of a file of your own'
 
 
 def _object_hint(key: str, value: object) -> str:
@@ -216,13 +237,16 @@ def _object_hint(key: str, value: object) -> str:
 
 
 def _top_level_hint(key: str, value: object) -> str:
+    if isinstance(value, dict) and value.keys() & set(_SERVER_KEYS):
+        return "move what is in it to the top level, as in VS Code's mcp.json"
+    if isinstance(value, dict) and (theirs := [client for client in CLIENTS if client.servers == (key,)]):
+        names = " or ".join(f"`mcpvisor import {client.name}`" for client in theirs)
+        return f"{' and '.join(client.title for client in theirs)} keep servers there: {names} takes them over"
     likely = nearest(key, TOP_LEVEL)
     if likely:
         return f'did you mean "{likely}"?'
     if isinstance(value, dict) and value.keys() & {"command", "url"}:
         return 'it looks like a server: put it into "mcpServers"'
-    if isinstance(value, dict) and value.keys() & set(_SERVER_KEYS):
-        return "move what is in it to the top level, as in VS Code's mcp.json"
     if key in keys_of(Settings):
         return 'put it into the "supervisor" object'
     return 'remove it, or copy "mcpServers" into a file of its own; our settings belong into the "supervisor" object'

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from supervisor.config.clients.keys import ClientKeys
 from supervisor.config.syntax.origins import ValueLayer
 from supervisor.config.syntax.values import Findings, Remark
 
@@ -17,7 +18,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     `shared` are the variables of all local servers, `defaults` keys of entries that do not set them. `missing` looks
     for what an entry starts, given its keys, expanded, and remarks on what is not there. `listen` is the address of
-    the daemon itself.
+    the daemon itself. `client`: what the keys mean to the client whose file this is, if it is one's.
     """
 
     findings: Findings
@@ -28,3 +29,4 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     defaults: ValueLayer
     missing: Callable[[Mapping[str, Any]], Iterable[Remark]]
     listen: str
+    client: ClientKeys | None = None

@@ -22,7 +22,7 @@ import msgspec
 import pytest
 import trio
 
-from supervisor.clients.table import CLIENTS
+from supervisor.config.clients.table import CLIENTS
 from tests.e2e import environments
 from tests.e2e.daemons import PATIENCE_S, ROOT, STAND_IN, Daemon, end, log_of
 from tests.e2e.fork_server import forking

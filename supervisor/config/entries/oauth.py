@@ -11,18 +11,17 @@ from typing import Any, Final
 from msgspec import Struct
 
 from actors.transport.redaction import Confidential
+from supervisor.config.clients.keys import keys_by_name
 from supervisor.config.syntax.keys import is_comment, nearest, translate
 from supervisor.config.syntax.limits import is_address
 from supervisor.config.syntax.units import Grant, SigningAlgorithm, Whose
 from supervisor.config.syntax.values import keys_of
 
+_KEYS: Final = {name.removeprefix("oauth."): each for name, each in keys_by_name().items() if name.startswith("oauth.")}
 SPELLINGS: Final = {
-    "clientId": "client_id",
-    "clientSecret": "client_secret",
-    "redirectUri": "redirect_uri",
-    "scopes": "scope",
+    name: key.to for name, clients in _KEYS.items() for key in clients.values() if key.meaning == "renamed"
 }
-"""What Claude Code, Gemini CLI and others write."""
+"""What clients write in place of our keys."""
 _ADDRESSES: Final = ("client_metadata_url", "issuer", "redirect_uri")
 
 
@@ -63,10 +62,11 @@ def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[
     """Return the members under our keys, and for those spelt otherwise how; an unknown one is a problem."""
     ours = keys_of(OAuthConfig)
     for name in members:
-        if name not in ours and name not in SPELLINGS and not is_comment(name):
-            likely = nearest(name, [*ours, *SPELLINGS])
+        if name not in ours and name not in _KEYS and not is_comment(name):
+            likely = nearest(name, [*ours, *_KEYS])
             problem(name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/reference/logins.md")
     own, spelled = translate(members, ours, SPELLINGS)
+    own = {key: value for key, value in own.items() if value is not None}
     scope = own.get("scope")
     if isinstance(scope, list) and all(isinstance(word, str) for word in scope):
         own["scope"] = " ".join(scope)

@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from actors.errors import ConfigError
+from supervisor.config.clients.keys import ClientKeys
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.structs import Settings
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import FOREIGN, nearest
+from supervisor.config.syntax.keys import FOREIGN, meaning_of, nearest
 from supervisor.config.syntax.values import Remark, keys_of
 
 RUNNERS = ("npx", "uvx", "bunx", "pnpx")
@@ -87,6 +88,16 @@ def remarks(own: Mapping[str, Any]) -> Iterator[Remark]:
             yield below, shape.message, shape.hint
     args = tuple(own.get("args", ()))
     yield from _of_command(own.get("command") or "", args)
+
+
+def unused_remarks(members: Mapping[str, Any], client: ClientKeys | None) -> Iterator[Remark]:
+    """Yield the keys of clients that ask for something which does not happen here, with what does the same."""
+    for name, value in members.items():
+        inner = value if isinstance(value, dict) else {}
+        for below in ((name,), *((name, each) for each in inner)):
+            key = meaning_of(".".join(below), client)
+            if key is not None and key.meaning == "unused" and value is not None:
+                yield below, f"not used here: {key.why[0].lower()}{key.why[1:]}".rstrip("."), ""
 
 
 def placeholders(values: Mapping[str, str]) -> tuple[str, ...]:

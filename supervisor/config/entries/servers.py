@@ -18,14 +18,21 @@ from actors.errors import ConfigError
 from supervisor.config.entries.entry import ServerConfig
 from supervisor.config.entries.faults import faults_of_itself, instance_faults
 from supervisor.config.entries.oauth import OAuthConfig, check, translate_oauth
-from supervisor.config.entries.remarks import remarks, unknown_key
+from supervisor.config.entries.remarks import remarks, unknown_key, unused_remarks
 from supervisor.config.entries.roots import root_uri
 from supervisor.config.entries.sandbox import SANDBOX, check_sandbox, read_sandbox
 from supervisor.config.entries.tools import APPROVED, places_of, read_names, read_tools, rename_remarks
 from supervisor.config.surroundings import Surroundings
 from supervisor.config.syntax.expand import expand, expand_home, parse_env_file, split
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import FOREIGN, is_comment, name_fault, suggest_name, translate_entry
+from supervisor.config.syntax.keys import (
+    is_comment,
+    meaning_of,
+    name_fault,
+    names_with,
+    suggest_name,
+    translate_entry,
+)
 from supervisor.config.syntax.limits import SCHEMES, is_address, launch_faults
 from supervisor.config.syntax.origins import Lookups, Origin, ValueLayer, overlay
 from supervisor.config.syntax.tiers import TieredText, fill_in
@@ -60,7 +67,7 @@ class _Entry:
             self._problem((), "must be an object", 'write {"command": ..., "args": [...]}')
             return None
         meant = self._refuse_unknown()
-        written, self._spelled = translate_entry(self._members, keys_of(ServerConfig))
+        written, self._spelled = translate_entry(self._members, keys_of(ServerConfig), self._around.client)
         in_file = ValueLayer(written, {key: self._around.findings.origin(self._at((key,))) for key in written})
         self._own = self._lay((), self._around.defaults, in_file)
         as_written: tuple[Remark, ...] = ()
@@ -106,7 +113,7 @@ class _Entry:
         """Record unknown keys; return the keys that they are probably slips of."""
         meant: set[str] = set()
         for key in self._members:
-            if key in keys_of(ServerConfig) or key in FOREIGN or is_comment(key):
+            if key in keys_of(ServerConfig) or meaning_of(key) is not None or is_comment(key):
                 continue
             likely, hint = unknown_key(key)
             meant.update(likely)
@@ -130,10 +137,12 @@ class _Entry:
         command, url = bool(self._own.get("command")), bool(self._own.get("url"))
         if command and url:
             self._problem(("url",), 'an entry has either "command" or "url"', "remove one of them")
-        elif not command and not url and not meant & {"command", "url", "serverUrl", "httpUrl"}:
+        elif not command and not url and not meant & {"command", "url", *names_with("renamed")}:
             below = ("command",) if "command" in self._members else ()
             self._problem(below, 'an entry needs a "command" or a "url"', "write the program to start, or the address")
-        written = next((key for key in ("type", "transport", "transportType") if key in self._members), None)
+        written = next(
+            (key for key in ("type", "transport", "transportType") if self._members.get(key) is not None), None
+        )
         if written is None:
             remote: Kind = "websocket" if str(self._own.get("url")).startswith(("ws:", "wss:")) else "http"
             self._kind = remote if url else "stdio"
@@ -206,10 +215,13 @@ class _Entry:
     def _environment(self) -> None:
         """Put the variables of all servers below those of `envFile`, and these below those of `env`."""
         own: dict[str, str] = self._own.get("env", {})
+        written = self._members.get("env")
+        withheld = {name for name, value in written.items() if value is None} if isinstance(written, dict) else set()
         origins = self._around.findings.origins
         shared = self._around.shared if self._kind == "stdio" else ValueLayer()
         in_entry = ValueLayer(own, {name: origins[self._name, ("env", name)] for name in own})
-        env = self._own["env"] = self._lay(("env",), shared, self._env_file(), in_entry)
+        env = self._lay(("env",), shared, self._env_file(), in_entry)
+        env = self._own["env"] = {name: value for name, value in env.items() if name not in withheld}
         self._own["passed"] = [name for name in env if origins[self._name, ("env", name)].source == "environment"]
 
     def _env_file(self) -> ValueLayer:
@@ -289,8 +301,7 @@ class _Entry:
 
     def _remark(self, as_written: Iterable[Remark]) -> None:
         """Note what is allowed but perhaps not meant."""
-        foreign = (key for key, each in FOREIGN.items() if each.treatment == "noted" and key in self._members)
-        notes: list[Remark] = [((key,), FOREIGN[key].effect, "") for key in foreign]
+        notes: list[Remark] = list(unused_remarks(self._members, self._around.client))
         if self._enabled:
             notes += [*as_written, *rename_remarks(self._own["tools"]), *value_remarks(self._own[VALUES], self._tiered)]
         if self._enabled and self._kind == "stdio":

@@ -12,12 +12,12 @@ from typing import Any, Final
 from actors.catalogue.lists.validation import MAX_DESCRIPTION
 from actors.catalogue.tool_rules import ToolRules, name_fault
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, nearest
+from supervisor.config.syntax.keys import is_comment, names_with, nearest
 from supervisor.config.syntax.values import Remark, keys_of, type_faults
 
-ALLOWED: Final = ("includeTools", "enabledTools", "enabled_tools")
-DENIED: Final = ("disabledTools", "excludeTools", "disabled_tools")
-APPROVED: Final = ("alwaysAllow", "autoApprove")
+ALLOWED: Final = names_with("allow")
+DENIED: Final = names_with("deny")
+APPROVED: Final = names_with("approve")
 """Keys of other programs, all of which have lists of names."""
 
 Problem = Callable[[KeyPath, str, str], None]
@@ -30,7 +30,7 @@ def read_tools(members: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     A list, as GitHub Copilot writes it, is what is allowed. Our own `allow` goes over that of others; what is denied
     anywhere is denied.
     """
-    written = members.get("tools", {})
+    written = {} if members.get("tools") is None else members["tools"]
     is_list = isinstance(written, list)
     own = {"allow": written} if is_list else {key: value for key, value in written.items() if not is_comment(key)}
     keys = keys_of(ToolRules)
@@ -65,7 +65,7 @@ def places_of(members: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, K
 
 def read_names(members: Mapping[str, Any], names: tuple[str, ...], problem: Problem) -> list[str] | None:
     """Return what stands in the lists of these names, None if there is none of them."""
-    given = {name: members[name] for name in names if members.get(name) is not None}
+    given = {name: value for name, value in members.items() if name in names and value is not None}
     deny = keys_of(ToolRules)["deny"]
     faults = list(type_faults(given, dict.fromkeys(given, deny)))
     for fault in faults:

@@ -12,7 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from actors.errors import ConfigError
 from supervisor.config.syntax.origins import Origin, ValueLayer
@@ -40,6 +40,17 @@ def is_env_name(name: str) -> bool:
 def has_reference(text: str) -> bool:
     """Say whether a text refers to anything: then it is no secret itself."""
     return any(reference[0] != "$${" for reference in _REFERENCE.finditer(text))
+
+
+def pieces(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield a text in pieces: what is literal, then the variable of a reference, empty for none, and its default."""
+    at = 0
+    for reference in _REFERENCE.finditer(text):
+        if reference[0] != "$${" and reference[2]:
+            name, _, default = reference[1].partition(":-")
+            yield text[at : reference.start()], name, default
+            at = reference.end()
+    yield text[at:], "", ""
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:

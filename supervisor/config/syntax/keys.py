@@ -3,22 +3,26 @@
 Rules of this file:
 - A server's name is the first half of `server:tool` and of `server|uri`, so it holds neither `:` nor `|`, and it
   appears in URLs, log lines and file names, so it holds no `/`, no control character and nothing outside ASCII.
-- `FOREIGN` lists every key that other MCP clients write beside `command` and what becomes of it here. A key that is
-  neither there nor a field of `ServerConfig` is an error: a misspelt key must not be ignored in silence.
+- What other MCP clients write beside `command`, and what becomes of it here, is in the rows of
+  `supervisor/config/clients/keys.py`. A key that is neither there nor a field of `ServerConfig` is an error: a misspelt
+  key must not be ignored in silence.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 from rapidfuzz import fuzz, process
 
+from supervisor.config.clients.keys import ClientKey, ClientKeys, Meaning, keys_by_name
+
 MILLISECONDS_FROM = 10_000
-"""A `timeout` of at least this is milliseconds: Cline's largest in seconds is 3600, Gemini CLI writes 600000."""
+"""A `timeout` of at least this is milliseconds where nobody knows whose file it is in: Cline's largest in seconds is
+3600, Gemini CLI writes 600000."""
 
 MAX_NAME_CHARS = 64
 
@@ -26,7 +30,6 @@ _NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_. -]*[A-Za-z0-9_.-])?")
 _SUGGEST_ABOVE = 70.0
 _MOST_NEAREST = 5
 
-_SPELLINGS = {"serverUrl": "url", "httpUrl": "url", "timeout": "call_timeout_s", "enabled": "disabled"}
 Treatment = Literal["used", "renamed", "ignored", "noted"]
 
 
@@ -39,46 +42,64 @@ class ForeignKey(msgspec.Struct, frozen=True):
     effect: str
 
 
-FOREIGN: dict[str, ForeignKey] = {
-    key.name: key
-    for key in (
-        ForeignKey("type", "VS Code, Cursor, Cline", "used", "The transport; without it `command` or `url` decides."),
-        ForeignKey("transport", "some clients", "renamed", "Read as `type`."),
-        ForeignKey("transportType", "older Cline", "renamed", "Read as `type`."),
-        ForeignKey("serverUrl", "Windsurf", "renamed", "Read as `url`."),
-        ForeignKey("httpUrl", "Gemini CLI", "renamed", "Read as `url`."),
-        ForeignKey("envFile", "VS Code, Cursor", "used", "`NAME=value` lines, read at load; `env` goes over them."),
-        ForeignKey("enabled", "several clients", "used", "The opposite of `disabled`."),
-        ForeignKey(
-            "timeout",
-            "Cline, Roo Code, Gemini CLI",
-            "used",
-            "Becomes `call_timeout_s`: seconds, and from 10000 on milliseconds, as Gemini CLI writes them.",
-        ),
-        ForeignKey("disabledTools", "Windsurf, Roo Code, Kiro", "used", "Added to `deny` of `tools`."),
-        ForeignKey("excludeTools", "Gemini CLI", "used", "Added to `deny` of `tools`."),
-        ForeignKey("disabled_tools", "Codex, Crush", "used", "Added to `deny` of `tools`."),
-        ForeignKey("includeTools", "Gemini CLI, Amp", "used", "Becomes `allow` of `tools`, unless that is there."),
-        ForeignKey("enabledTools", "Factory", "used", "Becomes `allow` of `tools`, unless that is there."),
-        ForeignKey("enabled_tools", "Codex, Crush", "used", "Becomes `allow` of `tools`, unless that is there."),
-        ForeignKey("sandboxEnabled", "VS Code", "noted", "Not applied: a sandbox of ours is `sandbox`."),
-        ForeignKey("auth", "Cursor", "noted", "Not applied."),
-        ForeignKey("headersHelper", "Claude Code", "noted", "Not applied."),
-        ForeignKey("alwaysAllow", "Roo Code, older Cline", "used", "Added to `confirm_except`."),
-        ForeignKey("autoApprove", "Cline, Kiro", "used", "Added to `confirm_except`."),
-        ForeignKey(
-            "trust", "Gemini CLI", "ignored", "As `true` or `false`: the client decides what it asks. Ours is a word."
-        ),
-        ForeignKey("networkTimeout", "some clients", "ignored", "Set `call_timeout_s` instead."),
-        ForeignKey("watchPaths", "Roo Code", "ignored", "Nothing restarts on a changed file."),
-        ForeignKey("dev", "VS Code", "ignored", "Development mode belongs to the editor."),
-        ForeignKey("gallery", "VS Code", "ignored", "Where the entry was installed from."),
-        ForeignKey("version", "VS Code", "ignored", "The version that was installed."),
-        ForeignKey("name", "several clients", "ignored", "The key of the entry is its name."),
-        ForeignKey("title", "several clients", "ignored", "A label for people."),
-        ForeignKey("icon", "several clients", "ignored", "A picture for people."),
-    )
+_TREATMENTS: Mapping[Meaning, Treatment] = {
+    "renamed": "renamed",
+    "unused": "noted",
+    "label": "ignored",
 }
+_NOT_KEYS = {
+    "type": "The transport; without it `command` or `url` decides.",
+    "envFile": "`NAME=value` lines, read at load; `env` goes over them.",
+}
+"""What clients write under names that are ours, too, but no fields of an entry."""
+
+
+def _foreign() -> dict[str, ForeignKey]:
+    foreign = {}
+    for name, keys in keys_by_name().items():
+        key = next(iter(keys.values()))
+        is_ours = any(each.meaning == "ours" for each in keys.values())
+        if not is_ours or name in _NOT_KEYS:
+            treatment = _TREATMENTS.get(key.meaning, "used")
+            foreign[name] = ForeignKey(name, ", ".join(keys), treatment, _effect(name, keys))
+    return foreign
+
+
+def _effect(name: str, keys: Mapping[str, ClientKey]) -> str:
+    key = next(iter(keys.values()))
+    match key.meaning:
+        case "renamed":
+            group, dot, _ = name.rpartition(".")
+            return f"Read as `{group}{dot}{key.to}`."
+        case "time" if len({each.unit_s for each in keys.values()}) > 1:
+            who = {unit_s: [title for title, each in keys.items() if each.unit_s == unit_s] for unit_s in (0.001, 1.0)}
+            return (
+                f"Becomes `{key.to}`. Milliseconds in a file of {', '.join(who[0.001])}; seconds in one of "
+                f"{', '.join(who[1.0])}. In any other file seconds, and from {MILLISECONDS_FROM} on milliseconds."
+            )
+        case "time":
+            return f"Becomes `{key.to}`; in {'seconds' if key.unit_s == 1.0 else 'milliseconds'}."
+        case "enabled":
+            return "The opposite of `disabled`."
+        case "allow":
+            return "Becomes `allow` of `tools`, unless that is there."
+        case "deny":
+            return "Added to `deny` of `tools`."
+        case "approve":
+            return "Added to `confirm_except`."
+        case "variable":
+            return f"Names variables of the environment; their values go into `{key.to}`."
+    return key.why or _NOT_KEYS[name]
+
+
+FOREIGN: Mapping[str, ForeignKey] = _foreign()
+"""Every key that other clients write and that is not ours, or is something else here."""
+
+
+def names_with(meaning: Meaning) -> tuple[str, ...]:
+    """Return the keys of other programs that mean this."""
+    return tuple(name for name, keys in keys_by_name().items() if any(k.meaning == meaning for k in keys.values()))
+
 
 TOP_LEVEL: dict[str, str] = {
     "mcpServers": "Servers by name, as most clients write them.",
@@ -91,13 +112,6 @@ TOP_LEVEL: dict[str, str] = {
     "preferences": "Of Claude Desktop; ignored.",
 }
 """Every key of the outermost object and what becomes of it."""
-
-CLIENT_FILES: Mapping[str, str] = {
-    ".claude.json": "Claude Code",
-    "claude_desktop_config.json": "Claude Desktop",
-    "settings.json": "Gemini CLI, Qwen Code",
-}
-"""Files in which MCP clients keep servers beside settings of their own, by name: of those the servers are taken."""
 
 
 def translate(
@@ -112,24 +126,94 @@ def translate(
     return own | {key: members[name] for key, name in theirs.items()}, theirs
 
 
-def translate_entry(members: Mapping[str, Any], ours: Collection[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what `translate` does for the entry of a server, with the values that are meant."""
-    own, spelled = translate(members, ours, _SPELLINGS)
-    if "disabled" in spelled and isinstance(own["disabled"], bool):
-        own["disabled"] = not own["disabled"]
-    timeout = own.get("call_timeout_s")
-    if "call_timeout_s" in spelled and isinstance(timeout, int | float) and timeout >= MILLISECONDS_FROM:
-        own["call_timeout_s"] = timeout / 1000
+def translate_entry(
+    members: Mapping[str, Any], ours: Collection[str], client: ClientKeys | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what `translate` does for the entry of a server, with the values that are meant.
+
+    `client`: whose file the entry stands in, if that is known. What is null is not given: several clients write that.
+    """
+    own = {key: members[key] for key in ours if members.get(key) is not None}
+    spelled: dict[str, str] = {}
+    for name, key, value in _foreign_members(members, client):
+        if key.to in ours and key.to not in own and key.meaning in ("renamed", "time"):
+            own[key.to] = in_seconds(value, key, client) if key.meaning == "time" else value
+            spelled[key.to] = name
+        elif key.meaning == "enabled" and "disabled" not in own:
+            own["disabled"] = not value if isinstance(value, bool) else value
+            spelled["disabled"] = name
+    for name, key, value in _foreign_members(members, client):
+        if key.meaning == "variable" and isinstance(own.get(key.to, {}), dict):
+            own[key.to] = {**of_variables(name, value), **own.get(key.to, {})}
+            spelled.setdefault(key.to, name)
     if isinstance(own.get("env"), dict):
-        # VS Code's schema allows numbers here; every program gets text.
-        own["env"] = {name: str(value) if type(value) is int else value for name, value in own["env"].items()}
+        # VS Code's schema allows numbers here, and null for what is not to be passed on; every program gets text.
+        own["env"] = {
+            name: str(value) if type(value) in (int, float) else value
+            for name, value in own["env"].items()
+            if value is not None
+        }
     if isinstance(own.get("trust"), bool):
         del own["trust"]
     if isinstance(own.get("tools"), list):
         own["tools"] = {"allow": own["tools"]}
     if isinstance(own.get("sandbox"), str):
         own["sandbox"] = {"kind": own["sandbox"]}
+    if isinstance(own.get("oauth"), bool):
+        own["oauth"] = {"enabled": own["oauth"]}
     return own, spelled
+
+
+def _foreign_members(members: Mapping[str, Any], client: ClientKeys | None) -> Iterator[tuple[str, ClientKey, Any]]:
+    """Yield the members that are keys of clients, with what they mean; of an object of times its members."""
+    for name, value in members.items():
+        key = meaning_of(name, client)
+        if key is None or value is None:
+            continue
+        if key.meaning == "time" and isinstance(value, dict):
+            for each, time in value.items():
+                if (part := meaning_of(f"{name}.{each}", client)) is not None:
+                    yield name, part, time
+        else:
+            yield name, key, value
+
+
+def meaning_of(name: str, client: ClientKeys | None = None) -> ClientKey | None:
+    """Return what a key is, to its client if that is known, else to whoever writes it and means something by it."""
+    if client is not None and (key := client.find(name)) is not None:
+        return key
+    known = list(_BY_NAME.get(name, {}).values())
+    return next((key for key in known if key.meaning not in ("unused", "label")), known[0] if known else None)
+
+
+_BY_NAME: Mapping[str, Mapping[str, ClientKey]] = keys_by_name()
+
+
+def in_seconds(value: Any, key: ClientKey, client: ClientKeys | None) -> Any:
+    """Return a time in seconds; what is no number stays as it is."""
+    if type(value) not in (int, float):
+        return value
+    units = {each.unit_s for each in _BY_NAME[key.name].values()}
+    if len(units) > 1 and (client is None or client.find(key.name) is None):
+        return value / 1000 if value >= MILLISECONDS_FROM else value
+    try:
+        seconds = round(value * key.unit_s, 3)
+    except OverflowError:  # a whole number that no float holds
+        return value
+    return int(seconds) if seconds == int(seconds) else seconds
+
+
+def of_variables(name: str, value: Any) -> dict[str, str]:
+    """Return what Codex fills in from the environment as references to it."""
+    match name, value:
+        case "bearer_token_env_var", str(variable):
+            return {"Authorization": f"Bearer ${{{variable}}}"}
+        case "env_http_headers", dict(variables):
+            return {header: f"${{{variable}}}" for header, variable in variables.items()}
+        case "env_vars", list(variables):
+            named = (each.get("name") if isinstance(each, dict) else each for each in variables)
+            return {each: f"${{{each}}}" for each in named if isinstance(each, str)}
+    return {}
 
 
 def is_comment(key: str) -> bool:

@@ -9,11 +9,11 @@ import msgspec
 
 from actors.errors import ConfigError
 from supervisor.bridge.address import read_address
-from supervisor.clients.client import Format
 from supervisor.clients.documents import Edit, describe_edits, edit, read_servers
 from supervisor.clients.entries import Taken, take
 from supervisor.clients.secret_values import mask_entry, secrets_of
-from supervisor.clients.table import CLIENTS
+from supervisor.config.clients.client import Format
+from supervisor.config.clients.table import CLIENTS
 from supervisor.config.load import Configuration, parse
 from supervisor.config.syntax import address
 from supervisor.config.syntax.editing import put, remove

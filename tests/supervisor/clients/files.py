@@ -85,7 +85,7 @@ CURSOR = Sample(
       "args": ["run", "-i", "--rm", "-e", "GITHUB_TOKEN", "ghcr.io/github/github-mcp-server"],
       "env": { "GITHUB_TOKEN": "${env:GITHUB_TOKEN}" }
     },
-    "linear": { "url": "https://mcp.linear.app/sse?key=canary-linear-key" }
+    "linear": { "url": "https://mcp.linear.app/sse?key=canary-linear-key", "auth": {"CLIENT_ID": "canary-id"} }
   }
 }
 """,

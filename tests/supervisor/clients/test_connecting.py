@@ -13,7 +13,7 @@ from supervisor.clients.connecting import edit_to_connect, edit_to_undo, own_nam
 from supervisor.clients.documents import Edit, edit, read_servers
 from supervisor.clients.own import own_entry
 from tests.supervisor.clients.files import CODEX, SAMPLES, Sample
-from tests.supervisor.clients.test_table import BY_NAME
+from tests.supervisor.config.clients.test_table import BY_NAME
 from tests.supervisor.config.syntax.test_editing import layouts, objects
 
 LISTENS = ("127.0.0.1:3001",)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from supervisor.clients.documents import read_servers
 from supervisor.clients.entries import Taken, take
-from supervisor.clients.table import CLIENTS
 from supervisor.config import parse
+from supervisor.config.clients.table import CLIENTS
 from tests.supervisor.clients.files import SAMPLES
-from tests.supervisor.clients.test_table import BY_NAME
+from tests.supervisor.config.clients.test_table import BY_NAME
 from tests.supervisor.config.syntax.test_jsonc import json_values
 
 KEYS = st.sampled_from(
@@ -57,6 +57,13 @@ def entry(client: str, members: dict[str, Any], folder: str | None = None) -> Ta
         ("warp", {"command": "x", "working_directory": "/d"}, {"command": "x", "cwd": "/d"}),
         ("codex", {"url": "http://h", "env_http_headers": {"A": "B"}, "http_headers": {"C": "d"}},
          {"url": "http://h", "headers": {"C": "d", "A": "${B}"}}),
+        ("codex", {"command": "x", "env_vars": [{"name": "V", "source": "local"}]},
+         {"command": "x", "env": {"V": "${V}"}}),
+        ("claude-code", {"command": "x", "timeout": 30000}, {"command": "x", "call_timeout_s": 30}),
+        ("kiro", {"command": "x", "timeout": 30000}, {"command": "x", "call_timeout_s": 30}),
+        ("opencode", {"command": ["x"], "timeout": {"startup": 1500, "execution": 60000}},
+         {"command": "x", "args": [], "start_timeout_s": 1.5, "call_timeout_s": 60}),
+        ("zed", {"command": "x", "args": [], "env": None, "timeout": None}, {"command": "x", "args": []}),
         ("codex", {"command": "x", "env_vars": ["V"], "startup_timeout_ms": 1000},
          {"command": "x", "env": {"V": "${V}"}, "start_timeout_s": 1}),
         ("cursor", {"command": "x", "tools": {"allow": ["a"]}}, {"command": "x", "tools": {"allow": ["a"]}}),
@@ -82,7 +89,7 @@ def test_an_entry_is_ours(client: str, members: dict[str, Any], ours: dict[str, 
         ({"enabled": "yes"}, "enabled"),
         ({"disabledTools": "all"}, "disabledTools"),
         ({"tools": {"search": {"approval_mode": "approve"}}}, "tools"),
-        ({"env_vars": [{"name": "X"}]}, "env_vars"),
+        ({"env_vars": [5]}, "env_vars"),
     ],
 )
 def test_what_has_no_meaning_here_is_named(members: dict[str, Any], left_out: str) -> None:
@@ -101,6 +108,15 @@ def test_paths_of_a_project_start_there() -> None:
     taken = entry("vscode", members, "/p")
     assert taken.entry == {"command": "/p/run", "cwd": "/p/sub", "envFile": "/p/.env"}
     assert taken.notes == ()
+    assert entry("claude-code", {"command": "x", "args": ["."]}, "/p").entry == {
+        "command": "x",
+        "args": ["."],
+        "cwd": "/p",
+    }
+    assert "cwd" not in entry("claude-code", {"url": "http://h"}, "/p").entry
+    assert entry("claude-code", {"command": "x", "args": ["a.b", "--root=../d"]}).notes == (
+        "args[1] is relative to where the client runs: write an absolute path",
+    )
     taken = entry("vscode", members)
     assert taken.entry == members
     assert taken.notes == tuple(

@@ -54,6 +54,15 @@ def test_references_in_an_address_are_shown() -> None:
     assert mask_entry({"url": "https://${U}:${P}@h/?k=${K}&l=x"})["url"] == "https://${U}:${P}@h/?k=${K}&l=***"
 
 
+def test_a_reference_is_shown_wherever_it_stands_and_its_default_only_if_it_is_no_secret() -> None:
+    args = ["--token=${TOKEN}", "Authorization: Bearer ${env:TOKEN}", "postgres://u:${PASSWORD}@h/db", "${PORT:-3000}"]
+    entry = {"command": "x", "args": args, "env": {"A": "${LEVEL:-info}"}}
+    assert mask_entry(entry) == entry
+    assert secrets_of(entry) == []
+    entry = {"args": ["--token=${TOKEN:-canary-1}"], "env": {"A": "${PASSWORD:-canary-2}"}}
+    assert mask_entry(entry) == {"args": ["--token=${TOKEN:-***}"], "env": {"A": "${PASSWORD:-***}"}}
+
+
 def test_what_looks_like_a_secret_is_hidden_wherever_it_is() -> None:
     assert KEY not in json.dumps(mask_entry({"command": f"x {KEY}", "_comment": [{"was": KEY}], "env": {"A": [KEY]}}))
 

@@ -59,7 +59,7 @@ def test_what_comes_is_shown_with_the_names_of_its_secrets(home: Path) -> None:
         "issues: headers.X-Team",
         "postgres: env.PGPASSWORD",
         "set PERPLEXITY_KEY in the environment",
-        "postgres: has no meaning here: source",
+        "linear: has no meaning here: auth",
         "ISSUES_TOKEN is not set",
     ):
         assert words in result.stderr
@@ -144,7 +144,7 @@ def test_the_file_of_a_project_is_read_once_though_two_clients_share_it(home: Pa
     project.write_text('{"mcpServers": {"a": {"command": "./run"}}}')
     result = invoke("import", "--project", "--move", "--yes")
     assert result.exit_code == 0
-    assert servers(home / OURS) == {"a": {"command": str(home / "work" / "run")}}
+    assert servers(home / OURS) == {"a": {"command": str(home / "work" / "run"), "cwd": str(home / "work")}}
     assert servers(project) == {}
 
 

@@ -280,21 +280,61 @@ OF_A_CLIENT = """{"numStartups": 3,
  "mcpServers": {"fs": {"command": "c"}}}"""
 
 
-@pytest.mark.parametrize("name", [".claude.json", "claude_desktop_config.json", "settings.json"])
+@pytest.mark.parametrize(
+    "name", [".claude.json", "Downloads/claude_desktop_config.json", ".gemini/settings.json", ".kiro/settings/mcp.json"]
+)
 def test_of_the_settings_file_of_a_known_client_the_servers_are_taken_which_is_said(name: str) -> None:
     configuration = parse(OF_A_CLIENT, Path("/home/me") / name, {}, read_file=no_file)
     assert [server.name for server in configuration.servers] == ["fs"]
     (note,) = configuration.notes
     assert 'only "mcpServers" is read of it' in note.message
     assert 'single projects, in "projects"' in note.hint
+    assert "`mcpvisor import " in note.hint
 
 
-def test_nothing_is_noted_of_a_clients_file_that_has_servers_alone_or_no_projects_with_any() -> None:
-    for more, notes in (("", 0), (', "zzz": {}', 1)):
+def test_a_clients_file_that_has_servers_alone_is_said_to_be_one_too() -> None:
+    for more in ("", ', "zzz": {}'):
         text = '{"mcpServers": {"fs": {"command": "c"}}' + more + "}"
         configuration = parse(text, Path("/home/me/.claude.json"), {}, read_file=no_file)
-        assert len(configuration.notes) == notes
-        assert not any(note.hint for note in configuration.notes)
+        (note,) = configuration.notes
+        assert note.hint == "`mcpvisor import claude-code` takes them over"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "title", "name"),
+    [
+        ("opencode.json", '{"theme": "x", "mcp": {"a": {"type": "local", "command": ["c"]}}}', "opencode", "opencode"),
+        (".config/zed/settings.json", '{"context_servers": {"a": {"command": "c"}}}', "Zed", "zed"),
+        (".codex/config.toml", '[mcp_servers.a]\ncommand = "c"\n', "Codex", "codex"),
+        ("copied.json", '{"context_servers": {"a": {"command": "c"}}}', "Zed", "zed"),
+        ("copied.json", '{"mcp": {"a": {"type": "local", "command": ["c"]}}}', "Crush", "opencode"),
+    ],
+)
+def test_a_file_with_servers_in_the_form_of_a_client_names_import(
+    path: str, text: str, title: str, name: str, tmp_path: Path
+) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(file, {})
+    assert title in str(caught.value)
+    assert f"`mcpvisor import {name}`" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "seconds"),
+    [
+        (".mcp.json", 5.0),
+        (".kiro/settings/mcp.json", 5.0),
+        (".cline/data/settings/cline_mcp_settings.json", 5000.0),
+        ("mcp.json", 5000.0),
+    ],
+)
+def test_a_timeout_has_the_unit_of_the_client_whose_file_it_is(path: str, seconds: float) -> None:
+    text = '{"mcpServers": {"a": {"command": "c", "timeout": 5000}}}'
+    (server,) = parse(text, Path("/p") / path, {}, read_file=no_file).servers
+    assert server.call_timeout_s == seconds
 
 
 def test_every_unknown_key_of_another_file_is_named_at_once() -> None:

@@ -12,8 +12,7 @@ import pytest
 from actors.errors import ConfigError
 from supervisor.config import Configuration, ServerConfig, parse
 from supervisor.config.entries.roots import root_uri, roots_result
-from supervisor.config.entries.tools import ALLOWED, APPROVED, DENIED
-from supervisor.config.syntax.keys import FOREIGN, name_fault, nearest, suggest_name
+from supervisor.config.syntax.keys import name_fault, nearest, suggest_name
 from supervisor.config.syntax.limits import MAX_LAUNCH_BYTES, MAX_STRING_BYTES
 from supervisor.config.syntax.units import KINDS
 from supervisor.config.syntax.values import MAX_PROBLEMS, expectation
@@ -113,27 +112,6 @@ def test_the_kind_of_a_server_is_written_or_follows_from_command_and_url(entry: 
 )
 def test_what_other_programs_write_means_the_same_here(entry: Any, field: str, value: Any) -> None:
     assert getattr(server(entry), field) == value
-
-
-@pytest.mark.parametrize("key", sorted(FOREIGN))
-def test_a_key_of_another_program_is_no_problem_and_is_noted_if_something_is_lost(key: str) -> None:
-    lists: dict[str, Any] = {name: ["a"] for name in (*ALLOWED, *DENIED, *APPROVED)}
-    values = {
-        "type": "stdio",
-        "transport": "stdio",
-        "transportType": "stdio",
-        "enabled": True,
-        "timeout": 60,
-        "trust": True,
-    }
-    values |= lists
-    remote = key in ("serverUrl", "httpUrl")
-    entry = {key: "http://x"} if remote else {"command": "c", key: values.get(key, None if key == "envFile" else {})}
-    configuration = parse_entry(entry)
-    assert configuration.problems == ()
-    assert [note.key for note in configuration.notes] == (
-        [f"mcpServers.s.{key}"] if FOREIGN[key].treatment == "noted" else []
-    )
 
 
 C = {"command": "c"}

@@ -30,6 +30,7 @@ C = {"command": "c"}
         ({"includeTools": ["a"], "enabledTools": ["b"], "enabled_tools": ["c"]}, ToolRules(allow=("a", "b", "c"))),
         ({"tools": {"allow": ["a"]}, "includeTools": ["b"]}, ToolRules(allow=("a",))),
         ({"tools": {"rename": {"a": "b"}}, "includeTools": ["a"]}, ToolRules(allow=("a",), rename={"a": "b"})),
+        ({"tools": None}, NO_RULES),
         ({"disabledTools": None, "enabled_tools": None, "autoApprove": None}, NO_RULES),
     ],
 )
@@ -48,7 +49,6 @@ def test_what_other_programs_run_without_asking_needs_no_yes() -> None:
     ("entry", "key", "line", "message", "hint"),
     [
         ({"tools": 5}, ".tools", 5, "must be an object", ""),
-        ({"tools": None}, ".tools", 5, "must be an object", ""),
         ({"tools": ["a", 5]}, ".tools[1]", 7, "must be a string", "quotes"),
         ({"tools": ["a"] * 1001}, ".tools", 5, "must be a list of at most 1000 strings", ""),
         ({"tools": {"deni": ["a"]}}, ".tools.deni", 6, "unknown key", 'did you mean "deny"?'),

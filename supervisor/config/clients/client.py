@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from supervisor.config.clients.keys import KEYS, ClientKeys
+
 URL = "URL"
 """Stands for our address in `ClientProgram.remote`."""
 
@@ -72,8 +74,6 @@ class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
     bare_url: Literal["", "sse"] = ""
     """What an address without a type means; empty: it finds out, as we do."""
     variables: Variables = ""
-    timeout_unit_s: float = 1.0
-    """The unit of `timeout`, in seconds."""
     command: str = ""
     """How its own command adds us, with `{name}` and `{url}`."""
     rewrites: bool = False
@@ -94,6 +94,11 @@ class ClientProgram(msgspec.Struct, frozen=True, kw_only=True):
         for sign in self.signs:
             if "/" in sign and (path := machine.resolve(sign)) is not None:
                 yield path
+
+    @property
+    def keys(self) -> ClientKeys:
+        """What its keys mean."""
+        return KEYS[self.name]
 
     @property
     def programs(self) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from supervisor.clients.client import URL, ClientProgram, Machine
-from supervisor.clients.table import CLIENTS
+from supervisor.config.clients.client import URL, ClientProgram, Machine
+from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.keys import name_fault
 
 BY_NAME = {client.name: client for client in CLIENTS}
