@@ -28,6 +28,7 @@ from actors.protocol.facts import (
 from actors.protocol.outbound import LISTEN, LISTENS, ListenTag, Outbound, Tag
 from actors.protocol.wire import json, jsonrpc
 from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.ids import canonical
 from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -58,7 +59,7 @@ class _Honoured(msgspec.Struct):
 
 
 class Acknowledgement(msgspec.Struct, frozen=True):
-    """What a server will tell of: `lists`, and which resources. `id`: JSON text of the request's, empty if unsaid."""
+    """What a server will tell of: `lists`, and which resources. `id` is that of the request, empty if unsaid."""
 
     id: bytes
     lists: bool
@@ -88,7 +89,7 @@ def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
     if (honoured := json.read_or(_honoured, json.at(params, "notifications"), None)) is None:
         return None
     lists = honoured.toolsListChanged or honoured.resourcesListChanged or honoured.promptsListChanged
-    id_ = bytes(json.at(params, "_meta", META_SUBSCRIPTION))
+    id_ = canonical(bytes(json.at(params, "_meta", META_SUBSCRIPTION)))
     return Acknowledgement(id_, lists, frozenset(honoured.resourceSubscriptions or ()))
 
 
@@ -188,7 +189,8 @@ class ServerSubscription:
 
     def tag_of(self, id_: bytes) -> ListenTag | None:
         """Return which of the two requests has this id, as JSON text; None if neither has."""
-        return next((tag for tag in LISTENS if id_ and self._out.peer.id_of(tag) == id_), None)
+        own = canonical(id_)
+        return next((tag for tag in LISTENS if own and self._out.peer.id_of(tag) == own), None)
 
     def _ask(self) -> None:
         self._opening = LISTENS[1] if self._open == LISTENS[0] else LISTENS[0]

@@ -6,7 +6,7 @@ process gets a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, cast
 
 import msgspec
@@ -44,21 +44,21 @@ INITIALIZED: Final = "notifications/initialized"
 
 
 class Conversation:
-    """One process's worth of MCP. `prefix` makes the ids of this incarnation unlike those of any other.
+    """One process's worth of MCP. `ids` are those of its requests, each given once, see `Shared.request_ids`.
 
     Whoever hands the `output` over clears it. `era` is the one that was agreed on, legacy before that.
     """
 
     def __init__(
         self,
-        prefix: str,
+        ids: Iterator[int],
         negotiation: Negotiation,
         limits: ListLimits,
         mirrors_of: MirrorsOf,
         needs_task: Callable[[str], bool],
         clock: Callable[[], float],
     ) -> None:
-        self._out = Outbound(prefix, mirrors_of)
+        self._out = Outbound(ids, mirrors_of)
         self.output: list[Outgoing] = self._out.messages
         self._negotiation = negotiation
         self._subscription = ServerSubscription(self._out)

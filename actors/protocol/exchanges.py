@@ -27,6 +27,7 @@ from actors.protocol.asking.questions import with_progress_token
 from actors.protocol.facts import CallNoted
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire import json
+from actors.protocol.wire.ids import canonical
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the most to the least talkative (RFC 5424, which MCP follows)."""
@@ -67,7 +68,7 @@ def wants(interest: Interest, level: LogLevel) -> bool:
 
 
 class _Progress(msgspec.Struct):
-    token: str = msgspec.field(name="progressToken")
+    token: msgspec.Raw = msgspec.field(name="progressToken")
     progress: float
 
 
@@ -228,7 +229,7 @@ class Exchanges:
 
     def _route_progress(self, params: msgspec.Raw) -> CallNoted | None:
         told = json.read(_progress, params)
-        call = self._by_id.get(id_ := b'"%b"' % told.token.encode())
+        call = self._by_id.get(id_ := canonical(bytes(told.token)))
         if call is None:
             for left in self._left.values():
                 if left.id == id_:

@@ -27,6 +27,8 @@ LISTED_BY: dict[str, Kind] = {method: kind for kind, method in METHODS.items()}
 MEMBERS: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resourceTemplates"}
 """What the list is called in a result."""
 CAPABILITIES: dict[Kind, str] = {**{kind: kind for kind in METHODS}, "templates": "resources"}
+_GOES_ON = frozenset(bytes([byte]) for byte in b"0123456789.eE")
+"""What makes another number of one."""
 _END_BYTES = 256
 """An answer has its id in front of its result or behind it."""
 
@@ -194,4 +196,5 @@ def capability_names(capabilities: msgspec.Raw) -> frozenset[str]:
 
 
 def _has_id(text: bytes, id_: bytes) -> bool:
-    return any(part.lstrip(b" \t:").startswith(id_) for part in text.split(b'"id"')[1:])
+    values = (part.lstrip(b" \t:") for part in text.split(b'"id"')[1:])
+    return any(value.startswith(id_) and value[len(id_) : len(id_) + 1] not in _GOES_ON for value in values)

@@ -18,7 +18,8 @@ from actors.protocol.exchanges import PROGRESS, Exchanges
 from actors.protocol.facts import CallAsked
 from actors.protocol.outbound import Outbound
 from actors.protocol.wire import json
-from actors.protocol.wire.jsonrpc import ErrorObject, encode, failure, notification, success
+from actors.protocol.wire.ids import canonical
+from actors.protocol.wire.jsonrpc import ErrorObject, failure, notification, success
 from actors.protocol.wire.peer import Asked
 
 MAX_OPEN: Final = 64
@@ -96,8 +97,8 @@ class OpenQuestions:
         """Return the call whose progress token a question repeats (our id of it); None if it repeats none."""
         if b"progressToken" not in bytes(params):
             return None
-        token = json.text_at(params, "_meta", "progressToken")
-        return self._exchanges.of(encode(token)) if token else None
+        token = canonical(bytes(json.at(params, "_meta", "progressToken")))
+        return self._exchanges.of(token) if token else None
 
     def answer(self, id_: bytes, result: bytes | ErrorObject) -> None:
         if not self.close(id_):

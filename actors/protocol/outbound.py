@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -52,14 +52,14 @@ class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outbound:
-    """The `messages` to one incarnation until somebody takes them. `prefix` makes its ids unlike those of any other.
+    """The `messages` to one incarnation until somebody takes them, with their `ids`.
 
     `mirrors_of` knows the tools of the server.
     """
 
-    def __init__(self, prefix: str, mirrors_of: MirrorsOf) -> None:
+    def __init__(self, ids: Iterator[int], mirrors_of: MirrorsOf) -> None:
         self._mirrors_of = mirrors_of
-        self.peer: Peer[Tag] = Peer(prefix)
+        self.peer: Peer[Tag] = Peer(ids)
         self.messages: list[Outgoing] = []
         self._modern = False
         self._version = ""

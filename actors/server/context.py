@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import secrets
+from collections.abc import Callable, Iterator
 
 import msgspec
 import trio
@@ -21,6 +23,7 @@ from actors.life.states import Life, Timer
 from actors.observer import NO_OBSERVER, Observer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
+from actors.protocol.wire.ids import FIRST_IDS
 from actors.protocol.wire.mirrors import MirrorsOf
 from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.calls import Calls
@@ -34,6 +37,17 @@ from actors.server.recovery import Recovery
 from actors.server.settings import ServerSettings
 from actors.server.subscribers import OnlyUpdates, Subscribers
 from actors.transport.base import Transport
+
+
+def request_ids() -> Iterator[int]:
+    """Return the ids of the requests of one daemon to all of its servers, each given once.
+
+    Behind an address there may be several conversations at a time: of both eras, of several users, of a daemon before
+    this one, also where a local program only passes on. Some servers without sessions find whose an answer is by its
+    id alone (CVE-2026-25536): with equal ids one user would get what another one asked for. Hence one count for all,
+    which begins where nobody can tell. Nor is a large number likely to be the `id` of something in a broken result.
+    """
+    return itertools.count(secrets.choice(FIRST_IDS))
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +78,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
 
     `clock` gives unix time in seconds; deadlines run by the trio clock. `desk` is where large pages of lists are read.
     `subscribers` are who is told of changes of resources. `keeper` knows which tools may be called. `observer` is
-    told of starts, ends and readings.
+    told of starts, ends and readings. `request_ids` gives each id once.
     """
 
     starts: Starts
@@ -74,6 +88,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
     desk: trio.CapacityLimiter | None = None
     keeper: PinKeeper = TRUSTING
     observer: Observer = NO_OBSERVER
+    request_ids: Iterator[int] = msgspec.field(default_factory=request_ids)
 
     def beside(self) -> Shared:
         """Return what an actor gets that works beside the one of its server: clients miss nothing when it ends."""

@@ -11,8 +11,6 @@ How long a start may take:
 
 from __future__ import annotations
 
-from secrets import token_hex
-
 import trio
 from msgspec.structs import replace
 
@@ -33,10 +31,6 @@ STARTED_S = 1.0
 """A process that is not there after this time waits for something that its start takes."""
 WORKING_S = 15.0
 """A process that did something this short a time ago is at work."""
-RANDOM_BYTES = 6
-"""Of the prefix of ids towards a remote server. A pipe has one conversation. Behind an address there may be several at
-a time: of both eras, of several users, of a daemon before this one. Some servers without sessions find whose an answer
-is by its id alone (CVE-2026-25536): with equal ids one user would get what another one asked for."""
 
 
 class Processes:
@@ -98,8 +92,8 @@ class Processes:
         era, self._untried = self._supposed or self._untried or self._record.era, None
         negotiation = Negotiation(self._context.shared.identity, era, settings.terms)
         tools = self._context.mirrors_of, self._context.needs_task
-        prefix = f"s{number}" if server.transport.kind == "stdio" else f"s{token_hex(RANDOM_BYTES)}"
-        talk = Conversation(prefix, negotiation, LIST_LIMITS, *tools, trio.current_time)
+        ids = self._context.shared.request_ids
+        talk = Conversation(ids, negotiation, LIST_LIMITS, *tools, trio.current_time)
         self.link = Link(process, talk)
         server.seat.run = self.link.run
 

@@ -31,6 +31,7 @@ Change = Callable[[Daemon], Awaitable[object]]
 CHANGING: Final = frozenset({"instructions"})
 """Placeholders that need not stand for the same all the time: instructions say which servers are starting."""
 PLACEHOLDER: Final = re.compile(r"<(\w+)>")
+_NUMBERS: Final = re.compile(r"(?<=: )<(\w+)>(?=[,}])")
 _BLOCKS: Final = re.compile(r"^```(http|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -69,8 +70,13 @@ class Meanings:
 
 
 def compact(text: str) -> str:
-    """Return JSON without the spaces between its members."""
-    return json.dumps(json.loads(text), separators=(",", ":"), ensure_ascii=False)
+    """Return JSON without the spaces between its members; a placeholder may stand where a number does."""
+    quoted = _NUMBERS.sub(r'"#<\1>#"', text)
+    return (
+        json.dumps(json.loads(quoted), separators=(",", ":"), ensure_ascii=False)
+        .replace('"#<', "<")
+        .replace('>#"', ">")
+    )
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:

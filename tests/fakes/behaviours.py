@@ -113,6 +113,7 @@ MESSAGES = {
         before={"tools/call": ({"method": "notifications/x-own", "params": {}}, {"method": "$/progress", "params": 7})}
     ),
     "ids-are-numbers": Behaviour(written=written.numbered),
+    "ids-are-texts": Behaviour(written=written.with_texts),
     "answers-nobody-asked": Behaviour(
         before={
             "tools/call": (

@@ -39,6 +39,11 @@ def batched(message: dict[str, Any]) -> bytes:
     return text if "protocolVersion" in message.get("result", {}) or "error" in message else b"[" + text[:-1] + b"]\n"
 
 
+def with_texts(message: dict[str, Any]) -> bytes:
+    """With a text for the id of an answer, whatever it was read as."""
+    return compact({**message, "id": str(message["id"])} if "id" in message and "method" not in message else message)
+
+
 def numbered(message: dict[str, Any]) -> bytes:
     """With a number for every id, as it was read; a text that is none is NaN, which is written as `null`."""
     return compact({**message, "id": None} if isinstance(message.get("id"), str) else message)

@@ -27,7 +27,6 @@ SILENT = ("probe-kills-the-reader", "pinned-slow", "websocket-deaf-to-the-probe"
 """What would take long to show with the usual `probe_timeout_s`."""
 FAILED = {
     "wants-2099": "the server wants protocol version '2099-01-01', which we do not speak",
-    "ids-are-numbers": "it answered with an id that is not the one of the request",
     "only-2099": "the server speaks 2099-01-01; we speak 2026-07-28",
 }
 """What ends as failed, and what is said of it."""

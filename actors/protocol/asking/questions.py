@@ -17,6 +17,7 @@ from actors.errors import CannotAsk
 from actors.protocol.agreement.client_capabilities import ELICIT, FORM, URL, mode_of
 from actors.protocol.asking.forms import defaults
 from actors.protocol.wire import json
+from actors.protocol.wire.ids import canonical
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
 
 Fallback = Literal["cancel", "default", "error"]
@@ -43,7 +44,7 @@ class TooManyQuestions(CannotAsk, code=-31429, kind="overloaded", retryable=True
 
 
 class _Advance(msgspec.Struct):
-    token: str = msgspec.field(name=_TOKEN)
+    token: msgspec.Raw = msgspec.field(name=_TOKEN)
     progress: float
 
 
@@ -102,13 +103,14 @@ def with_token(params: msgspec.Raw, token: bytes) -> msgspec.Raw:
     return msgspec.Raw(json.with_meta(bytes(params), _TOKEN, token))
 
 
-def advance(params: msgspec.Raw) -> tuple[str, float] | None:
-    """Return the token and the progress that a client tells of; None if that cannot be read."""
+def advance(params: msgspec.Raw) -> tuple[int, float] | None:
+    """Return the token, one of ours, and the progress that a client tells of; None if that cannot be read."""
     if len(params) > MAX_PROGRESS_BYTES:
         return None
     if (told := json.read_or(_advance, params, None)) is None:
         return None
-    return (told.token, told.progress) if math.isfinite(told.progress) else None
+    token = canonical(bytes(told.token))
+    return (int(token), told.progress) if token and math.isfinite(told.progress) else None
 
 
 def with_progress_token(params: bytes, token: bytes) -> bytes:

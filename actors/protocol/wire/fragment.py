@@ -22,6 +22,7 @@ import msgspec
 from actors.errors import ProtocolViolation
 from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.framing import HEAD_BYTES, TAIL_BYTES, Line, Oversized
+from actors.protocol.wire.ids import canonical
 from actors.protocol.wire.weight import TooHeavy
 
 # Every place is matched by something, so that no text is searched for the next token.
@@ -31,7 +32,8 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _LAST_MEMBERS = re.compile(
-    rb"""[{,]\s*+ "id" \s*+:\s*+ (?P<id> "[^"\\]{1,256}+" ) \s*+ (?: ,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+ )? \} \s*+ \Z""",
+    rb"""[{,]\s*+ "id" \s*+:\s*+ (?P<id> "[^"\\]{1,256}+" | [0-9.]{1,32}+ ) \s*+
+    (?: ,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+ )? \} \s*+ \Z""",
     re.VERBOSE,
 )
 _ID = re.compile(rb'"[^"\\]{0,256}"|-?[0-9]{1,18}')
@@ -40,7 +42,7 @@ _ANSWERS = frozenset({b'"result"', b'"error"'})
 
 
 class Fragment(msgspec.Struct, frozen=True):
-    """An answer that cannot be decoded. `id` is the JSON text of a string; `result`: it tells of no error."""
+    """An answer that cannot be decoded. `id` as `ids.canonical` has it; `result`: it tells of no error."""
 
     id: bytes
     result: bool
@@ -59,7 +61,8 @@ def read_fragment(line: Line) -> Fragment | None:
     id_ = members.get(b'"id"', b"")
     if not id_ and outermost.last_name in _ANSWERS:
         id_ = _last_id(tail)
-    return Fragment(id_, b'"error"' not in members) if id_.startswith(b'"') else None
+    own = canonical(id_)
+    return Fragment(own, b'"error"' not in members) if own else None
 
 
 def request_id(text: bytes) -> bytes:

@@ -1,12 +1,12 @@
 """Our side of one duplex JSON-RPC conversation with a server, without I/O (after `h11.Connection`).
 
 Rules:
-- Ids towards a server are ours: opaque strings, unique for the life of the process, never re-used. An answer is
-  matched by the JSON text of its id, so by type and value; anything else is counted and dropped.
+- Ids towards a server are ours: integers that are never used again, see `ids`. An answer is matched by the integer
+  that its id is, however that is written; anything else is counted and dropped.
 - The first answer to an id wins; later ones are strays.
 - An answer that cannot be decoded, or is over the limit, still settles its request where `fragment.py` finds its id.
 - An answer without an id, or with the id `null`, is to the only request that was made, where nothing else was sent: so
-  servers refuse what they cannot read (JSON-RPC 2.0, section 5), and those that read every id as a number.
+  servers refuse what they cannot read (JSON-RPC 2.0, section 5).
 - A request of the server has a string or a number for its id; one with any other id is a stray, as it could not be
   answered. An `error` or `result` that is `null` beside the other one is taken for absent: some servers write both.
 """
@@ -14,19 +14,19 @@ Rules:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
 
 import msgspec
 
 from actors.errors import ProtocolViolation
-from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire import jsonrpc
 from actors.protocol.wire.fragment import DecodedLine, Message, read_fragment
 from actors.protocol.wire.framing import Oversized
+from actors.protocol.wire.ids import canonical
 from actors.protocol.wire.weight import limit
 
 T = TypeVar("T")
-_MAX_ID_BYTES = 512
 MAX_LEFT = 256
 """Requests whose late answers are still told apart; the oldest is forgotten first."""
 _NAMELESS = (b"", b"null")
@@ -76,19 +76,17 @@ class Notified(msgspec.Struct, frozen=True):
 
 
 class Peer(Generic[T]):
-    """The pending table and the ids. `prefix` must differ between incarnations; a `tag` says what an answer is for."""
+    """The requests that wait for an answer; a `tag` says what that is for. `ids` gives none twice, to nobody."""
 
-    def __init__(self, prefix: str) -> None:
-        self._prefix = prefix
-        self._number = 0
+    def __init__(self, ids: Iterator[int]) -> None:
+        self._ids = ids
         self._pending: dict[bytes, T] = {}
         self._left: OrderedDict[bytes, T] = OrderedDict()
         self.strays = 0
 
     def expect(self, tag: T) -> bytes:
         """Return the id, as JSON text, for a new request; its answer will come back with `tag`."""
-        self._number += 1
-        id_ = f'"{self._prefix}-{self._number}"'.encode()
+        id_ = b"%d" % next(self._ids)
         self._pending[id_] = tag
         return id_
 
@@ -141,8 +139,8 @@ class Peer(Generic[T]):
             return self._receive_own(envelope)
         id_ = bytes(envelope.id)
         tag = self._take(id_)
-        if tag is None and b"\\" in id_:
-            tag = self._take(_canonical(id_))
+        if tag is None:
+            tag = self._take(canonical(id_))
         if tag is None and alone and id_ in _NAMELESS and len(self._pending) == 1:
             return self._nameless(envelope)
         if tag is None:
@@ -164,7 +162,7 @@ class Peer(Generic[T]):
             fragment = message.fragment if message.envelope is None else read_fragment(message.text)
         else:
             fragment = read_fragment(message)
-        tag = self._take(_canonical(fragment.id)) if fragment is not None else None
+        tag = self._take(fragment.id) if fragment is not None else None
         if fragment is None or tag is None:
             raise ProtocolViolation(reason)
         return Malformed(tag, reason, fragment.result, over)
@@ -206,14 +204,3 @@ def _begin(member: msgspec.Raw) -> bytes:
     if not len(member) or (len(member) == len(b"null") and bytes(member) == b"null"):
         return b""
     return bytes(memoryview(member)[:1])
-
-
-def _canonical(id_: bytes) -> bytes:
-    """The same string may be written with escapes; ours are plain."""
-    if b"\\" not in id_ or len(id_) > _MAX_ID_BYTES:
-        return id_
-    try:
-        value: Any = json.read(json.VALUE, id_)
-    except json.UnreadableJson:
-        raise ProtocolViolation("an id that is not JSON") from None
-    return jsonrpc.encode(value)

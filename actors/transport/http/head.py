@@ -10,6 +10,7 @@ import msgspec
 
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire import json
+from actors.protocol.wire.ids import canonical
 from actors.protocol.wire.mirrors import header_texts
 from actors.protocol.wire.outgoing import Outgoing
 
@@ -88,11 +89,9 @@ def pause_s(retry_ms: int, longest_s: float) -> float:
 
 def answers(text: bytes, id_: bytes) -> bool:
     """Say whether a message is the answer to a request; `id_` is the JSON text of its id."""
-    if id_ not in text:
-        return False
     if (message := json.read_or(_message, text, None)) is None:
         return False
-    return message.method is None and bytes(message.id) == id_
+    return message.method is None and canonical(bytes(message.id)) == id_
 
 
 def media_type(value: str) -> str:

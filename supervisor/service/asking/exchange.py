@@ -109,7 +109,7 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
     waited_s: float = 0.0
     elicitations: CallElicitations | None = None
     allowance: CallAllowance | None = None
-    asking: dict[str, Reply[msgspec.Raw]] = {}
+    asking: dict[int | str, Reply[msgspec.Raw]] = {}
 
     @property
     def idempotent(self) -> bool:
@@ -225,7 +225,7 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
         self.asking[id_] = reply
         reply.on_abandon(lambda: self._withdraw(id_))
 
-    def _withdraw(self, id_: str) -> None:
+    def _withdraw(self, id_: int) -> None:
         voice, questions = self.voice, self.session.questions
         if questions is not None and questions.take(id_) is not None and voice is not None:
             params = jsonrpc.encode({"requestId": id_, "reason": "nobody waits for the answer any more"})

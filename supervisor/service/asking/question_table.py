@@ -1,10 +1,12 @@
 """The questions that the client of one session has not answered, by their ids: ours, and never used again.
 
-A client outlives a daemon: what it answers late must not be taken for the answer to a question of the next one.
+They are integers, as the servers of the official SDKs send them. A client outlives a daemon: what it answers late must
+not be taken for the answer to a question of the next one. So each session begins somewhere else.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from actors.errors import CannotAsk
 from actors.kit import Reply
 from actors.protocol.asking.questions import advance
 from actors.protocol.wire import json, jsonrpc
+from actors.protocol.wire.ids import FIRST_IDS, canonical
 from actors.protocol.wire.jsonrpc import RemoteError
 
 MAX_OPEN: Final = 32
@@ -38,21 +41,20 @@ class QuestionTable:
     """The questions that the client of one session has not answered."""
 
     def __init__(self) -> None:
-        self._name = f"question-{secrets.token_hex(4)}"
-        self._number = 0
-        self._open: dict[str, _Open] = {}
+        self._ids = itertools.count(secrets.choice(FIRST_IDS))
+        self._open: dict[int, _Open] = {}
 
-    def add(self, reply: Reply[msgspec.Raw], progress: Callable[[bytes], None] | None = None) -> str | None:
+    def add(self, reply: Reply[msgspec.Raw], progress: Callable[[bytes], None] | None = None) -> int | None:
         """Return the id of a new question, which is its token if `progress` is heard; None if too many are open."""
         if len(self._open) >= MAX_OPEN:
             return None
-        self._number += 1
-        id_ = f"{self._name}-{self._number}"
+        id_ = next(self._ids)
         self._open[id_] = _Open(reply, progress)
         return id_
 
     def take(self, id_: str | int) -> Reply[msgspec.Raw] | None:
-        asked = self._open.pop(id_, None) if isinstance(id_, str) else None
+        number = canonical(jsonrpc.encode(id_))
+        asked = self._open.pop(int(number), None) if number else None
         return None if asked is None else asked.reply
 
     def on_progress(self, params: msgspec.Raw) -> None:

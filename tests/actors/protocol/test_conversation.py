@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ class Line:
 
     def __init__(self, known: Era | None = None) -> None:
         self.talk = Conversation(
-            "s1", Negotiation(Identity(), known), ListLimits(), lambda _: (), lambda _: False, Clock()
+            count(1), Negotiation(Identity(), known), ListLimits(), lambda _: (), lambda _: False, Clock()
         )
         self.versions: dict[str, str] = {}
 
@@ -177,7 +178,7 @@ def test_an_answer_whose_id_is_written_in_an_unusual_way_is_a_page_once() -> Non
     line = ready("legacy")
     line.talk.list_all(0.0)
     id_ = line.sent()[0]["id"]
-    message = b'{"jsonrpc":"2.0","id":"\\u0073%b","result":{"tools":[]}}' % id_[1:].encode()
+    message = b'{"jsonrpc":"2.0","id":"%d","result":{"tools":[]}}' % id_
     assert line.talk.receive(message) == PageArrived("tools", message, None)
     assert line.talk.receive(message) is None
 
@@ -272,7 +273,7 @@ def test_ids_of_one_process_are_never_used_twice() -> None:
     line.talk.list_all(0.0)
     ids = [message["id"] for message in line.sent()]
     assert len(set(ids)) == len(ids)
-    assert all(isinstance(id_, str) for id_ in ids)
+    assert all(type(id_) is int for id_ in ids)
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -280,7 +281,7 @@ def test_a_list_over_the_limit_is_a_page_that_cannot_be_read_and_says_why(era: E
     line = ready(era)
     line.talk.list_all(0.0)
     sent = {message["method"]: message["id"] for message in line.sent()}
-    head = b'{"id":"' + sent["tools/list"].encode() + b'","result":{"tools":['
+    head = b'{"id":%d,"result":{"tools":[' % sent["tools/list"]
     why = "it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
     fact = line.talk.receive(Oversized(2000, 1000, head, b"]}}"))
     assert fact == PageArrived("tools", b"", None, why)
@@ -290,7 +291,7 @@ def test_a_handshake_over_the_limit_is_refused_and_says_why() -> None:
     line = Line("legacy")
     line.talk.greet()
     (sent,) = line.sent()
-    head = b'{"id":"' + sent["id"].encode() + b'","result":{"instructions":"'
+    head = b'{"id":%d,"result":{"instructions":"' % sent["id"]
     assert line.talk.receive(Oversized(2000, 1000, head, b"")) == NoAgreement(
         "the server refused the handshake: it answered with 2000 bytes, over its limit of 1000 bytes (max_line_bytes)"
     )
@@ -300,7 +301,7 @@ def test_pages_of_a_walk_that_is_over_change_nothing() -> None:
     line = ready("legacy")
     assert line.talk.on_page("tools", PageSummary(fresh=True, cursor="2"), 0.0) is None
     assert line.talk.stop_listing(60.0) is None
-    assert line.talk.receive_other(b'{"jsonrpc":"2.0","id":"s1-9","result":{}}', "tools") is None
+    assert line.talk.receive_other(b'{"jsonrpc":"2.0","id":79,"result":{}}', "tools") is None
     assert (line.sent(), line.talk.listing, line.talk.strays) == ([], False, 1)
 
 
@@ -312,7 +313,7 @@ def test_a_question_that_is_not_open_is_not_answered() -> None:
 
 def test_what_is_told_of_no_call_is_counted() -> None:
     line = ready("legacy")
-    assert line.say(method="notifications/progress", params={"progressToken": "s1-7", "progress": 1}) is None
+    assert line.say(method="notifications/progress", params={"progressToken": 77, "progress": 1}) is None
     assert line.talk.exchanges.unheard == 1
 
 

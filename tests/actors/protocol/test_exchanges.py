@@ -38,8 +38,8 @@ def progress(exchanges: Exchanges, token: Any, value: Any, **more: Any) -> Any:
 
 def two_calls(first: Interest = NOTHING, second: Interest = NOTHING) -> Exchanges:
     exchanges = Exchanges(Clock())
-    exchanges.begin(1, b'"s1-1"', first)
-    exchanges.begin(2, b'"s1-2"', second)
+    exchanges.begin(1, b"71", first)
+    exchanges.begin(2, b"72", second)
     return exchanges
 
 
@@ -47,7 +47,7 @@ def two_calls(first: Interest = NOTHING, second: Interest = NOTHING) -> Exchange
 @pytest.mark.parametrize("token", ["7", '"mine"'])
 def test_progress_comes_back_with_the_token_that_the_client_gave(token: str) -> None:
     exchanges = two_calls(Interest(token.encode()), Interest(b'"other"'))
-    found = progress(exchanges, "s1-1", 1, total=2.50, message="a", _meta={"x": 1})
+    found = progress(exchanges, 71, 1, total=2.50, message="a", _meta={"x": 1})
     assert found == (
         1,
         {"progressToken": json.loads(token), "progress": 1, "total": 2.5, "message": "a", "_meta": {"x": 1}},
@@ -56,7 +56,7 @@ def test_progress_comes_back_with_the_token_that_the_client_gave(token: str) -> 
 
 def test_progress_that_does_not_increase_is_dropped() -> None:
     exchanges = two_calls(Interest(b"1"))
-    told = [progress(exchanges, "s1-1", value) is not None for value in (-1, 0, 0, 0.5, 0.25, 3)]
+    told = [progress(exchanges, 71, value) is not None for value in (-1, 0, 0, 0.5, 0.25, 3)]
     assert told == [True, True, False, True, False, True]
     assert exchanges.unheard == 2
 
@@ -64,11 +64,11 @@ def test_progress_that_does_not_increase_is_dropped() -> None:
 @pytest.mark.parametrize(
     "params",
     [
-        raw(progressToken="s1-9", progress=1),
+        raw(progressToken=79, progress=1),
         raw(progressToken=1, progress=1),
-        raw(progressToken="s1-2", progress=1),
-        raw(progressToken="s1-1", progress="much"),
-        raw(progressToken="s1-1", progress=1, message="x" * MAX_NOTE_BYTES),
+        raw(progressToken=72, progress=1),
+        raw(progressToken=71, progress="much"),
+        raw(progressToken=71, progress=1, message="x" * MAX_NOTE_BYTES),
         raw(progress=1),
         msgspec.Raw(b""),
         msgspec.Raw(b"[1]"),
@@ -85,13 +85,13 @@ def test_progress_of_a_call_that_is_over_is_for_nobody() -> None:
     exchanges = two_calls(Interest(b"1"))
     exchanges.end(1)
     exchanges.end(1)
-    assert progress(exchanges, "s1-1", 1) is None
+    assert progress(exchanges, 71, 1) is None
 
 
 @pytest.mark.parametrize(("wanted", "heard"), [(None, 0), ("", 7), ("debug", 8), ("warning", 5), ("emergency", 1)])
 def test_a_log_message_goes_to_whoever_wants_its_level(wanted: Any, heard: int) -> None:
     exchanges = Exchanges(Clock())
-    exchanges.begin(1, b'"s1-1"', Interest(log_level=wanted))
+    exchanges.begin(1, b"71", Interest(log_level=wanted))
     told = [exchanges.route_note(MESSAGE, raw(level=level, data="x"), b"") for level in LOG_LEVELS]
     assert [note for note in told if note is not None] == [
         CallNoted(1, MESSAGE, bytes(raw(level=level, data="x"))) for level in LOG_LEVELS[len(LOG_LEVELS) - heard :]
@@ -103,10 +103,10 @@ def test_nothing_is_guessed_where_several_calls_share_one_stream() -> None:
     said = raw(level="error", data="whose?")
     assert exchanges.route_note(MESSAGE, said, b"") is None
     assert exchanges.of(b"") is None
-    noted = exchanges.route_note(MESSAGE, said, b'"s1-2"')
+    noted = exchanges.route_note(MESSAGE, said, b"72")
     assert noted is not None
     assert noted.call == 2
-    assert exchanges.route_note(MESSAGE, said, b'"s1-3"') is None
+    assert exchanges.route_note(MESSAGE, said, b"73") is None
     exchanges.end(2)
     assert exchanges.of(b"") == 1
 
@@ -114,7 +114,7 @@ def test_nothing_is_guessed_where_several_calls_share_one_stream() -> None:
 @pytest.mark.parametrize("params", [raw(level="loud", data=1), raw(data=1), msgspec.Raw(b"7")])
 def test_a_log_message_of_no_level_is_for_nobody(params: msgspec.Raw) -> None:
     exchanges = Exchanges(Clock())
-    exchanges.begin(1, b'"s1-1"', Interest(log_level="debug"))
+    exchanges.begin(1, b"71", Interest(log_level="debug"))
     assert exchanges.route_note(MESSAGE, params, b"") is None
 
 
@@ -122,16 +122,16 @@ def after_one_left(client: str) -> tuple[Exchanges, Clock]:
     """A call of "a" that nobody waits for any more, and one in flight of this client."""
     clock = Clock()
     exchanges = Exchanges(clock)
-    exchanges.begin(1, b'"s1-1"', NOTHING, client="a")
-    assert exchanges.leave(1) == b'"s1-1"'
+    exchanges.begin(1, b"71", NOTHING, client="a")
+    assert exchanges.leave(1) == b"71"
     assert exchanges.leave(1) is None
-    exchanges.begin(2, b'"s1-2"', Interest(log_level="debug"), client=client)
+    exchanges.begin(2, b"72", Interest(log_level="debug"), client=client)
     return exchanges, clock
 
 
 def test_what_is_asked_about_a_call_that_was_left_is_asked_of_no_other_client() -> None:
     exchanges, _ = after_one_left("b")
-    assert (exchanges.asker(), exchanges.of(b'"s1-2"')) == (None, 2)
+    assert (exchanges.asker(), exchanges.of(b"72")) == (None, 2)
     exchanges.end(1)  # late
     assert exchanges.asker() == 2
 
@@ -140,7 +140,7 @@ def test_log_messages_of_a_call_that_goes_on_are_for_no_other_client() -> None:
     exchanges, clock = after_one_left("b")
     assert exchanges.route_note(MESSAGE, raw(level="info", data="it stops"), b"") is not None
     clock.now = LEFT_S + 1
-    assert progress(exchanges, "s1-1", 1) is None
+    assert progress(exchanges, 71, 1) is None
     assert exchanges.route_note(MESSAGE, raw(level="info", data="of a"), b"") is None
     exchanges.end(1)
     assert exchanges.route_note(MESSAGE, raw(level="info", data="of b"), b"") is not None
@@ -173,7 +173,7 @@ def asks_of_none(exchanges: Exchanges) -> None:
 
 
 def tells_progress(exchanges: Exchanges) -> None:
-    assert progress(exchanges, "s1-1", 1) is None
+    assert progress(exchanges, 71, 1) is None
 
 
 def answers_late(exchanges: Exchanges) -> None:
@@ -185,7 +185,7 @@ def refuses_late(exchanges: Exchanges) -> None:
 
 
 def is_unknown(exchanges: Exchanges) -> None:
-    assert progress(exchanges, "s1-9", 1) is None
+    assert progress(exchanges, 79, 1) is None
 
 
 @pytest.mark.parametrize("late", [False, True])

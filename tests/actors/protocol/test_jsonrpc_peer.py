@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
@@ -27,8 +28,8 @@ JSON = st.recursive(
 
 
 def peer() -> Peer[str]:
-    asking: Peer[str] = Peer("p")
-    assert asking.request("tag", "m", None)[0] == b'"p-1"'
+    asking: Peer[str] = Peer(count(1))
+    assert asking.request("tag", "m", None)[0] == b"1"
     return asking
 
 
@@ -56,7 +57,7 @@ def test_odd_envelopes_raise_nothing_but_a_violation(message: dict[str, Any]) ->
 
 
 def answered_without_id(text: str, **more: bool) -> Any:
-    peer = Peer[str]("a")
+    peer = Peer[str](count(1))
     peer.request("one", "m", None)
     return peer.receive(b'{"jsonrpc":"2.0",' + text.encode() + b"}", **more), peer.strays, len(peer._pending)
 
@@ -73,13 +74,13 @@ def test_an_answer_without_an_id_is_to_the_request_that_was_alone(id_: str) -> N
     assert (malformed, strays, pending) == (Malformed("one", "an id that is not the one of the request"), 0, 0)
 
 
-@pytest.mark.parametrize("id_", ["1", '"server-error"', "true"])
+@pytest.mark.parametrize("id_", ["7", '"server-error"', "true"])
 def test_an_answer_to_another_id_is_a_stray_although_the_request_was_alone(id_: str) -> None:
     assert answered_without_id(f'"id":{id_},{ERROR}', alone=True) == (None, 1, 1)
 
 
 def test_an_answer_without_an_id_is_a_stray_where_nothing_waits() -> None:
-    peer = Peer[str]("a")
+    peer = Peer[str](count(1))
     assert peer.receive(b'{"jsonrpc":"2.0","id":null,' + ERROR.encode() + b"}", alone=True) is None
     assert peer.strays == 1
 
@@ -107,7 +108,8 @@ def test_what_is_no_json_rpc_is_a_violation(data: bytes) -> None:
 
 @pytest.mark.case("S21")
 @pytest.mark.parametrize(
-    "id_", [b"1", b"1.0", b"true", b"null", b'"1"', b'"P-1"', b'"p-2"', b'["p-1"]', b'{"a":1}', b'" p-1"']
+    "id_",
+    [b"0", b"1.5", b"-1", b"true", b"null", b'"one"', b'"01"', b"11", b"2", b"[1]", b'{"a":1}', b'" 1"'],
 )
 def test_an_answer_with_another_id_is_a_stray(id_: bytes) -> None:
     asking = peer()
@@ -115,24 +117,17 @@ def test_an_answer_with_another_id_is_a_stray(id_: bytes) -> None:
     assert (asking.strays, len(asking._pending)) == (1, 1)
 
 
-@pytest.mark.parametrize("id_", [b'"p-1"', b' "p-1" ', b'"\\u0070-1"', b'"p\\u002d1"'])
+@pytest.mark.parametrize("id_", [b"1", b" 1 ", b"1.0", b"1e0", b'"1"', b'"\\u0031"'])
 def test_the_same_id_in_another_spelling_is_the_same_id(id_: bytes) -> None:
     found = peer().receive(b'{"jsonrpc":"2.0","result":{},"id":' + id_ + b"}")
     assert isinstance(found, Answered)
     assert found.tag == "tag"
 
 
-def test_an_answer_whose_id_is_no_text_that_can_be_read_is_a_violation() -> None:
-    asking = peer()
-    with pytest.raises(ProtocolViolation, match="an id that is not JSON"):
-        asking.receive(rb'{"jsonrpc":"2.0","result":{},"id":"\x"}')
-    assert len(asking._pending) == 1
-
-
 @pytest.mark.case("S24")
 def test_the_first_answer_wins() -> None:
     asking = peer()
-    message = answer(id="p-1", result={"a": 1})
+    message = answer(id=1, result={"a": 1})
     assert isinstance(asking.receive(message), Answered)
     assert asking.receive(message) is None
     assert asking.strays == 1
@@ -141,7 +136,7 @@ def test_the_first_answer_wins() -> None:
 @given(JSON)
 def test_a_result_passes_untouched(value: Any) -> None:
     body = json.dumps({"v": value}).encode()
-    found = peer().receive(b'{"jsonrpc":"2.0","id":"p-1","result":' + body + b"}")
+    found = peer().receive(b'{"jsonrpc":"2.0","id":1,"result":' + body + b"}")
     assert isinstance(found, Answered)
     assert bytes(found.result) == body
 
@@ -159,16 +154,16 @@ def test_a_result_passes_untouched(value: Any) -> None:
     ],
 )
 def test_an_answer_that_is_none_is_malformed(members: dict[str, Any]) -> None:
-    assert isinstance(peer().receive(answer(id="p-1", **members)), Malformed)
+    assert isinstance(peer().receive(answer(id=1, **members)), Malformed)
 
 
 def test_a_null_beside_the_answer_counts_as_absent() -> None:
-    assert isinstance(peer().receive(answer(id="p-1", result={}, error=None)), Answered)
-    assert isinstance(peer().receive(answer(id="p-1", result=None, error={"code": 1, "message": "m"})), Refused)
+    assert isinstance(peer().receive(answer(id=1, result={}, error=None)), Answered)
+    assert isinstance(peer().receive(answer(id=1, result=None, error={"code": 1, "message": "m"})), Refused)
 
 
 def test_an_error_keeps_its_code_message_and_data() -> None:
-    found = peer().receive(answer(id="p-1", error={"code": -32022, "message": "m", "data": {"supported": ["x"]}}))
+    found = peer().receive(answer(id=1, error={"code": -32022, "message": "m", "data": {"supported": ["x"]}}))
     assert isinstance(found, Refused)
     assert (found.error.code, found.error.message) == (-32022, "m")
     assert json.loads(bytes(found.error.data)) == {"supported": ["x"]}
@@ -190,27 +185,27 @@ def test_an_error_keeps_its_code_message_and_data() -> None:
     ],
 )
 def test_a_malformed_error_is_no_answer_but_what_it_says_is_told(error: Any, said: str) -> None:
-    found = peer().receive(answer(id="p-1", error=error))
+    found = peer().receive(answer(id=1, error=error))
     assert found == Malformed("tag", f"an error without a proper code or message{said}")
 
 
 @pytest.mark.parametrize("code", [b"9" * 5000, b"-" + b"9" * 30, b"9007199254740992"])
 def test_an_error_whose_code_no_client_could_read_is_no_answer(code: bytes) -> None:
-    found = peer().receive(b'{"jsonrpc":"2.0","id":"p-1","error":{"code":' + code + b',"message":"m"}}')
+    found = peer().receive(b'{"jsonrpc":"2.0","id":1,"error":{"code":' + code + b',"message":"m"}}')
     assert isinstance(found, Malformed)
 
 
 @pytest.mark.parametrize(
     ("message", "reason"),
     [
-        (b'{"jsonrpc":"2.0","id":"p-1","result":{"a":NaN}}', "invalid character"),
-        (b'{"jsonrpc":"2.0","id":"p-1","result":{"a":"\xff"}}', "not UTF-8"),
-        (b'{"jsonrpc":"2.0","id":"p-1","result":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}", "nested too deeply"),
-        (b'{"jsonrpc":"1.0","id":"p-1","result":{}}', '"jsonrpc" is not "2.0"'),
-        (b'{"jsonrpc":2.0,"id":"p-1","result":{}}', '"jsonrpc" is not "2.0"'),
-        (b'{"id":"p-1","result":{}}', '"jsonrpc" is not "2.0"'),
-        (b'{"jsonrpc":"2.0","id":"p-1","result":{}} {}', "trailing characters"),
-        (b'{"jsonrpc":"2.0","id":"p-1","result":{', "truncated"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}', "invalid character"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":"\xff"}}', "not UTF-8"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}", "nested too deeply"),
+        (b'{"jsonrpc":"1.0","id":1,"result":{}}', '"jsonrpc" is not "2.0"'),
+        (b'{"jsonrpc":2.0,"id":1,"result":{}}', '"jsonrpc" is not "2.0"'),
+        (b'{"id":1,"result":{}}', '"jsonrpc" is not "2.0"'),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}} {}', "trailing characters"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{', "truncated"),
     ],
 )
 def test_an_answer_that_cannot_be_decoded_settles_its_request_and_says_why(message: bytes, reason: str) -> None:
@@ -224,7 +219,7 @@ def test_an_answer_that_cannot_be_decoded_settles_its_request_and_says_why(messa
 
 @given(JSON, st.integers(0, 200), st.binary(min_size=1, max_size=3))
 def test_no_text_but_the_outermost_id_of_an_answer_settles_a_request(value: Any, place: int, put: bytes) -> None:
-    message = json.dumps({"jsonrpc": "2.0", "method": "m", "params": {"id": "p-1", "result": value}}).encode()
+    message = json.dumps({"jsonrpc": "2.0", "method": "m", "params": {"id": 1, "result": value}}).encode()
     place = min(place, len(message))
     asking = peer()
     with suppress(ProtocolViolation):
@@ -246,7 +241,7 @@ def test_no_text_but_the_outermost_id_of_an_answer_settles_a_request(value: Any,
     ],
 )
 def test_half_an_emoji_in_an_answer_is_read_as_a_replacement_character(text: bytes, read: str) -> None:
-    found = peer().receive(b'{"jsonrpc":"2.0","id":"p-1","result":{"t":"' + text + b'"}}')
+    found = peer().receive(b'{"jsonrpc":"2.0","id":1,"result":{"t":"' + text + b'"}}')
     assert isinstance(found, Answered)
     assert json.loads(bytes(found.result)) == {"t": read}
     bytes(found.result).decode()
@@ -292,9 +287,9 @@ def test_a_notification_has_no_id() -> None:
 
 def test_a_forgotten_request_has_strays_for_answers() -> None:
     asking = peer()
-    assert asking.settle(b'"p-1"') is not None
-    assert asking.settle(b'"p-1"') is None
-    assert asking.receive(answer(id="p-1", result={})) is None
+    assert asking.settle(b"1") is not None
+    assert asking.settle(b"1") is None
+    assert asking.receive(answer(id=1, result={})) is None
 
 
 @given(st.text(), JSON, st.text(), st.integers(-jsonrpc.MAX_CODE, jsonrpc.MAX_CODE))
@@ -310,11 +305,11 @@ def test_what_is_written_can_be_read(method: str, value: Any, message: str, code
 
 
 def test_the_late_answer_of_a_request_that_was_left_says_whose_it_is_and_is_a_stray() -> None:
-    asking: Peer[int] = Peer("p")
+    asking: Peer[int] = Peer(count(1))
     ids = [asking.expect(number) for number in range(MAX_LEFT + 1)]
     for id_ in ids:
         asking.leave(id_)
-    asking.leave(b"1")
+    asking.leave(b"0")
     assert len(asking._pending) == 0
     late = [asking.receive(b'{"jsonrpc":"2.0","id":%b,"result":{}}' % id_) for id_ in (ids[0], ids[1], ids[1])]
     assert [getattr(answer, "tag", None) for answer in late] == [None, 1, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ class Rig:
     """A subscription and what is said for it."""
 
     def __init__(self) -> None:
-        self.out = Outbound("s1", lambda name: ())
+        self.out = Outbound(count(1), lambda name: ())
         self.subscription = ServerSubscription(self.out)
 
     def sent(self) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -36,7 +37,7 @@ class Rig:
     def __init__(self, era: Era = "legacy", capabilities: Any = None) -> None:
         needs = lambda tool: tool == "later"  # noqa: E731  (as it is given)
         negotiation = Negotiation(Identity(), era, Terms(capabilities=OF_CLIENTS))
-        self.talk = Conversation("s1", negotiation, ListLimits(), lambda _: (), needs, Clock())
+        self.talk = Conversation(count(1), negotiation, ListLimits(), lambda _: (), needs, Clock())
         self.talk.greet()
         said = {"capabilities": CAPABILITIES[era] if capabilities is None else capabilities}
         versions: dict[str, Any] = {"protocolVersion": "2025-11-25", "serverInfo": {"name": "t", "version": "1"}}
@@ -65,7 +66,7 @@ class Rig:
         return self.talk.receive(json.dumps({"jsonrpc": "2.0", **message}).encode(), stream=stream)
 
     def answer(self, result: Any, id_: str | None = None) -> Any:
-        return self.receive(id=id_ or self.talk.output[-1].id.strip(b'"').decode(), result=result)
+        return self.receive(id=id_ or json.loads(self.talk.output[-1].id), result=result)
 
     def made(self, number: int, task: str, **more: Any) -> Any:
         """Make a task for a client that speaks them; return the request that did."""
@@ -215,7 +216,7 @@ def test_a_driven_call_ends_however_its_answer_is_lost(era: Era) -> None:
             assert isinstance(fact, CallLasts)
             rig.talk.tasks.due(1)
             sent = rig.take()[-1]
-        id_ = f'"{sent["id"]}"'.encode()
+        id_ = b"%d" % sent["id"]
         lost = rig.talk.on_failure(Failure(id=id_, cause="expired", reason="gone"))
         assert lost == CallLost(1, Failure(id=id_, cause="crashed" if made else "expired", reason="gone"))
         assert 1 not in rig.talk.tasks
@@ -226,7 +227,7 @@ def test_a_driven_call_ends_however_its_answer_is_lost(era: Era) -> None:
 def test_the_calls_of_clients_end_like_others() -> None:
     rig = Rig()
     rig.made(1, "a")
-    id_ = f'"{rig.call(2, "tasks/get", "a")["id"]}"'.encode()
+    id_ = b"%d" % rig.call(2, "tasks/get", "a")["id"]
     failure = Failure(id=id_, cause="crashed", reason="gone")
     assert rig.talk.on_failure(failure) == CallLost(2, failure)
     sent = rig.call(3, "tasks/get", "a")

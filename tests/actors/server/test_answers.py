@@ -66,8 +66,8 @@ async def answered(rig: Rig, answer: bytes) -> Any:
 
 def id_of(rig: Rig) -> bytes:
     """The id of the newest call, as JSON."""
-    id_: str = [message["id"] for message in rig.fake.messages if message["method"] == "tools/call"][-1]
-    return f'"{id_}"'.encode()
+    id_: int = [message["id"] for message in rig.fake.messages if message["method"] == "tools/call"][-1]
+    return b"%d" % id_
 
 
 async def lives(rig: Rig) -> None:

@@ -484,7 +484,7 @@ async def test_messages_and_timers_of_an_older_incarnation_change_nothing(autoju
         for message in (
             Spawned(1),
             SpawnRefused(1, "late", permanent=True),
-            Received(1, [b'{"jsonrpc":"2.0","id":"s1-1","result":{}}']),
+            Received(1, [b'{"jsonrpc":"2.0","id":1,"result":{}}']),
             Violated(1, "late"),
             ProcessExit(1, Exit(code=9)),
             TimerFired(Timer.HANDSHAKE, 1),

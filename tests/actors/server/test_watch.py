@@ -117,7 +117,7 @@ async def test_one_that_answers_late_is_asked_again_after_that(autojump_clock: M
         await trio.sleep(HOUR_S)
         question = next(each for each in rig.fake.messages if each.get("method") == "ping")
         rig.fake.silent_at = set()
-        await rig.fake.write(b'{"jsonrpc":"2.0","id":"%b","result":{}}\n' % question["id"].encode())
+        await rig.fake.write(b'{"jsonrpc":"2.0","id":%d,"result":{}}\n' % question["id"])
         await trio.sleep(HOUR_S)
         assert rig.fake.count("ping") > 50
         assert untouched(rig)

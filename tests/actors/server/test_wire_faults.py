@@ -25,7 +25,7 @@ from tests.actors.server.test_answers import answered, id_of, lives
 from tests.actors.server.test_calls_of_servers import Outcomes
 from tests.actors.server.test_dialogue import Caller
 from tests.fakes.lines import line
-from tests.fakes.mcp_server import FakeServer
+from tests.fakes.mcp_server import FakeServer, Probe, tool
 from tests.fakes.memory import MemoryPeer
 
 TEXT_NOISE = {
@@ -223,10 +223,10 @@ async def end_of(call: Reply[Result]) -> Any:
 # Answers to others ---------------------------------------------------------------------------------------------------
 
 
-def next_ids(rig: Rig, number: int) -> list[str]:
+def next_ids(rig: Rig, number: int) -> list[int]:
     """The ids that the next calls will have."""
-    prefix, _, last = json.loads(id_of(rig)).rpartition("-")
-    return [f"{prefix}-{int(last) + one}" for one in range(1, number + 1)]
+    last = json.loads(id_of(rig))
+    return list(range(last + 1, last + number + 1))
 
 
 @pytest.mark.case("S23")
@@ -275,15 +275,18 @@ async def test_a_late_answer_arrives_among_many_calls_and_is_none_of_theirs(auto
             b'{"jsonrpc":"2.0","id":%b,"result":{"structuredContent":"ALIAS"}}' % id_
             for id_ in (
                 b"1",
-                b"1.0",
+                b"-ID",
+                b"ID.5",
+                b"ID0",
                 b"true",
                 b"null",
                 b"[ID]",
                 b'{"a":ID}',
-                b'" IDENTITY"',
-                b'"IDENTITY "',
-                b'"CAPITALS"',
-                b"987654321",
+                b'" ID"',
+                b'"ID "',
+                b'"0ID"',
+                b'"one"',
+                b"1987654321",
             )
         ),
         b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}',
@@ -299,12 +302,60 @@ async def test_what_only_resembles_an_answer_to_a_call_in_flight_leaves_it_alone
         calls = Outcomes(rig, nursery)
         calls.start("sleep", s=2)
         await wait_all_tasks_blocked()
-        id_ = id_of(rig)
-        text = text.replace(b"IDENTITY", id_.strip(b'"')).replace(b"CAPITALS", id_.strip(b'"').upper())
-        await rig.fake.write(text.replace(b"ID", id_) + b"\n")
+        await rig.fake.write(text.replace(b"ID", id_of(rig)) + b"\n")
         assert await rig.call(n=1) == {"n": 1}
         await trio.sleep(3)
         assert (calls.results, calls.errors, rig.fake.starts) == ([{"s": 2}], [], 1)
+
+
+class OnlyIntegers(FakeServer):
+    """Reads ids and progress tokens as integers of 32 bits, and nothing that has another one."""
+
+    written: Callable[[int], Any] = int
+
+    async def _on_message(self, peer: MemoryPeer, message: dict[str, Any], nursery: trio.Nursery) -> None:
+        meta = message.get("params", {}).get("_meta", {})
+        for id_ in (message.get("id", 0), meta.get("progressToken", 0), message.get("params", {}).get("requestId", 0)):
+            if type(id_) is not int or not 0 <= id_ < 2**31:
+                return
+        await super()._on_message(peer, message, nursery)
+
+    async def _send(self, peer: MemoryPeer, message: dict[str, Any]) -> None:
+        if "id" in message and "method" not in message:
+            message = {**message, "id": self.written(message["id"])}
+        if (params := message.get("params")) is not None and "progressToken" in params:
+            message = {**message, "params": {**params, "progressToken": self.written(params["progressToken"])}}
+        await super()._send(peer, message)
+
+
+@pytest.mark.parametrize("written", [int, str, float])
+@pytest.mark.parametrize("probe", ["error", "modern"])
+async def test_a_server_that_reads_every_id_as_an_integer_is_used_however_it_writes_them(
+    autojump_clock: MockClock, probe: Probe, written: Callable[[int], Any]
+) -> None:
+    fake = OnlyIntegers(tools=[tool("echo"), tool("progress")], probe=probe)
+    fake.written = written
+    caller = Caller()
+    async with running_server(fake) as rig:
+        assert await rig.call(a=1) == {"a": 1}
+        assert rig.listed == [["echo", "progress"]]
+        asked: dict[str, Any] = {"progress": [1, 2]}
+        assert await rig.call("progress", exchange=caller, interest=Interest(progress=b'"mine"'), **asked) == asked
+        assert [told["progressToken"] for _, told in caller.notes] == ["mine", "mine"]
+        with pytest.raises(CallTimedOut):
+            await rig.call("hang", deadline_s=1)
+        await wait_all_tasks_blocked()
+        assert rig.fake.cancelled.is_set()
+        assert rig.fake.starts == 1
+
+
+async def test_no_id_is_used_twice_by_the_processes_of_a_launch(autojump_clock: MockClock) -> None:
+    async with running_server() as rig:
+        for number in range(3):
+            await rig.call(n=number)
+            await rig.sleep()
+        ids = [message["id"] for message in rig.fake.messages if "id" in message]
+        assert len(ids) == len(set(ids)) == 3 * 3
 
 
 @pytest.mark.case("S30")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 
 import msgspec
 import pytest
@@ -26,7 +27,7 @@ from tests.fakes.clock import Clock
 
 def sent(members: bytes, meta: bytes = b"") -> bytes:
     negotiation = Negotiation(Identity(version="1"), "legacy")
-    talk = Conversation("s1", negotiation, ListLimits(), lambda _: (), lambda _: False, Clock())
+    talk = Conversation(count(1), negotiation, ListLimits(), lambda _: (), lambda _: False, Clock())
     talk.call(1, CallServer(server="s", method="tools/call", members=members, meta=meta))
     (message,) = talk.output
     return line_of(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any, get_args
 
 import msgspec
@@ -127,7 +127,12 @@ def _conversation(first: bytes) -> tuple[Conversation, list[bytes]]:
     """Return a conversation under way, in the era that an input chooses, and the ids that are awaited."""
     modern = first[:1] == b"m"
     talk = Conversation(
-        "s", Negotiation(Identity(), None if modern else "legacy"), ListLimits(), lambda _: (), lambda _: True, float
+        count(1),
+        Negotiation(Identity(), None if modern else "legacy"),
+        ListLimits(),
+        lambda _: (),
+        lambda _: True,
+        float,
     )
     capabilities = b'{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"tasks":{"requests":{}}}'
     talk.greet()

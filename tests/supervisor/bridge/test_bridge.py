@@ -404,11 +404,11 @@ async def test_an_answer_over_the_limit_is_an_error_for_whoever_asked(autojump_c
     daemon = FakeConnection(max_message_bytes=1000)
     world = World(daemon)
     async with world.running():
-        daemon.says.put(request("question-1", "sampling/createMessage"))
+        daemon.says.put(request(731, "sampling/createMessage"))
         await wait_all_tasks_blocked()
-        await world.say(result("question-1", {"content": "x" * 2000}))
+        await world.say(result(731, {"content": "x" * 2000}))
         (answer,) = daemon.got
-        assert (answer["id"], answer["error"]["code"]) == ("question-1", -31413)
+        assert (answer["id"], answer["error"]["code"]) == (731, -31413)
         assert kinds(world.heard) == ["sampling/createMessage"]
 
 

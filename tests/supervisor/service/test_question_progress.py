@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -36,6 +37,20 @@ def test_a_legacy_client_gets_a_token_of_ours_and_only_what_grows_is_heard_until
     table.on_answer(asked["id"], msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
     table.on_progress(told(token, 9))
     assert [msgspec.json.decode(each)["progress"] for each in heard] == [1, 2.5]
+
+
+@pytest.mark.parametrize("written", [int, str])
+def test_a_client_is_asked_with_an_integer_and_answers_with_it_however_it_writes_it(
+    written: Callable[[int], int | str],
+) -> None:
+    ear, table, heard = Ear(), QuestionTable(), list[bytes]()
+    reply = exchange(LEGACY, "tools/call", ear=ear, questions=table).ask(Question(ELICIT, PARAMS, heard.append))
+    (asked,) = ear.heard
+    assert type(asked["id"]) is int
+    table.on_progress(told(written(asked["id"]), 1))
+    assert len(heard) == 1
+    assert table.on_answer(written(asked["id"]), msgspec.Raw(b'{"action":"accept"}'), msgspec.Raw(b""))
+    assert reply.settled
 
 
 @pytest.mark.parametrize("modern", [True, False])

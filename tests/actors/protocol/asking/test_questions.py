@@ -52,32 +52,32 @@ VALUES = st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.li
 OBJECTS = st.dictionaries(st.text(max_size=5).filter(lambda name: name not in ("_meta", "progressToken")), VALUES)
 
 
-@given(OBJECTS, OBJECTS, st.text(max_size=20) | st.integers(), st.sampled_from([b"", b'"question-1"']))
+@given(OBJECTS, OBJECTS, st.text(max_size=20) | st.integers(), st.sampled_from([b"", b"7"]))
 def test_nothing_but_the_token_is_changed(rest: Any, meta: Any, token: str | int, ours: bytes) -> None:
     asked = json.loads(bytes(with_token(raw({**rest, "_meta": {**meta, "progressToken": token}}), ours)))
-    kept = {**meta, "progressToken": "question-1"} if ours else meta
+    kept = {**meta, "progressToken": 7} if ours else meta
     assert asked == ({**rest, "_meta": kept} if kept else rest)
 
 
 @pytest.mark.parametrize(
     "params",
-    [b"", b"7", b'{"progressToken":7,"progress":1}', b'{"progressToken":"a"}', b'{"progressToken":"a","progress":"1"}'],
+    [b"", b"7", b'{"progressToken":"a","progress":1}', b'{"progressToken":7}', b'{"progressToken":7,"progress":"1"}'],
 )
 def test_what_tells_of_no_progress_is_none(params: bytes) -> None:
     assert advance(msgspec.Raw(params)) is None
 
 
 def test_progress_is_bounded_in_bytes() -> None:
-    told = {"progressToken": "a", "progress": 1}
-    assert advance(raw(told)) == ("a", 1)
+    told = {"progressToken": 7, "progress": 1}
+    assert advance(raw(told)) == (7, 1)
     assert advance(raw({**told, "message": "x" * MAX_PROGRESS_BYTES})) is None
 
 
 @given(st.text(max_size=20) | st.integers(), st.floats(allow_nan=False, allow_infinity=False), OBJECTS)
 def test_the_server_reads_its_own_token(token: str | int, progress: float, more: Any) -> None:
-    told = {**more, "progressToken": "question-1", "progress": progress}
+    told = {**more, "progressToken": 7, "progress": progress}
     read = advance(raw(told))
-    assert read == ("question-1", progress)
+    assert read == (7, progress)
     assert json.loads(with_progress_token(bytes(raw(told)), json.dumps(token).encode())) == {
         **told,
         "progressToken": token,

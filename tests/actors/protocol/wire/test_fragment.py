@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from actors.protocol.wire.fragment import Fragment, decode_line, read_fragment, text_of
 from actors.protocol.wire.framing import HEAD_BYTES, LineSplitter, Oversized
+from actors.protocol.wire.ids import canonical
 
-OURS = b'"s1-1"'
+OURS = b"71"
 RESULT, ERROR = Fragment(OURS, result=True), Fragment(OURS, result=False)
 BIG = "x" * (2 * HEAD_BYTES)
 
-QUOTES = ['"id":"s1-1"}', ',"id":"s1-1"}', '{"id":"s1-1","result":{}}', "s1-1", '\\"id\\":\\"s1-1\\"']
+QUOTES = ['"id":71}', ',"id":71}', '{"id":71,"result":{}}', "71", '\\"id\\":71']
 names = st.sampled_from(["id", "result", "error", "method", "params", "jsonrpc", "x", *QUOTES])
-texts = st.sampled_from(["s1-1", "2.0", "id", "", "\\", '"', *QUOTES]) | st.text(max_size=5)
+texts = st.sampled_from(["71", "2.0", "id", "", "\\", '"', *QUOTES]) | st.text(max_size=5)
 values = st.recursive(
     st.none() | st.integers() | texts | st.just(BIG),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4),
@@ -38,17 +39,17 @@ def cut(line: bytes, limit: int = 4096) -> Oversized:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        (b'{"jsonrpc":"2.0","id":"s1-1","result":{"a":NaN}}', RESULT),
-        (b'{"result":{"a":[-Infinity,1e999]},"jsonrpc":"2.0","id":"s1-1"}', RESULT),
-        (b' { "id" : "s1-1" , "result" : "\xff" } ', RESULT),
-        (b'{"id":"s1-1","error":{"code":NaN}}', ERROR),
-        (b'{"id":"s1-1","error":nonsense,"result":{}}', ERROR),
-        (b'{"id":"s1-1","result":{"a":[', RESULT),
-        (b'{"id":"s1-1","result":', RESULT),
-        (b'{"id":"s1-1","result":{}}{"id":"s1-2","result":{}}', RESULT),
-        (b'{"id":"s1-1","result":' + b"[" * 100_000 + b"]" * 100_000 + b"}", RESULT),
-        (b'{"result":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":"s1-1"}', RESULT),
-        (b'{"result":"' + BIG.encode() + b'","id":"s1-1","jsonrpc":"2.0" } ', RESULT),
+        (b'{"jsonrpc":"2.0","id":71,"result":{"a":NaN}}', RESULT),
+        (b'{"result":{"a":[-Infinity,1e999]},"jsonrpc":"2.0","id":71}', RESULT),
+        (b' { "id" : 71 , "result" : "\xff" } ', RESULT),
+        (b'{"id":71,"error":{"code":NaN}}', ERROR),
+        (b'{"id":71,"error":nonsense,"result":{}}', ERROR),
+        (b'{"id":71,"result":{"a":[', RESULT),
+        (b'{"id":71,"result":', RESULT),
+        (b'{"id":71,"result":{}}{"id":72,"result":{}}', RESULT),
+        (b'{"id":71,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}", RESULT),
+        (b'{"result":' + b"[" * 100_000 + b"]" * 100_000 + b',"jsonrpc":"2.0","id":71}', RESULT),
+        (b'{"result":"' + BIG.encode() + b'","id":71,"jsonrpc":"2.0" } ', RESULT),
     ],
 )
 def test_the_id_of_a_malformed_answer_is_read(line: bytes, expected: Fragment) -> None:
@@ -60,23 +61,23 @@ def test_the_id_of_a_malformed_answer_is_read(line: bytes, expected: Fragment) -
     [
         b"",
         b"nonsense",
-        b'"id":"s1-1","result":{}}',
-        b'[{"id":"s1-1","result":NaN}]',
-        b'{"id":"s1-1"}',
-        b'{"id":1,"result":NaN}',
+        b'"id":71,"result":{}}',
+        b'[{"id":71,"result":NaN}]',
+        b'{"id":71}',
+        b'{"id":"one","result":NaN}',
         b'{"id":null,"result":NaN}',
-        b'{"id":"s1-1","method":"ping","params":NaN}',
-        b'{"id":"s1-1","result":NaN,"method":"ping"}',
-        b'{"x":{"id":"s1-1","result":NaN}}',
-        b'{"x":"\\","id":"s1-1","result":NaN',
-        b'{"x":[}],"id":"s1-1","result":NaN}',
-        b'{"x":1 2,"id":"s1-1","result":NaN}',
-        b'{"id":"s1-1","id":"s1-2","result":NaN}',
-        b'{"id":"s1-1","\\u006dethod":"ping","result":NaN}',
-        b'{"result":{"text":"half of it, quoting \\"id\\":\\"s1-1\\"}',
-        b'{"params":{"text":"' + BIG.encode() + b'"},"id":"s1-1"}',
-        b'{"result":{"text":"' + BIG.encode() + b'"},"method":"x","id":"s1-1"}',
-        b'{"result":{"text":"' + BIG.encode() + b'\\",\\"id\\":\\"s1-1\\"}',
+        b'{"id":71,"method":"ping","params":NaN}',
+        b'{"id":71,"result":NaN,"method":"ping"}',
+        b'{"x":{"id":71,"result":NaN}}',
+        b'{"x":"\\","id":71,"result":NaN',
+        b'{"x":[}],"id":71,"result":NaN}',
+        b'{"x":1 2,"id":71,"result":NaN}',
+        b'{"id":71,"id":72,"result":NaN}',
+        b'{"id":71,"\\u006dethod":"ping","result":NaN}',
+        b'{"result":{"text":"half of it, quoting \\"id\\":71}',
+        b'{"params":{"text":"' + BIG.encode() + b'"},"id":71}',
+        b'{"result":{"text":"' + BIG.encode() + b'"},"method":"x","id":71}',
+        b'{"result":{"text":"' + BIG.encode() + b'\\",\\"id\\":71}',
     ],
 )
 def test_what_is_not_certainly_an_answer_to_somebody_is_none(line: bytes) -> None:
@@ -86,14 +87,14 @@ def test_what_is_not_certainly_an_answer_to_somebody_is_none(line: bytes) -> Non
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ({"jsonrpc": "2.0", "id": "s1-1", "result": {"text": BIG}}, RESULT),
-        ({"id": "s1-1", "result": {"text": BIG}, "jsonrpc": "2.0"}, RESULT),
-        ({"result": {"text": BIG}, "jsonrpc": "2.0", "id": "s1-1"}, RESULT),
-        ({"error": {"code": 1, "message": BIG}, "id": "s1-1"}, ERROR),
-        ({"result": BIG, "id": "s1-1"}, RESULT),
-        ({"jsonrpc": "2.0", "method": "notifications/message", "params": {"id": "s1-1", "result": BIG}}, None),
-        ({"params": {"text": BIG, "id": "s1-1"}, "method": "x"}, None),
-        ({"result": {"text": BIG}, "id": "s1-1", "x": BIG}, None),
+        ({"jsonrpc": "2.0", "id": 71, "result": {"text": BIG}}, RESULT),
+        ({"id": 71, "result": {"text": BIG}, "jsonrpc": "2.0"}, RESULT),
+        ({"result": {"text": BIG}, "jsonrpc": "2.0", "id": 71}, RESULT),
+        ({"error": {"code": 1, "message": BIG}, "id": 71}, ERROR),
+        ({"result": BIG, "id": 71}, RESULT),
+        ({"jsonrpc": "2.0", "method": "notifications/message", "params": {"id": 71, "result": BIG}}, None),
+        ({"params": {"text": BIG, "id": 71}, "method": "x"}, None),
+        ({"result": {"text": BIG}, "id": 71, "x": BIG}, None),
     ],
 )
 @pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : ")])
@@ -109,7 +110,7 @@ def test_an_id_is_only_ever_the_outermost_one_of_an_answer(message: dict[str, An
     assume(len(line) > 100)
     for found in (read_fragment(line), read_fragment(cut(line, max(80, len(line) // 8)))):
         if found is not None:
-            assert msgspec.json.decode(found.id) == message["id"]
+            assert found.id == canonical(msgspec.json.encode(message["id"]))
             assert "result" in message or "error" in message
             assert "method" not in message or len(line) > HEAD_BYTES
             assert not found.result or "error" not in message or len(line) > HEAD_BYTES
@@ -131,7 +132,7 @@ def test_a_broken_place_never_makes_a_nested_id_the_outermost_one(
 )
 def test_garbage_raises_nothing(data: bytes) -> None:
     found = read_fragment(data)
-    assert found is None or found.id.startswith(b'"')
+    assert found is None or found.id.isdigit()
     read_fragment(Oversized(len(data), 1, data[:10], data[10:]))
 
 
@@ -168,5 +169,5 @@ def test_what_only_begins_like_a_batch_has_the_trouble_of_a_message() -> None:
 
 
 def test_of_a_broken_answer_its_id_is_read() -> None:
-    found = decode_line(b'{"jsonrpc":"2.0","id":"s1-1","result":NaN}')
-    assert found.fragment == Fragment(b'"s1-1"', result=True)
+    found = decode_line(b'{"jsonrpc":"2.0","id":71,"result":NaN}')
+    assert found.fragment == Fragment(b"71", result=True)

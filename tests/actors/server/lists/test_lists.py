@@ -260,7 +260,7 @@ async def test_a_tool_that_no_parser_reads_costs_that_tool(autojump_clock: MockC
         await rig.reach(State.DISCOVERING)
         await wait_all_tasks_blocked()
         id_ = next(found["id"] for found in fake.messages if found["method"] == "tools/list")
-        await fake.write(b'{"jsonrpc":"2.0","id":"%b","result":{"tools":[%b,{"name":"good"}]}}\n' % (id_.encode(), bad))
+        await fake.write(b'{"jsonrpc":"2.0","id":%d,"result":{"tools":[%b,{"name":"good"}]}}\n' % (id_, bad))
         await rig.reach(State.READY)
         assert rig.listed == [["good"]]
         assert named in rig.of(ServerListed)[0].offer.problems[0]

@@ -147,11 +147,11 @@ async def test_a_client_may_answer_with_an_error(autojump_clock: MockClock) -> N
 async def test_a_client_that_cancels_a_question_has_refused_it(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
-    monkeypatch.setattr("secrets.token_hex", lambda size: "of-session")
+    monkeypatch.setattr("secrets.choice", lambda among: 731)
     front = front_that(asks)
     token, other = [await session_of(front, ASKABLE) for _ in range(2)]
     headers = {**JSON_HEADERS, "mcp-session-id": token}
-    id_ = "question-of-session-1" if own else "work"  # its own request of that id comes first
+    id_ = 731 if own else "work"  # its own request of that id comes first
     async with keeping_alive(front), opened(front.app, "POST", headers, legacy("work", id_=id_)) as call:
         asked = await call.event()
         cancelled = legacy("notifications/cancelled", {"requestId": asked["id"]}, id_=None)

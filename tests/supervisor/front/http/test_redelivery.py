@@ -136,7 +136,7 @@ async def test_a_question_waits_for_a_client_that_comes_back(autojump_clock: Moc
         await trio.sleep(2)
         async with rest_of(front, token, call.ids[-1]) as rest:
             asked = await rest.event()
-            answer = b'{"jsonrpc":"2.0","id":"%s","result":{"action":"accept"}}' % asked["id"].encode()
+            answer = b'{"jsonrpc":"2.0","id":%d,"result":{"action":"accept"}}' % asked["id"]
             await front.post(answer, token)
             assert (await rest.event())["result"] == {"action": "accept"}
 
