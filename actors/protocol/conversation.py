@@ -226,6 +226,8 @@ class Conversation:
                 return self._receive_own(event, message if not (spoiled_by or isinstance(message, Oversized)) else b"")
 
     def _on_notification(self, method: str, params: msgspec.Raw, stream: bytes) -> Fact | None:
+        if (part := self.exchanges.route_part(method, params)) is not None:
+            return part
         if method in (PROGRESS, MESSAGE):
             return self.exchanges.route_note(method, params, self.tasks.stream_of(params, stream))
         if method == COMPLETE:

@@ -10,6 +10,8 @@ Rules:
   stream that all share may be about it, and is about no call of another client. Nor is a log message, but only where
   the server was seen to go on: what it writes when it stops is not worth the messages of others.
 - A log message goes to whoever wants messages of its level.
+- A notification whose `_meta` names a request in flight is a part of what that request is for, whatever it says: so the
+  request is a stream, as `events/stream` of the Events extension is. Nothing else is about it, and it lasts.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from actors.protocol.agreement.client_capabilities import NOBODY
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.asking.input_required import METHODS as ASKING
 from actors.protocol.asking.questions import with_progress_token
 from actors.protocol.facts import CallNoted
@@ -40,6 +43,8 @@ GOES_ON_S: Final = 600.0
 """As long as any call may take that tells of progress, by default."""
 MAX_LEFT: Final = 256
 _MARGIN_S: Final = 0.01
+
+_SUBSCRIPTION: Final = META_SUBSCRIPTION.encode()
 
 PROGRESS: Final = "notifications/progress"
 MESSAGE: Final = "notifications/message"
@@ -83,7 +88,7 @@ _message = msgspec.json.Decoder(_Message)
 class _InFlight(msgspec.Struct):
     """A call that waits for its answer: the `id` of its request, and `others` that it is known by, with their tokens.
 
-    `asks`: servers ask something during such a request. `progress`: what was told of it last.
+    `asks`: servers ask something during such a request. `progress`: what was told of it last. `streams`: see above.
     """
 
     id: bytes
@@ -92,6 +97,7 @@ class _InFlight(msgspec.Struct):
     asks: bool
     others: dict[bytes, bytes] = {}
     progress: float = -math.inf
+    streams: bool = False
 
 
 class _Left(msgspec.Struct, frozen=True):
@@ -113,6 +119,7 @@ class Exchanges:
         self._calls: dict[int, _InFlight] = {}
         self._by_id: dict[bytes, int] = {}
         self._left: OrderedDict[int, _Left] = OrderedDict()
+        self._streams = 0
         self._goes_on = False
         self._left_at = -math.inf
         self.at_work = False
@@ -124,7 +131,7 @@ class Exchanges:
     @property
     def askers(self) -> frozenset[int]:
         """The calls in flight during which servers ask something, so that they may have led to a question now."""
-        return frozenset([call for call, each in self._calls.items() if each.asks] or self._calls)
+        return frozenset([call for call, each in self._calls.items() if each.asks] or self._finite)
 
     def begin(
         self, call: int, id_: bytes, interest: Interest, method: str = "tools/call", client: Hashable = None
@@ -166,6 +173,7 @@ class Exchanges:
 
     def _remove(self, call: int) -> _InFlight | None:
         if (gone := self._calls.pop(call, None)) is not None:
+            self._streams -= gone.streams
             for id_ in (gone.id, *gone.others):
                 if self._by_id.get(id_) == call:
                     del self._by_id[id_]
@@ -175,7 +183,12 @@ class Exchanges:
         """Return the call that what arrived on `stream` is about; None if that cannot be known."""
         if stream:
             return self._by_id.get(stream)
-        return self._only(self._calls, doubts=self._goes_on)
+        return self._only(self._finite, doubts=self._goes_on)
+
+    @property
+    def _finite(self) -> Collection[int]:
+        """The calls in flight that will be over."""
+        return [call for call, each in self._calls.items() if not each.streams] if self._streams else self._calls
 
     def asker(self, among: Collection[int] | None = None) -> int | None:
         """Return the only call in flight during which servers ask something; None if it is not known which that is.
@@ -215,6 +228,21 @@ class Exchanges:
     def asked_of_none(self) -> None:
         if self._left:
             self._went_on(next(reversed(self._left.values())))
+
+    def route_part(self, method: str, params: msgspec.Raw) -> CallNoted | None:
+        """Return a notification for the client of the request that it names in its `_meta`; None if it names none.
+
+        (MCP 2026-07-28, basic/patterns/subscriptions; the Events extension, "Event delivery".)
+        """
+        if _SUBSCRIPTION not in bytes(params):
+            return None
+        call = self._by_id.get(canonical(bytes(json.at(params, "_meta", META_SUBSCRIPTION))))
+        if call is None:
+            return None
+        in_flight = self._calls[call]
+        self._streams += not in_flight.streams
+        in_flight.streams = True
+        return CallNoted(call, method, bytes(params), streamed=True)
 
     def route_note(self, method: str, params: msgspec.Raw, stream: bytes) -> CallNoted | None:
         """Return a notification for the client of the call that it is about; None, and counted, if it is for nobody."""

@@ -32,11 +32,15 @@ class CallLasts(msgspec.Struct, frozen=True):
 
 
 class CallNoted(msgspec.Struct, frozen=True):
-    """The server tells something while it works on a call; `params` is JSON text, as the call's client may read it."""
+    """The server tells something while it works on a call; `params` is JSON text, as the call's client may read it.
+
+    `streamed`: the call is a stream, and this a part of what it is for.
+    """
 
     call: int
     method: str
     params: bytes
+    streamed: bool = False
 
 
 class CallAsked(msgspec.Struct, frozen=True):

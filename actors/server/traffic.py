@@ -167,7 +167,7 @@ class Traffic:
     def _on_fact(self, fact: Fact, link: Link) -> None:
         match fact:
             case CallNoted():
-                self._calls.note(fact, link.heard)
+                self._calls.note(fact, link, link.heard)
             case CallLasts(call=call, pause_s=pause_s):
                 self._calls.lasts(call)
                 if pause_s is not None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.protocol.agreement.versions import META_SERVER_INFO, Era
+from actors.protocol.agreement.versions import META_SERVER_INFO, META_SUBSCRIPTION, Era
 from tests.fakes.lines import Lines
 from tests.fakes.memory import MemoryPeer
 
@@ -43,6 +43,7 @@ class WholeServer:
     asked: list[tuple[str, Any]] = field(default_factory=list)
     starts: int = 0
     dies: bool = False
+    streams: list[Any] = field(default_factory=list)
     peer: MemoryPeer | None = None
 
     async def serve(self, peer: MemoryPeer) -> int:
@@ -51,12 +52,33 @@ class WholeServer:
         lines = Lines(peer)
         while not self.dies and (arrived := await lines.read()) is not None:
             for message in map(json.loads, arrived):
+                if (
+                    message.get("method") == "notifications/cancelled"
+                    and message["params"]["requestId"] in self.streams
+                ):
+                    self.streams.remove(message["params"]["requestId"])
                 if "id" in message:
                     method, params = message["method"], message.get("params", {})
                     self.asked.append((method, params))
+                    if method == "events/stream":
+                        self.streams.append(message["id"])
+                        await self.stream("active", message["id"])
+                        continue
                     body = self._answer(method, params)
                     await peer.write(b'{"jsonrpc":"2.0","id":%b,%b}\n' % (json.dumps(message["id"]).encode(), body))
         return 1
+
+    async def stream(self, what: str, id_: Any, **more: Any) -> None:
+        """Tell something on one of `streams`, by the id of its request."""
+        assert self.peer is not None
+        params = {"cursor": "c", **more, "_meta": {META_SUBSCRIPTION: id_, "x-own": 1}}
+        said = {"jsonrpc": "2.0", "method": f"notifications/events/{what}", "params": params}
+        await self.peer.write(json.dumps(said).encode() + b"\n")
+
+    async def end_stream(self, id_: Any) -> None:
+        assert self.peer is not None
+        result = {"resultType": "complete", "_meta": {META_SUBSCRIPTION: id_}}
+        await self.peer.write(json.dumps({"jsonrpc": "2.0", "id": id_, "result": result}).encode() + b"\n")
 
     async def notify(self, method: str) -> None:
         assert self.peer is not None

@@ -8,7 +8,9 @@ A call whose client went away keeps its place until the server answers, its dead
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from actors.errors import SupervisorError
 from actors.kit import Mark, Reply
@@ -29,6 +31,7 @@ from actors.server.calls.errors import (
     late_error,
     loss_error,
     malformed_error,
+    unheard_error,
     wrong_run_error,
 )
 from actors.server.calls.gate import READ_AGAIN, ApprovalGate
@@ -38,6 +41,8 @@ from actors.server.calls.turns import CallTurns
 from actors.server.calls.window import Window
 from actors.server.process.link import Link
 from actors.server.settings import ServerSettings
+
+MAX_STREAMS: Final = 1024
 
 
 class Calls:
@@ -70,6 +75,7 @@ class Calls:
         self._queue = CallQueue()
         self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
+        self._streams: set[int] = set()
         self._room = CallRoom(server, settings, self._queue, self._in_flight)
         self._deadlines = Deadlines(self._in_flight, self.waiting)
         self.turns = CallTurns(server, self.waiting, self._in_flight, gate)
@@ -119,9 +125,14 @@ class Calls:
     def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
 
+        Streams do not count, up to `MAX_STREAMS`: they are over when their clients end them, and would keep others out
+        until then (the Events extension asks for that, "Concurrent streams").
+
         `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
         first.
         """
+        self._streams &= self._in_flight.keys()
+        limit += len(self._streams)
         while self.waiting and len(self._in_flight) < limit and (call := self.turns.next()) is not None:
             number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
@@ -234,14 +245,27 @@ class Calls:
 
     # What is said meanwhile -----------------------------------------------------------------------------------------
 
-    def note(self, fact: CallNoted, now: float) -> None:
-        """Tell the client of a call what the server says; a call that makes progress may take longer."""
+    def note(self, fact: CallNoted, link: Link, now: float) -> None:
+        """Tell the client of a call what the server says; a call that makes progress may take longer.
+
+        A stream lasts as long as something comes. It is over when its client misses a part of it: only so does it know.
+        """
         call = self._in_flight.get(fact.call)
         if call is None or call.message.exchange is None:
             return
-        self.unheard += not call.message.exchange.note(Note(fact.method, fact.params))
-        if fact.method == PROGRESS and not call.questions:
+        heard = call.message.exchange.note(Note(fact.method, fact.params))
+        self.unheard += not heard
+        if fact.streamed:
+            self._streams &= self._in_flight.keys()
+            if len(self._streams) < MAX_STREAMS:
+                self._streams.add(call.number)
+            self._move(call, now + call.message.deadline_s, earlier=False, most_s=math.inf)
+        elif fact.method == PROGRESS and not call.questions:
             self._move(call, now + call.message.deadline_s, earlier=False)
+        if fact.streamed and not heard:
+            self.fail(call, unheard_error(self._server))
+            self.drop(call.number)
+            link.talk.cancel(call.number, "the client does not read what it is sent")
 
     def lasts(self, number: int) -> None:
         """The server works on a call as a task: it may take as long as any."""
@@ -269,8 +293,8 @@ class Calls:
             if not call.questions:
                 self._move(call, now + call.left_s, earlier=True)
 
-    def _move(self, call: Call, deadline: float, *, earlier: bool) -> None:
-        if call.move(deadline, self._max_s, earlier=earlier):
+    def _move(self, call: Call, deadline: float, *, earlier: bool, most_s: float | None = None) -> None:
+        if call.move(deadline, self._max_s if most_s is None else most_s, earlier=earlier):
             self._deadlines.note(call.deadline, call.number, self.open)
 
     # Deadlines ------------------------------------------------------------------------------------------------------

@@ -66,6 +66,14 @@ def loss_error(server: str, failure: Failure, hide: Hide) -> SupervisorError:
             return ServerError(text, server=server, outcome=outcome, retry_after_s=failure.retry_after_s)
 
 
+def unheard_error(server: str) -> TooManyCalls:
+    text = (
+        f"server {server!r} said more on this stream than its client could be told; "
+        "accept text/event-stream, read it faster, and go on from the last cursor"
+    )
+    return TooManyCalls(text, server=server, outcome="unknown")
+
+
 def too_large_error(server: str, size: int, limit: int) -> CallTooLarge:
     text = f"the call has {size} bytes; server {server!r} takes {limit} (max_queued_bytes)"
     return CallTooLarge(text, server=server)

@@ -26,7 +26,7 @@ from actors.protocol.agreement.client_capabilities import (
     missing_capability,
     with_elicitation,
 )
-from actors.protocol.agreement.versions import META_LOG_LEVEL
+from actors.protocol.agreement.versions import META_LOG_LEVEL, META_SUBSCRIPTION
 from actors.protocol.asking.input_required import Retry
 from actors.protocol.asking.questions import with_token
 from actors.protocol.asking.visits import Visitor
@@ -151,7 +151,9 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
         return Interest(token, level)
 
     def note(self, note: Note) -> bool:
-        return self.voice is not None and self.voice.say(jsonrpc.notification(note.method, note.params))
+        # What a part of a stream names is our request; its client knows it by the id of its own.
+        params = json.with_meta(note.params, META_SUBSCRIPTION, self.id)
+        return self.voice is not None and self.voice.say(jsonrpc.notification(note.method, params))
 
     def lacks(self, question: Question) -> str:
         """Return why the client cannot be asked this; empty if it can."""

@@ -21,9 +21,11 @@ from actors.catalogue.offer import Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments, UnknownServer, UnknownTool
 from actors.principal import LOCAL, Principal
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.listing import LISTED_BY
 from actors.protocol.tasks.tasks import OF_ONE
+from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.servers.availability import refusal
@@ -159,6 +161,7 @@ class OneServer:
         client, method = exchange.client, exchange.method
         request = request_of(exchange, entry, parts, since, tool, labelled=False)
         body = await self._parts.forward.ask(exchange, request)
+        body = json.with_meta(body, META_SUBSCRIPTION, exchange.id)  # the result that closes a stream names its request
         if method in LISTED_BY:
             kind = LISTED_BY[method]
             body = await self._parts.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)

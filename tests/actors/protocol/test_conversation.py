@@ -21,6 +21,7 @@ from actors.protocol.wire.peer import Answered, Malformed, Refused
 from tests.fakes.clock import Clock
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 
 
 def _id_of(said: dict[str, Any]) -> bytes:
@@ -403,3 +404,26 @@ def test_a_server_that_was_asked_for_a_sign_of_life_is_not_asked_again_unless_th
     assert not line.talk.ask_for_life(again=False)
     assert [message["method"] for message in line.sent()] == ["ping"]
     assert line.talk.ask_for_life()
+
+
+@pytest.mark.parametrize("on_its_stream", [True, False])
+def test_what_names_a_request_in_flight_is_a_part_of_it_over_pipes_and_over_streams(on_its_stream: bool) -> None:
+    line = ready("modern")
+    line.call(1, "events/stream", b'"name":"e"')
+    line.call(2, "events/stream", b'"name":"e"')
+    first, second = (sent["id"] for sent in line.sent())
+
+    def say(id_: Any, method: str = "notifications/events/event") -> facts.Fact | None:
+        said = {"jsonrpc": "2.0", "method": method, "params": {"_meta": {SUBSCRIPTION: id_}}}
+        return line.talk.receive(json.dumps(said).encode(), stream=b"%d" % first if on_its_stream else b"")
+
+    for id_, method in ((first, "notifications/events/event"), (str(first), "notifications/x-own")):
+        fact = say(id_, method)
+        assert isinstance(fact, facts.CallNoted)
+        assert (fact.call, fact.method, fact.streamed) == (1, method, True)
+    assert [say(id_) for id_ in ("foreign", 1, None)] == [None, None, None]
+    line.say(id=first, result={})
+    assert say(first) is None
+    fact = say(second)
+    assert isinstance(fact, facts.CallNoted)
+    assert fact.call == 2

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 import trio
 from msgspec.structs import replace
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from actors.catalogue.names.resolution import ServerNames
 from actors.catalogue.snapshot import Entry
@@ -19,15 +20,16 @@ from actors.life.policy import RestartPolicy
 from actors.life.states import State
 from actors.messages import SleepServer
 from actors.principal import LOCAL
-from actors.protocol.agreement.versions import META_SERVER_INFO, Era
+from actors.protocol.agreement.versions import META_SERVER_INFO, META_SUBSCRIPTION, Era
 from actors.protocol.wire.mirrors import Mirror
 from supervisor.config import Settings
 from supervisor.identity.people import principal_of
+from supervisor.service.asking.exchange import Exchange
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.doors.one_server import OneServer
 from supervisor.service.port import Answer, Revisions, Service, answer
-from tests.fakes.exchanges import exchange
+from tests.fakes.exchanges import Ear, exchange
 from tests.fakes.published import Served, served
 from tests.fakes.whole_server import CAPABILITIES, INFO, INSTRUCTIONS, ODD, TOOLS, WholeServer
 
@@ -435,3 +437,82 @@ async def test_doors_know_what_the_head_of_a_call_repeats() -> None:
         for service, name in ((rig.door, second), (rig.door, "no such"), (everything, first), (everything, "x__y")):
             assert await service.mirrors_of(LOCAL, name) == ()
         assert await rig.running.gateway.mirrors_of(LOCAL, first) == ()
+
+
+# Streams --------------------------------------------------------------------------------------------------------------
+
+WATCH = msgspec.Raw(b'{"name":"mail.received","arguments":{},"cursor":null}')
+
+
+async def watch(rig: Rig, nursery: trio.Nursery, ear: Ear, id_: bytes, answers: list[Any]) -> None:
+    """Open a stream of events for a client that calls it so."""
+
+    async def ask() -> None:
+        asked = Exchange(MODERN, id_, "events/stream", WATCH, voice=ear)
+        answers.append(json.loads((await answer(rig.door, asked)).body))
+
+    before = len(rig.server.streams)
+    nursery.start_soon(ask)
+    while len(rig.server.streams) == before:  # noqa: ASYNC110 - a virtual clock
+        await trio.sleep(0.01)
+    await wait_all_tasks_blocked()
+
+
+async def test_events_reach_the_client_of_their_stream_by_its_own_id_until_the_server_ends_it(
+    autojump_clock: MockClock,
+) -> None:
+    first, second, answers = Ear(), Ear(), list[Any]()
+    async with door("modern") as rig, trio.open_nursery() as nursery:
+        await watch(rig, nursery, first, b'"mine"', answers)
+        await watch(rig, nursery, second, b"7", answers)
+        one, other = rig.server.streams
+        await rig.server.stream("event", other, data={"n": 1})
+        await rig.server.stream("heartbeat", one)
+        await rig.server.stream("of/another/extension", one)
+        await wait_all_tasks_blocked()
+        told = [(each["method"], each["params"]["_meta"]) for each in (*first.heard, *second.heard)]
+        mine, others = {META_SUBSCRIPTION: "mine", "x-own": 1}, {META_SUBSCRIPTION: 7, "x-own": 1}
+        assert told == [
+            ("notifications/events/active", mine),
+            ("notifications/events/heartbeat", mine),
+            ("notifications/events/of/another/extension", mine),
+            ("notifications/events/active", others),
+            ("notifications/events/event", others),
+        ]
+        assert second.heard[1]["params"]["data"] == {"n": 1}
+        await rig.server.end_stream(one)
+        await wait_all_tasks_blocked()
+        closing = {"resultType": "complete", "_meta": {META_SUBSCRIPTION: "mine"}}
+        assert answers == [{"jsonrpc": "2.0", "id": "mine", "result": closing}]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_stream_lasts_while_something_comes_takes_no_place_of_a_call_and_ends_when_nothing_comes(
+    autojump_clock: MockClock,
+) -> None:
+    answers = list[Any]()
+    async with door("modern") as rig, trio.open_nursery() as nursery:
+        for number in range(70):  # more than calls in flight
+            await watch(rig, nursery, Ear(), b"%d" % number, answers)
+        assert (await rig.result(MODERN, "tools/call", {"name": "tool1", "arguments": {}}))["content"] == []
+        for _ in range(100):  # longer than any call
+            await trio.sleep(30)
+            await rig.server.stream("heartbeat", rig.server.streams[0])
+            await wait_all_tasks_blocked()
+        assert len(answers) == 69  # of those that said nothing
+        assert {each["error"]["data"]["type"] for each in answers} == {"timeout"}
+        assert len(rig.server.streams) == 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_client_that_misses_an_event_is_told_that_its_stream_is_over(autojump_clock: MockClock) -> None:
+    answers = list[Any]()
+    async with door("modern") as rig, trio.open_nursery() as nursery:
+        await watch(rig, nursery, Ear(room=2), b"1", answers)
+        (stream,) = rig.server.streams
+        for number in range(3):
+            await rig.server.stream("event", stream, data={"n": number})
+        await wait_all_tasks_blocked()
+        assert answers[0]["error"]["data"]["type"] == "overloaded"
+        assert "go on from the last cursor" in answers[0]["error"]["message"]
+        assert rig.server.streams == []
