@@ -31,6 +31,8 @@ EMPTY_OBJECT = msgspec.Raw(b"{}")
 class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One tool. `parameters` are (name, description) pairs, those of nested objects one level deep included.
 
+    `required` are the parameters that a call must have: those that the schema requires and for which it has no default.
+
     `needs_task`: it can only be run as a task (2025-11-25, server/tools "taskSupport").
     `mirrors`: which arguments the head of a call repeats over HTTP. `misplaced`: why it cannot be called there.
     `own`: the tool as its server has it, where the configuration, or a plugin, shows it otherwise.

@@ -54,7 +54,7 @@ def validator(schema: Any) -> Any:
 
 @dataclass
 class Publisher:
-    """A legacy server. `called` is each call it got: the tool's name and its arguments."""
+    """A legacy server. `called` is each call it got: the tool's name and its arguments, before it fills in defaults."""
 
     tools: Sequence[Mapping[str, Any]]
     called: list[tuple[str, Any]] = field(default_factory=list)
@@ -90,7 +90,8 @@ class Publisher:
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
         self.called.append((name, arguments))
         schema = next(tool["inputSchema"] for tool in self.tools if tool["name"] == name)
-        mistakes = [error.message for error in validator(schema).iter_errors(arguments)]
+        defaults = {key: value["default"] for key, value in schema.get("properties", {}).items() if "default" in value}
+        mistakes = [error.message for error in validator(schema).iter_errors({**defaults, **arguments})]
         self.wrong += [f"{name}: {message}" for message in mistakes]
         return {"content": [{"type": "text", "text": "; ".join(mistakes) or "done"}], "isError": bool(mistakes)}
 

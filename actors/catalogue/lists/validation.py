@@ -154,7 +154,11 @@ def _object(raw: msgspec.Raw) -> msgspec.Raw:
 
 
 def _schema(raw: msgspec.Raw, schema: Any) -> tuple[msgspec.Raw, tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return (schema, parameters with descriptions one level deep, required names); `schema` is `raw` as a value."""
+    """Return (schema, parameters with descriptions one level deep, needed names); `schema` is `raw` as a value.
+
+    Needed is what is required and has no default: the libraries that servers are written with (Zod, Pydantic) call a
+    parameter required that they fill in themselves, so a call without it is the server's to judge.
+    """
     if not bytes(raw):
         return msgspec.Raw(b'{"type":"object"}'), (), ()
     if not isinstance(schema, dict):
@@ -165,10 +169,19 @@ def _schema(raw: msgspec.Raw, schema: Any) -> tuple[msgspec.Raw, tuple[tuple[str
     plain = msgspec.json.format(bytes(raw), indent=-1)  # white space would cost tokens in every answer
     if len(plain) < len(bytes(raw)):
         raw = msgspec.Raw(plain)  # otherwise it stays a part of the definition, and costs no memory of its own
-    required = schema.get("required")
+    required, properties = schema.get("required"), schema.get("properties")
     named = required if isinstance(required, list) else []
-    names = (name for name in named if isinstance(name, str) and len(name) <= MAX_NAME)
+    filled_in = properties if isinstance(properties, dict) else {}
+    names = (
+        name
+        for name in named
+        if isinstance(name, str) and len(name) <= MAX_NAME and not _has_default(filled_in.get(name))
+    )
     return raw, tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)), tuple(islice(names, MAX_REQUIRED))
+
+
+def _has_default(schema: Any) -> bool:
+    return isinstance(schema, dict) and "default" in schema
 
 
 def _needs_task(execution: Any) -> bool:

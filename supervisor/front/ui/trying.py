@@ -106,11 +106,9 @@ def fields_of(tool: Tool) -> list[ArgumentField]:
     """Return a field for each argument that the schema of a tool names."""
     schema: Any = json.read_or(json.VALUE, bytes(tool.input_schema), {})
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    required = schema.get("required") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return []
-    needed = set(required) if isinstance(required, list) and all(isinstance(each, str) for each in required) else set()
-    return [_field(name, each, name in needed) for name, each in [*properties.items()][:MAX_FIELDS]]
+    return [_field(name, each, name in tool.required) for name, each in [*properties.items()][:MAX_FIELDS]]
 
 
 def _field(name: str, schema: Any, required: bool) -> ArgumentField:

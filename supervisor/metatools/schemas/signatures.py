@@ -128,11 +128,15 @@ def _members_of(schema: msgspec.Raw) -> str:
         known = members(declared.properties)
     except (json.UnreadableJson, NotAnObject):
         return ""
-    needed = [name for name in dict.fromkeys(declared.required) if name in known]
+    needed = [name for name in dict.fromkeys(declared.required) if name in known and not _has_default(known[name])]
     if not 0 < len(needed) <= MAX_MEMBERS:
         return ""
     told = [_parameter(name, _kind(known[name])) for name in needed]
     return f"{{{', '.join([*told, '...'] if len(known) > len(needed) else told)}}}"
+
+
+def _has_default(schema: msgspec.Raw) -> bool:
+    return b'"default"' in bytes(schema) and "default" in json.members(schema)
 
 
 def _choice(enum: msgspec.Raw) -> str:

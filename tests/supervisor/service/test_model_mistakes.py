@@ -55,6 +55,16 @@ SERVERS: dict[str, list[dict[str, Any]]] = {
         tool("wrap", "Wrap an object.", (), input={"type": "object"}),
     ],
     "mail": [tool("send", "Send a mail.", ("to",), to={"type": "array", "items": TEXT}, options={"type": "object"})],
+    "browser": [
+        tool(
+            "screenshot",
+            "Take a picture of the page.",
+            ("selector", "type", "clip"),
+            selector=TEXT,
+            type={"type": "string", "enum": ["png", "jpeg"], "default": "png"},
+            clip={"type": "object", "properties": {"x": TEXT}, "default": {}},
+        )
+    ],
     "my_db": [
         tool("run_query", "Run SQL.", ("sql",), sql=TEXT, server=TEXT),
         tool("list_tables", "List all tables."),

@@ -21,7 +21,7 @@ JSON = st.recursive(
 
 
 def tool(schema: Any) -> Tool:
-    return Tool(name="t", input_schema=msgspec.Raw(encode(schema)))
+    return Tool(name="t", input_schema=msgspec.Raw(encode(schema)), required=("count",))
 
 
 @given(JSON | st.fixed_dictionaries({"properties": JSON, "required": JSON, "type": JSON}))

@@ -86,6 +86,12 @@ def test_what_an_object_must_have_is_told_where_a_call_needs_it(schema: Any, exp
     assert "{" not in shown(schema)
 
 
+def test_an_object_need_not_have_what_has_a_default() -> None:
+    properties = {"a": {"type": "string"}, "b": {"type": "string", "default": "x"}}
+    schema = {"type": "object", "properties": properties, "required": ["a", "b"]}
+    assert shown(schema, "p") == "t(p: {a: string, ...})"
+
+
 def test_what_is_required_of_too_many_parameters_is_told_with_dots() -> None:
     for count, expected in ((2, "(p1, ...)"), (1, "(p1)"), (5000, "(p1, ...)")):
         text = msgspec.json.encode({"properties": {f"p{n}": {} for n in range(1, count + 1)}})
