@@ -6,9 +6,10 @@ same tests (`tests/supervisor/fleet/test_engines.py`).
 Time is the engine's own: a lease ends when the engine says so. A node counts from before it sent the renewal, so for
 itself it ends earlier; see `lease`.
 
-An engine that was started again may have lost what it knew. So for the length of a lease from its start it *settles*:
-members may renew, or join again with what they own, and nothing new is granted. By then whoever has not come back has
-stopped by its own clock.
+An engine that forgot is one that was started anew, however it forgot: it was restarted, flushed, replaced by an empty
+one or by one with an older copy, or lost a part. It knows no member any more, and for the length of a lease from when
+that is seen it *settles*: members join again with what they own, and nothing new is granted. By then whoever has not
+come back has stopped by its own clock.
 """
 
 from __future__ import annotations

@@ -28,10 +28,14 @@ MAX_FEED = 10_000
 """Entries that are kept; whoever is further behind reads everything anew."""
 MAX_PAGE = 1000
 FORGOTTEN_AT_ONCE = 10
+ANEW = 1_000_000
+"""By so much the position grows where something was forgotten: whoever has read up to one of before sees that."""
 
 
 class MemoryEngine:
-    """Implements `Engine`. `clock` gives seconds. `settles`: leases may run of which nothing is known here."""
+    """Implements `Engine`. `clock` gives seconds. `settles`: leases may run of which nothing is known here. It is seen
+    when it is first asked for something.
+    """
 
     def __init__(
         self, lease_s: float, clock: Callable[[], float] = trio.current_time, *, settles: bool = False
@@ -51,10 +55,12 @@ class MemoryEngine:
         self._feed: list[Entry] = []
         self._last = 0
         self._news = trio.Event()
-        self._grants_from = clock() + lease_s if settles else clock()
+        self._grants_from = clock()
+        self._is_whole = not settles
 
     async def join(self, node: Node, held: Mapping[str, int] | None) -> Joined:
         await trio.lowlevel.checkpoint()
+        self._see()
         self._sweep()
         for other in [each for each in self._nodes.values() if each.name == node.name]:
             if other.incarnation != node.incarnation:
@@ -73,6 +79,7 @@ class MemoryEngine:
 
     async def renew(self, incarnation: str, node: Node | None = None) -> int:
         await trio.lowlevel.checkpoint()
+        self._see()
         self._sweep()
         if incarnation not in self._ends:
             raise LeaseEnded("this node is no member of the fleet")
@@ -84,10 +91,12 @@ class MemoryEngine:
 
     async def leave(self, incarnation: str) -> None:
         await trio.lowlevel.checkpoint()
+        self._see()
         self._end(incarnation)
 
     async def claim(self, launch: str, incarnation: str) -> Place:
         await trio.lowlevel.checkpoint()
+        self._see()
         self._sweep()
         if incarnation not in self._ends:
             raise LeaseEnded("this node is no member of the fleet")
@@ -103,17 +112,20 @@ class MemoryEngine:
 
     async def find(self, launch: str) -> Place | None:
         await trio.lowlevel.checkpoint()
+        self._see()
         self._sweep()
         return self._owner(launch)
 
     async def release(self, grants: Sequence[LaunchGrant]) -> None:
         await trio.lowlevel.checkpoint()
+        self._see()
         for grant in grants:
             if self._has(grant.launch, grant.incarnation, grant.fence):
                 del self._owners[grant.launch]
 
     async def publish(self, grant: LaunchGrant, digest: str, offer: bytes) -> bool:
         await trio.lowlevel.checkpoint()
+        self._see()
         fence, before = self._offers.get(grant.launch, (0, ""))
         if grant.fence < fence:
             return False
@@ -127,33 +139,40 @@ class MemoryEngine:
 
     async def offers(self) -> Offers:
         await trio.lowlevel.checkpoint()
+        self._see()
         return Offers(self._last, {launch: digest for launch, (_, digest) in self._offers.items()})
 
     async def read_offers(self, digests: Sequence[str]) -> Mapping[str, bytes]:
         await trio.lowlevel.checkpoint()
+        self._see()
         return {digest: self._texts[digest] for digest in digests if digest in self._texts}
 
     async def end_sessions(self, left: Mapping[str, float]) -> None:
         await trio.lowlevel.checkpoint()
+        self._see()
         now = self._clock()
         self._over = {each: until for each, until in self._over.items() if until > now}
         self._over |= {session: now + left_s for session, left_s in left.items()}
 
     async def has_ended(self, session: str) -> bool:
         await trio.lowlevel.checkpoint()
+        self._see()
         return self._over.get(session, 0.0) > self._clock()
 
     async def put(self, key: str, value: bytes) -> None:
         await trio.lowlevel.checkpoint()
+        self._see()
         self._records[key] = value
         self._put(RecordPut(key, value))
 
     async def records(self) -> Mapping[str, bytes]:
         await trio.lowlevel.checkpoint()
+        self._see()
         return dict(self._records)
 
     async def read(self, position: int, wait_s: float) -> FeedPage:
         await trio.lowlevel.checkpoint()
+        self._see()
         with trio.move_on_after(wait_s):
             while self._last <= position:
                 await self._news.wait()
@@ -162,6 +181,18 @@ class MemoryEngine:
             raise FeedLost(f"the feed does not go back to {position}")
         page = self._feed[position + 1 - first :][:MAX_PAGE]
         return FeedPage(position + len(page), tuple(enumerate(page, position + 1)))
+
+    def _see(self) -> None:
+        """See whether something was forgotten: then nobody is a member, and for a lease nothing new is granted."""
+        if self._is_whole:
+            return
+        self._is_whole = True
+        self._nodes.clear()
+        self._ends.clear()
+        self._grants_from = self._clock() + self._lease_s
+        self._feed.clear()
+        self._last = max(self._last + ANEW, int(1000 * self._clock()))
+        self._tell()
 
     # What all of that is made of --------------------------------------------------------------------------------------
 
@@ -218,5 +249,8 @@ class MemoryEngine:
         self._feed.append(entry)
         if len(self._feed) > 2 * MAX_FEED:
             del self._feed[:MAX_FEED]
+        self._tell()
+
+    def _tell(self) -> None:
         news, self._news = self._news, trio.Event()
         news.set()

@@ -46,7 +46,9 @@ PAGE: Final = 1000
 _KEYS: Final = (
     *("nodes", "leases", "names", "owners", "offers", "texts", "uses", "feed", "state", "over", "records", "claims"),
 )
-_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "end", "put")
+_MARK: Final = b""
+"""What is in a key beside what is kept there; see `scripts/common.lua`."""
+_SCRIPTS: Final = ("join", "renew", "leave", "claim", "find", "release", "publish", "end", "put", "settle")
 _ENTRY: Final[msgspec.json.Decoder[Entry]] = msgspec.json.Decoder(Entry)
 _NODE: Final = msgspec.json.Decoder(Node)
 
@@ -65,14 +67,11 @@ class ValkeyEngine:
 
     async def settle(self) -> None:
         """Have a server that has just begun grant at once: for who knows that nobody holds a lease of before."""
-        about = await self._ask(lambda: self._client.info("server"))
-        state: dict[str | bytes, str] = {"run": str(about["run_id"]), "opens": "0"}
-        await self._ask(lambda: self._client.hset(self._key("state"), state))
+        await self._run("settle")
 
     async def join(self, node: Node, held: Mapping[str, int] | None) -> Joined:
         given = [part for launch, fence in (held or {}).items() for part in (launch, str(fence))]
-        again = "0" if held is None else "1"
-        about = (node.incarnation, node.name, node.place, msgspec.json.encode(node), again)
+        about = (node.incarnation, node.name, node.place, msgspec.json.encode(node))
         answer = await self._run("join", *about, *given)
         if answer[0] == b"taken":
             raise NameTaken(f"another daemon is the node {node.name!r}; give this one another name")
@@ -122,6 +121,7 @@ class ValkeyEngine:
         while cursor != 0:
             cursor, page = await self._ask(partial(self._page_of, name, cursor))
             whole |= page
+        whole.pop(_MARK, None)
         return whole
 
     async def _page_of(self, name: str, cursor: int | None) -> tuple[int, Mapping[bytes, bytes]]:

@@ -64,6 +64,9 @@ class Simulation:
             "sleep": (6.0, self._put_to_sleep),
             "engine started again": (0.1, lambda: self._restart_engine(loses=False)),
             "engine lost everything": (0.1, lambda: self._restart_engine(loses=True)),
+            "engine was flushed": (0.1, lambda: self.world.lose(everything=True)),
+            "engine lost a part": (0.2, lambda: self.world.lose(everything=False)),
+            "engine replaced by an older copy": (0.1, self._replace_engine),
         }
 
     async def run(self) -> Report:
@@ -182,6 +185,10 @@ class Simulation:
         if self.world.engine_up.is_set():
             away_s = self._random.expovariate(1 / 4.0)
             self.world.nursery.start_soon(lambda: self.world.restart_engine(away_s, loses=loses))
+
+    def _replace_engine(self) -> None:
+        behind_s = self._random.uniform(0.0, 10.0)
+        self.world.nursery.start_soon(lambda: self.world.replace_engine(behind_s))
 
 
 def events_of(report: Report) -> int:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from supervisor.fleet.lease import Lease
 from supervisor.fleet.memory_engine import MemoryEngine
+from tests.fleet.forgetful import KEYS
 from tests.fleet.simulation import Report, Scale, events_of
 from tests.fleet.virtual_time import simulate
 
@@ -58,9 +59,16 @@ def test_without_an_end_by_its_own_clock_a_launch_runs_in_two_places(monkeypatch
 
 
 def test_without_time_to_settle_a_launch_runs_in_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Hasty(MemoryEngine):
-        def __init__(self, lease_s: float, *, settles: bool = False) -> None:
-            super().__init__(lease_s, settles=False)
+    def see(self: MemoryEngine) -> None:
+        grants_from = self._grants_from
+        seen(self)
+        self._grants_from = grants_from
 
-    monkeypatch.setattr("tests.fleet.world.MemoryEngine", Hasty)
+    seen = MemoryEngine._see
+    monkeypatch.setattr(MemoryEngine, "_see", see)
+    assert any("while it runs at" in each for each in rough(range(1, 30)))
+
+
+def test_where_a_lost_part_is_not_seen_a_launch_runs_in_two_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fleet.forgetful.UNSEEN", frozenset(KEYS))
     assert any("while it runs at" in each for each in rough(range(1, 30)))

@@ -16,6 +16,7 @@ import trio
 from actors.errors import SupervisorError
 from supervisor.fleet.errors import EngineAway
 from supervisor.fleet.memory_engine import MemoryEngine
+from tests.fleet.forgetful import KEYS, ForgetfulEngine
 
 if TYPE_CHECKING:
     from tests.fleet.node import SimulatedNode
@@ -42,7 +43,7 @@ class World:
         self.random = random.Random(seed)
         self.odds = odds
         self.lease_s = lease_s
-        self.engine = MemoryEngine(lease_s)
+        self.engine = ForgetfulEngine(lease_s)
         self.engine_up = trio.Event()
         self.engine_up.set()
         self.cut: set[frozenset[str]] = set()
@@ -133,8 +134,22 @@ class World:
         self.engine_up = trio.Event()
         await trio.sleep(away_s)
         if loses:
-            self.engine = MemoryEngine(self.lease_s, settles=True)
+            self.engine = ForgetfulEngine(self.lease_s, settles=True)
+        else:
+            self.engine.restart()
         self.engine_up.set()
+
+    def lose(self, *, everything: bool) -> None:
+        """Have the engine, which runs on, forget everything or some of it."""
+        self.engine.lose(*(KEYS if everything else self.random.sample(KEYS, self.random.randint(1, 3))))
+
+    async def replace_engine(self, behind_s: float) -> None:
+        """Have another server take the place of the engine, which knows what this one did some seconds ago."""
+        known, before = self.engine.tables(), self.engine
+        await trio.sleep(behind_s)
+        if self.engine is before and self.engine_up.is_set():
+            self.engine = ForgetfulEngine(self.lease_s, settles=True)
+            self.engine.copy(known)
 
 
 class _Answer(Generic[T]):

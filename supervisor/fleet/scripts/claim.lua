@@ -1,6 +1,5 @@
 -- ARGV: lease, launch, incarnation
 local launch, incarnation = ARGV[2], ARGV[3]
-see_run(false)
 sweep()
 if not is_member(incarnation) then
   return {'ended'}

@@ -8,7 +8,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Put an entry, JSON text, into the feed. Positions have no gaps, so that a reader sees what it has missed.
 local function put(entry)
   local position = redis.call('HINCRBY', STATE, 'position', 1)
-  redis.call('XADD', FEED, 'MAXLEN', '~', 10000, position .. '-0', 'entry', entry)
+  redis.call('XADD', FEED, 'MAXLEN', '~', 10000, string.format('%.0f-0', position), 'entry', entry)
   return position
 end
 
@@ -16,21 +16,53 @@ local function position()
   return tonumber(redis.call('HGET', STATE, 'position') or '0')
 end
 
--- See whether this is another run of the server. Then it may have lost what it knew: nothing new is granted before all
--- leases of before have ended, and readers of the feed read everything anew. `again`: a node says that it was a member.
-local function see_run(again)
-  local info = redis.call('INFO', 'server')
-  local run = string.match(info, 'run_id:(%x+)')
-  local known = redis.call('HGET', STATE, 'run')
-  if known == run then
-    return
+-- What is in each key of these that may be empty, so that it is seen when one is gone.
+local MARK = ''
+
+-- Say whether nothing that is granted by has been lost: by an engine that was flushed, that evicts, or whose keys
+-- somebody deletes. Each key goes as a whole.
+local function is_whole()
+  return redis.call('ZSCORE', LEASES, MARK)
+    and redis.call('HLEN', NODES) == redis.call('ZCARD', LEASES) - 1
+    and redis.call('HEXISTS', NAMES, MARK) == 1
+    and redis.call('HEXISTS', OWNERS, MARK) == 1
+    and redis.call('HEXISTS', RECORDS, MARK) == 1
+    and redis.call('ZSCORE', OVER, MARK)
+    and redis.call('XLEN', FEED) > 0
+end
+
+local function clear(key)
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    redis.call('HDEL', key, field)
   end
-  local opens = now - tonumber(string.match(info, 'uptime_in_seconds:(%d+)')) * 1000 + lease_ms
-  if again and not known then
-    opens = now + lease_ms
+end
+
+-- Begin as an engine that knows nothing. Nobody is a member: who is one still joins again, with what it owns. Nothing
+-- new is granted until all leases of before have ended, and readers of the feed read everything anew: what they had
+-- read is before the present time in ms, as there are fewer entries than that.
+local function begin_anew(run)
+  clear(NODES)
+  clear(NAMES)
+  redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', '+inf')
+  redis.call('ZADD', LEASES, '+inf', MARK)
+  redis.call('ZADD', OVER, '+inf', MARK)
+  for _, key in ipairs({NAMES, OWNERS, RECORDS}) do
+    redis.call('HSET', key, MARK, '')
   end
-  redis.call('HSET', STATE, 'run', run, 'opens', string.format('%.0f', opens))
-  redis.call('HINCRBY', STATE, 'position', 1000000)
+  local last = redis.call('XREVRANGE', FEED, '+', '-', 'COUNT', 1)[1]
+  local newest = math.max(position() + 1000000, last and tonumber(string.match(last[1], '^%d+')) or 0, now)
+  local opens = string.format('%.0f', now + lease_ms)
+  redis.call('HSET', STATE, 'run', run, 'opens', opens, 'position', string.format('%.0f', newest))
+  put('{"type":"anew"}')
+end
+
+-- See whether the engine may have forgotten something. Another run of the server has: what was written last may not be
+-- on the disk, or had not reached the one that takes its place.
+local function see_run()
+  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+  if redis.call('HGET', STATE, 'run') ~= run or not is_whole() then
+    begin_anew(run)
+  end
 end
 
 -- End a lease.
@@ -112,3 +144,5 @@ local function next_fence()
   redis.call('HSET', STATE, 'fence', text)
   return text
 end
+
+see_run()

@@ -1,6 +1,5 @@
--- ARGV: lease, incarnation, name, place, node as JSON, 1 if it was a member, then launches that it holds and their fences
-local _, incarnation, name, place, node, again = unpack(ARGV, 1, 6)
-see_run(again == '1')
+-- ARGV: lease, incarnation, name, place, node as JSON, then launches that it holds and their fences
+local _, incarnation, name, place, node = unpack(ARGV, 1, 5)
 sweep()
 local other = redis.call('HGET', NAMES, name)
 if other and other ~= incarnation then
@@ -14,7 +13,7 @@ redis.call('HSET', NAMES, name, incarnation)
 extend(incarnation)
 put('{"type":"node","node":' .. node .. '}')
 local kept = {}
-for index = 7, #ARGV, 2 do
+for index = 6, #ARGV, 2 do
   local launch, fence = ARGV[index], ARGV[index + 1]
   local owned_by = owner(launch)
   if not owned_by or owned_by == incarnation then

@@ -1,6 +1,5 @@
 -- ARGV: lease, incarnation, node as JSON if it says something new of itself
 local incarnation, node = ARGV[2], ARGV[3]
-see_run(false)
 sweep()
 if not is_member(incarnation) then
   return {'ended'}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -15,9 +15,9 @@ from trio.testing import MockClock
 from actors.kit.fairness.pace import LinePace
 from supervisor.fleet.engine import KEPT_S, Engine
 from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
-from supervisor.fleet.memory_engine import MemoryEngine
 from supervisor.fleet.records import Entry, LaunchGrant, Node, NodeGone, NodeSeen, OfferPublished, RecordPut
 from supervisor.fleet.valkey_engine import ANSWER_S, ValkeyEngine, open_valkey
+from tests.fleet.forgetful import KEYS, ForgetfulEngine
 from tests.fleet.valkey import ValkeyServer, valkey
 
 LEASE_S = 600.0
@@ -39,12 +39,14 @@ class Rig(Protocol):
 
     async def cut_feed(self) -> None: ...
 
+    async def lose(self, *keys: str) -> None: ...
+
     async def age_claims(self) -> None: ...
 
 
 class MemoryRig:
     def __init__(self) -> None:
-        self.engine = MemoryEngine(LEASE_S)
+        self.engine = ForgetfulEngine(LEASE_S)
 
     async def end_lease(self, incarnation: str) -> None:
         self.engine._ends = {incarnation: -1.0} | {
@@ -55,10 +57,13 @@ class MemoryRig:
         self.engine._grants_from = -1.0
 
     async def restart(self) -> None:
-        self.engine = MemoryEngine(LEASE_S, settles=True)
+        self.engine = ForgetfulEngine(LEASE_S, settles=True)
 
     async def cut_feed(self) -> None:
-        self.engine._feed.clear()
+        del self.engine._feed[:-1]
+
+    async def lose(self, *keys: str) -> None:
+        self.engine.lose(*keys)
 
     async def age_claims(self) -> None:
         self.engine._claims = {launch: at - KEPT_S for launch, at in self.engine._claims.items()}
@@ -80,7 +85,10 @@ class ValkeyRig:
         self._server.start()
 
     async def cut_feed(self) -> None:
-        await self._client.xtrim("test:{fleet}:feed", trim_strategy=coredis.PureToken.MAXLEN, threshold=0)
+        await self._client.xtrim("test:{fleet}:feed", trim_strategy=coredis.PureToken.MAXLEN, threshold=1)
+
+    async def lose(self, *keys: str) -> None:
+        await self._client.delete([f"test:{{fleet}}:{key}" for key in keys])
 
     async def age_claims(self) -> None:
         key = "test:{fleet}:claims"
@@ -228,6 +236,56 @@ async def test_an_engine_that_forgot_everything_grants_nothing_new_for_the_lengt
     assert (await rig.engine.claim("n", "b/1")).node == B
 
 
+async def held_by_now(rig: Rig, node: Node) -> Node | None:
+    """Have a node want the launch `l`, as a member, and return who has it; None for nobody yet."""
+    try:
+        try:
+            return (await rig.engine.claim("l", node.incarnation)).node
+        except LeaseEnded:
+            await rig.engine.join(node, {})
+            return (await rig.engine.claim("l", node.incarnation)).node
+    except EngineSettling:
+        return None
+
+
+LOSSES = [(key,) for key in KEYS] + [("leases", "nodes"), ("leases", "nodes", "names"), ("owners", "state"), KEYS]
+
+
+@pytest.mark.parametrize("keys", LOSSES, ids="+".join)
+async def test_an_engine_that_loses_a_part_of_what_it_knew_or_all_gives_nobody_what_another_one_runs(
+    rig: Rig, keys: tuple[str, ...]
+) -> None:
+    await joined(rig, A, B)
+    held = await rig.engine.claim("l", "a/1")
+    position = await rig.engine.renew("a/1")
+    await rig.lose(*keys)
+    await rig.engine.put("k", b"v")  # what is written since does not hide what is gone
+    assert await held_by_now(rig, B) in (None, A)
+    with suppress(LeaseEnded):
+        await rig.engine.renew("a/1")
+        assert await held_by_now(rig, B) == A
+    joined_again = await rig.engine.join(A, {"l": held.fence})
+    assert joined_again.kept == {"l"}
+    assert joined_again.position > position
+    assert await held_by_now(rig, B) == A
+    await rig.settle()
+    assert (await rig.engine.claim("l", "a/1")).fence > held.fence
+    assert sorted(node.name for node in joined_again.nodes) in (["a"], ["a", "b"])
+
+
+@pytest.mark.parametrize("keys", [("feed",), ("records",), ("over",), KEYS], ids="+".join)
+async def test_whoever_reads_the_feed_hears_that_something_was_lost(rig: Rig, keys: tuple[str, ...]) -> None:
+    await joined(rig, A)
+    await rig.engine.put("k", b"1")
+    await rig.engine.end_sessions({"d": 600.0})
+    position = (await rig.engine.join(A, None)).position
+    await rig.lose(*keys)
+    with pytest.raises(LeaseEnded):
+        await rig.engine.renew("a/1")
+    with pytest.raises(FeedLost):
+        await rig.engine.read(position, 1.0)
+
+
 async def test_what_another_one_owns_by_now_is_not_kept(rig: Rig) -> None:
     await joined(rig, A, B)
     await rig.engine.claim("l", "b/1")
@@ -340,8 +398,8 @@ async def test_who_is_too_far_behind_is_told_so(rig: Rig) -> None:
     position = (await rig.engine.join(A, None)).position
     await rig.engine.put("k", b"1")
     await rig.engine.put("k", b"2")
-    await rig.cut_feed()
     await rig.engine.put("k", b"3")
+    await rig.cut_feed()
     with pytest.raises(FeedLost):
         await rig.engine.read(position, 0.01)
     assert await read(rig, position + 2) == [RecordPut("k", b"3")]
@@ -364,12 +422,31 @@ async def test_a_server_that_is_away_is_said_to_be_away(tmp_path: Path) -> None:
 async def test_a_server_that_kept_everything_grants_nothing_new_at_first_either(tmp_path: Path) -> None:
     with valkey(tmp_path, keeps=True) as server:
         async with open_valkey(server.url, "test:", LEASE_S) as engine:
-            rig = ValkeyRig(server, engine, coredis.Redis.from_url(server.url))
-            position = (await engine.join(A, None)).position
+            async with coredis.Redis.from_url(server.url) as client:
+                rig = ValkeyRig(server, engine, client)
+                await joined(rig, A, B)
+            held = await engine.claim("l", "a/1")
             await rig.restart()
-            assert await engine.renew("a/1") > position + 1000  # so that what may be missing is read anew
-            with pytest.raises(EngineSettling):
-                await engine.claim("l", "a/1")
+            assert await held_by_now(rig, B) is None, "what was granted last may not be on the disk"
+            assert (await engine.join(A, {"l": held.fence})).kept == {"l"}
+            assert await held_by_now(rig, B) == A
+
+
+@pytest.mark.process
+async def test_after_flushall_nobody_is_given_what_another_one_runs_however_long_the_server_was_up(
+    tmp_path: Path,
+) -> None:
+    lease_s = 2.0
+    with valkey(tmp_path) as server:
+        async with open_valkey(server.url, "test:", lease_s) as engine, coredis.Redis.from_url(server.url) as client:
+            rig = ValkeyRig(server, engine, client)
+            await trio.sleep(lease_s + 1.0)  # its uptime is in whole seconds, and longer than a lease
+            await joined(rig, A, B)
+            held = await engine.claim("l", "a/1")
+            await client.flushall()
+            assert await held_by_now(rig, B) is None
+            assert (await engine.join(A, {"l": held.fence})).kept == {"l"}
+            assert await held_by_now(rig, B) == A
 
 
 @pytest.mark.process

@@ -1,0 +1,2 @@
+-- ARGV: lease. Nobody holds a lease of before.
+redis.call('HSET', STATE, 'opens', '0')
