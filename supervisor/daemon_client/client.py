@@ -117,9 +117,10 @@ class DaemonClient(DaemonRequests):
         return await self._send("POST", f"/api/questions/{quote(id_, safe='')}", answer, "action")
 
     async def ticket(self) -> str:
-        """Return a ticket, good once; empty where nobody has to show who they are."""
+        """Return a ticket that signs a browser in, once; empty where nobody has to show who they are."""
         try:
-            return str(self._object(await self._ask("POST", "/api/tickets", PAGE_TIMEOUT_S), "ticket")["ticket"])
+            answer = await self._ask("POST", "/api/tickets", PAGE_TIMEOUT_S, params={"purpose": "sign-in"})
+            return str(self._object(answer, "ticket")["ticket"])
         except RequestRefused as error:
             if isinstance(error.data, dict) and error.data.get("type") == InvalidArguments.kind:
                 return ""

@@ -79,9 +79,10 @@ _NOT_FOR_THIS: Final = "the token was not issued for that: sign in again, and al
 
 
 class Unverified(msgspec.Struct, frozen=True):
-    """What a request shows about which somebody has to be asked."""
+    """What a request shows about which somebody has to be asked; `cookie` is what stands for it, if one does."""
 
     token: str
+    cookie: str = ""
 
 
 class Admission:
@@ -150,16 +151,11 @@ class Admission:
             return requester
         if credential.missing:
             if request.is_websocket and not personal_server(request.path) and (ticket := read_ticket(request.target)):
-                return self._holder(ticket) or self._wrong(request)
+                holder = self._tickets.take(ticket, trio.current_time())
+                return self._wrong(request) if holder is None else self._ask_again(holder, request)
             if request.path in PUBLIC or request.path.startswith(STATIC):
                 return ANYBODY
-            if (visitor := self._visitor(request)) is not None:
-                return visitor
-            if is_page(request.path):
-                return NotAllowed(303, b"", ((b"location", SIGN_IN + b"?next=" + quote(request.path).encode()),))
-            here = is_from_here(request.address, request.fields) and not personal_server(request.path)
-            details = dict(self._operator.challenge(request.own_end)) if here else None
-            return self._refusal(request, NotAuthenticated(_MISSING, details=details))
+            return self._visitor(request)
         if not self._tokens.read and digest_of(token) is not None:
             unread = TokensNotRead("the daemon has not read its tokens yet, try again", retry_after_s=RETRY_S)
             return self._refusal(request, unread)
@@ -167,23 +163,50 @@ class Admission:
         if self._bearer is None or not token or ours:
             return self._wrong(request)
         verdict = self._bearer.recall(token)
-        return Unverified(token) if verdict is None else self._judge(verdict, token, request)
+        return Unverified(token) if verdict is None else self._judge(verdict, Unverified(token), request)
 
-    def _visitor(self, request: HttpRequest) -> Requester | None:
+    def _visitor(self, request: HttpRequest) -> Requester | NotAllowed | Unverified:
         """Return who is signed in with a browser, for its pages and what they ask, and for nothing else.
 
         What changes something is a form with a token of its own: a cookie comes along with whatever a browser is told.
         """
         reads = request.method == "GET" and request.path.startswith("/api/")
         if not (reads or is_page(request.path)):
-            return None
-        requester = self._sign_ins.find(read_cookie(request.fields, self._sign_ins.cookie), trio.current_time())
-        if requester is None or (requester.expires_at is not None and requester.expires_at <= self._clock()):
-            return None
-        if not requester.person.user:
-            return requester
-        person = self._person_of(requester)  # who may have another role or other servers by now
-        return None if person is None else replace(requester, person=person)
+            return self._missing(request)
+        cookie = read_cookie(request.fields, self._sign_ins.cookie)
+        requester = self._sign_ins.find(cookie, trio.current_time())
+        return self._missing(request) if requester is None else self._ask_again(requester, request, cookie)
+
+    def _missing(self, request: HttpRequest) -> NotAllowed:
+        """Return the answer to whoever shows nothing: a browser is led to where it signs in."""
+        if is_page(request.path):
+            return NotAllowed(303, b"", ((b"location", SIGN_IN + b"?next=" + quote(request.path).encode()),))
+        here = is_from_here(request.address, request.fields)
+        details = dict(self._operator.challenge(request.own_end)) if here else None
+        return self._refusal(request, NotAuthenticated(_MISSING, details=details))
+
+    def _ask_again(
+        self, held: Requester, request: HttpRequest, cookie: str = ""
+    ) -> Requester | NotAllowed | Unverified:
+        """Return what a credential is worth now for which a ticket or a `cookie` stands: what it would be itself."""
+        if held.grant is not None and self._bearer is not None:
+            verdict = self._bearer.recall(held.shown)
+            if verdict is None:
+                return Unverified(held.shown, cookie)
+            return self._judge(verdict, Unverified(held.shown, cookie), request)
+        if not held.person.user:
+            return held
+        person = None if held.token is None else self._person(held.token)
+        if held.token is None or person is None or not self._tokens.is_good(held.token, self._clock()):
+            return self._signed_out(cookie, request)
+        return replace(held, person=person)  # who may have another role or other servers by now
+
+    def _signed_out(self, cookie: str, request: HttpRequest) -> NotAllowed:
+        """Return the answer to what stands for a credential that is none any more."""
+        if not cookie:
+            return self._wrong(request)
+        self._sign_ins.close(cookie)
+        return self._missing(request)
 
     def check(self, text: str, address: str) -> Requester | SupervisorError:
         """Return whose a token is that somebody signs in with; what is wrong is counted."""
@@ -192,13 +215,6 @@ class Admission:
         if token is not None and person is not None:
             return Requester(person=person, credential=id_of(token.digest), token=token)
         return self._count_wrong(address)
-
-    def _holder(self, ticket: str) -> Requester | None:
-        """Return who has been given a ticket, if that one is still the same."""
-        requester = self._tickets.take(ticket, trio.current_time())
-        if requester is None or (requester.person.user and self._person_of(requester) != requester.person):
-            return None
-        return requester
 
     async def ask(self, unverified: Unverified, request: HttpRequest) -> Requester | NotAllowed:
         """Return the same once an identity provider has been asked about what a request shows."""
@@ -210,21 +226,22 @@ class Admission:
             verdict = refused
         except ProviderUnavailable as unavailable:
             return self._refusal(request, unavailable)
-        return self._judge(verdict, unverified.token, request)
+        return self._judge(verdict, unverified, request)
 
-    def _judge(self, verdict: TokenGrant | TokenRefused, token: str, request: HttpRequest) -> Requester | NotAllowed:
+    def _judge(
+        self, verdict: TokenGrant | TokenRefused, asked: Unverified, request: HttpRequest
+    ) -> Requester | NotAllowed:
         if isinstance(verdict, TokenRefused):
             log.debug("the token of an identity provider is refused: %s", verdict)
-            return self._wrong(request)
+            return self._signed_out(asked.cookie, request)
         issuer = self._deployment.value.settings.identity.issuer(verdict.issuer)
         person = self._deployment.value.subject(verdict.issuer, verdict.subject)
         audience = () if issuer is None else issuer.audience
         for_this = self._resource.admits(verdict, request.fields, request.path, audience)
         if issuer is None or person is None or not for_this or verdict.expires_at <= self._clock():
             log.debug("the token of an identity provider is of a stranger" if for_this else "it is for somebody else")
-            return self._wrong(request)
-        shown = token if issuer.asks else ""
-        requester = Requester(person=person, credential=id_of_text(token), grant=verdict, shown=shown)
+            return self._signed_out(asked.cookie, request)
+        requester = Requester(person=person, credential=id_of_text(asked.token), grant=verdict, shown=asked.token)
         if not requester.allows(needed_scope(request.path, request.method)):
             return self.insufficient(request)
         return requester

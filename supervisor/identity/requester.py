@@ -17,8 +17,8 @@ from supervisor.identity.tokens import SavedToken
 class Requester(Confidential, Struct, frozen=True, kw_only=True):
     """A person with the credential that was shown: its id, empty where none was needed, and the `token` that it is.
 
-    Or the `grant` that it stands for, if it is one of an identity provider; `shown` is its
-    text then, if the provider is to be asked again.
+    Or the `grant` that it stands for, if it is one of an identity provider; `shown` is its text then: what lasts longer
+    than a request asks about it again.
     """
 
     person: Person

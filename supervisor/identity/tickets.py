@@ -1,11 +1,12 @@
 """What stands for a credential where that cannot be shown: tickets and cookies. Pure.
 
 - A ticket is shown once in an address: by clients that can send neither a header nor a subprotocol with a handshake,
-  and by a browser that begins to be signed in. Whoever has a credential gets one for it, for half a minute.
+  or by a browser that begins to be signed in. It is for one of the two. Whoever has a credential gets one for it, for
+  half a minute.
 - A cookie is what a browser that is signed in shows, for twelve hours. Only its digest is kept, in memory: whoever was
   signed in signs in again after a restart.
 
-Either is worth what the credential is worth, and nothing once that is revoked, has expired or means another person.
+Either stands for the credential, and whoever takes one asks about that as if it had been shown itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import hashlib
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from actors.errors import SupervisorError
 from actors.principal import Principal
@@ -27,6 +28,8 @@ MAX_OPEN: Final = 4096
 """The same of all."""
 LIFE_S: Final = 12 * 3600.0
 MAX_CHARS: Final = 128
+Purpose = Literal["socket", "sign-in"]
+"""What a ticket opens: one WebSocket, or the pages, by a cookie."""
 K = TypeVar("K", bound=Hashable)
 
 
@@ -80,19 +83,23 @@ class Tickets:
     """Those that are open."""
 
     def __init__(self) -> None:
-        self._open = _Open[str](GOOD_FOR_S)
+        self._open = _Open[tuple[Purpose, str]](GOOD_FOR_S)
         self.revoke = self._open.revoke
 
-    def make(self, requester: Requester, now: float) -> str:
+    def make(self, requester: Requester, now: float, purpose: Purpose = "socket") -> str:
         """Return a ticket for somebody who has shown a credential."""
         made = secrets.token_urlsafe(32)
-        self._open.add(made, requester, now)
+        self._open.add((purpose, made), requester, now)
         return made
 
-    def take(self, ticket: str, now: float) -> Requester | None:
-        """Return whose ticket that is, once; None if it is nobody's."""
+    def find(self, ticket: str, now: float, purpose: Purpose) -> Requester | None:
+        """Return whose ticket that is, and leave it good."""
+        return self._open.find((purpose, ticket), now)
+
+    def take(self, ticket: str, now: float, purpose: Purpose = "socket") -> Requester | None:
+        """Return whose ticket that is, once; None if it is nobody's, or for something else."""
         self._open.expire(now)
-        return self._open.pop(ticket)
+        return self._open.pop((purpose, ticket))
 
 
 class SignIns:

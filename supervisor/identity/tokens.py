@@ -117,6 +117,10 @@ class TokenTable:
         """Return all, the oldest first."""
         return sorted(self._tokens.values(), key=lambda token: (token.created_at, token.digest))
 
+    def is_good(self, token: SavedToken, now: float) -> bool:
+        """Say whether a token that was found once would be again."""
+        return token.digest in self._tokens and not token.has_expired(now)
+
     def find(self, text: str, now: float, server: str = "") -> SavedToken | None:
         """Return what a text is the token of, at the personal address of a server if one is named.
 

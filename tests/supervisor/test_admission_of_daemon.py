@@ -75,6 +75,9 @@ CALLS, HIDDEN, OTHERS = "doors: calls of tools", "the door of a server of others
 ELSEWHERE = ("a token of a daemon", "one of a provider")
 """What is right where `auth` is another."""
 
+CHALLENGE = re.compile(rb'"(challenge|proof)":"[0-9a-f]+",?')
+"""Whoever has nothing is given another one each time."""
+
 
 class Credential(Struct, frozen=True):
     """What somebody shows. `user`: whose it is."""
@@ -255,7 +258,7 @@ class Rig:
         if not nothing:
             line += ', error="invalid_token", error_description="not valid here, expired or revoked"'
         same = challenge(answer) == line and answer.json()["error"]["data"]["type"] == "unauthenticated"
-        self.refusals[nothing].add(answer.content)
+        self.refusals[nothing].add(CHALLENGE.sub(b"", answer.content))
         return "401" if same else f"401 {challenge(answer)}"
 
     async def hears(self, credential: Credential, path: str, *messages: Any, hidden: str | None = None) -> list[str]:

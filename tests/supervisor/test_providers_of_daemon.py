@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected
 
 from supervisor.host.datadir import DataDir, open_data_dir
-from supervisor.oauth.bearer import verifier
+from supervisor.oauth.bearer import provider, verifier
 from supervisor.oauth.bearer.provider import IdentityProvider
 from tests.fakes.http_client import modern, modern_headers
-from tests.fakes.identity_provider import ISSUER, NOW, MemoryProvider, signed
+from tests.fakes.identity_provider import EC, ISSUER, NOW, MemoryProvider, signed
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running
 from tests.supervisor.test_identity_of_daemon import Doorway, connect, until_ready
@@ -38,10 +38,10 @@ def data(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> MemoryProvider:
-    provider = MemoryProvider()
+    memory = MemoryProvider()
     make = IdentityProvider
-    monkeypatch.setattr(verifier, "IdentityProvider", lambda issuer, nursery: make(issuer, nursery, provider))
-    return provider
+    monkeypatch.setattr(verifier, "IdentityProvider", lambda issuer, nursery: make(issuer, nursery, memory))
+    return memory
 
 
 @pytest.fixture
@@ -252,6 +252,53 @@ async def test_what_a_provider_has_revoked_ends_when_it_is_asked_again(
                 with pytest.raises(ConnectionClosed):
                     await socket.get_message()
         assert (await at.ask("opaque", "GET", "/mcp")).status_code == 401
+
+
+async def signed_in(at: Doorway, token: str) -> None:
+    """Have the client signed in with a browser, as who has a token."""
+    ticket = (await at.ask(token, "POST", "/api/tickets?purpose=sign-in")).json()["ticket"]
+    answer = await at.client.get(f"/ui/sign-in?ticket={ticket}", headers={"sec-fetch-site": "none"})
+    assert answer.status_code == 303
+    cookie, _, _ = answer.headers["set-cookie"].partition(";")
+    at.client.headers["cookie"] = cookie  # it is for https alone
+
+
+@pytest.mark.parametrize("how", ["revoked", "signed by a key that is withdrawn"])
+async def test_who_is_signed_in_is_out_as_soon_as_the_token_is_good_no_more(
+    start: Start, there: MemoryProvider, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(verifier, "GOOD_S", 0.5)
+    for name in ("FRESH_S", "REFRESH_EVERY_S"):  # so often keys are read
+        monkeypatch.setattr(provider, name, 0.5)
+    token = signed(sub="7") if how != "revoked" else "opaque"
+    scope = "mcp:read mcp:tools:execute"
+    there.said["opaque"] = {"active": True, "sub": "7", "aud": f"{PUBLIC}/mcp", "scope": scope}
+    async with start(issuer=ASKING if how == "revoked" else {}) as at:
+        await signed_in(at, token)
+        socket_ticket = (await at.ask(token, "POST", "/api/tickets")).json()["ticket"]
+        assert (await at.client.get("/api/me")).json()["user"] == "ben"
+        with trio.fail_after(20):
+            async with at.client.stream("GET", "/api/events", headers={"accept": "text/event-stream"}) as events:
+                assert events.status_code == 200
+                withdraw(there, how)
+                with suppress(httpx2.RemoteProtocolError):
+                    async for _ in events.aiter_bytes():
+                        pass
+            assert (await at.ask(token, "GET", "/api/me")).status_code == 401
+            page = await at.client.get("/ui")
+            assert (page.status_code, page.headers["location"]) == (303, "/ui/sign-in?next=/ui")
+            assert (await at.client.get("/api/me")).status_code == 401
+        rejected = pytest.RaisesExc(ConnectionRejected, check=lambda error: error.status_code == 401)
+        with pytest.RaisesGroup(rejected):
+            async with open_websocket(port_of(at), f"/ws?ticket={socket_ticket}"):
+                pass
+
+
+def withdraw(there: MemoryProvider, how: str) -> None:
+    if how == "revoked":
+        there.said.clear()
+    else:
+        there.keys = (EC,)
 
 
 async def test_a_provider_that_is_away_sends_nobody_to_a_login(start: Start, there: MemoryProvider) -> None:

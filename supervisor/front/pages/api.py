@@ -49,6 +49,7 @@ from supervisor.front.pages.server_rows import (
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.lag import LoopLag
 from supervisor.host.loop.turns import LoopTurns
+from supervisor.host.loop.workbench import Workbench
 from supervisor.identity.audit import NO_AUDIT, Audit
 from supervisor.identity.grants import Bearer
 from supervisor.identity.operator_key import OperatorKey
@@ -116,6 +117,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     editor: Editor
     key: bytes = b""
     token_file: str = ""
+    bench: Workbench = msgspec.field(default_factory=Workbench)
+    """Reads bodies of pages beside the loop."""
     operator: OperatorKey = msgspec.field(default_factory=lambda: OperatorKey(b"", b"", time.monotonic))
     tokens: TokenTable
     tickets: Tickets = msgspec.field(default_factory=Tickets)

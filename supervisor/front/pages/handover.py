@@ -22,8 +22,12 @@ from actors.errors import MailboxFull, SupervisorError
 from supervisor.front.edge.request import BodyLimits, HttpRequest, TooLate
 from supervisor.front.edge.wire import Wire
 from supervisor.front.pages.rights import set_requester
+from supervisor.identity.requester import ANYBODY
 
 log = logging.getLogger(__name__)
+
+MAX_BYTES_OF_STRANGERS: Final = 32 * 1024
+"""Of somebody who has yet to sign in: a token, and where they wanted to go."""
 
 _OF_THE_CONNECTION: Final = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"upgrade", b"http2-settings", b"transfer-encoding"}
@@ -37,6 +41,7 @@ class Pages:
 
     def __init__(self, app: QuartTrio, limits: BodyLimits) -> None:
         self._limits = limits
+        self._of_strangers = BodyLimits(MAX_BYTES_OF_STRANGERS, limits.timeout_s)
         self._config = config = Config()
         config.include_server_header = False
         config.accesslog = None
@@ -46,7 +51,7 @@ class Pages:
 
     async def __call__(self, request: HttpRequest) -> None:
         try:
-            body = await request.body(self._limits)
+            body = await request.body(self._limits if request.requester is not ANYBODY else self._of_strangers)
         except TooLate as error:
             await request.fail(408, str(error))
             return

@@ -23,6 +23,7 @@ from actors.transport.redaction import Confidential
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.audit import describe
+from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.requests import check_from_here
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.oauth.asker import check_asker, login_user, of_user
@@ -115,7 +116,7 @@ class LoginPages:
         check_from_here(request.scope)
         accounts, asker = self._view.accounts(), REQUESTER.get().person
         try:
-            given: LoginAnswer = json.read(_ANSWER, await request.get_data())
+            given: LoginAnswer = await read_json(self._view.bench, _ANSWER)
         except json.UnreadableJson:  # whose text may have what was given
             raise InvalidArguments(
                 f'the body cannot be used: it has "answer", a text of at most {MAX_ANSWER_CHARS} characters'

@@ -19,12 +19,18 @@ from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
-from supervisor.front.pages.app import json_response
+from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, token_savings
-from supervisor.identity.tickets import GOOD_FOR_S
+from supervisor.identity.tickets import GOOD_FOR_S, Purpose
 from supervisor.metatools.servers.installation import installation_status
 from supervisor.service.doors.addresses import path_of
+
+
+class TicketQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`purpose`: what the ticket opens."""
+
+    purpose: Purpose = "socket"
 
 
 def add_own_routes(view: View, app: QuartTrio) -> None:
@@ -51,19 +57,19 @@ def add_own_routes(view: View, app: QuartTrio) -> None:
             }
         )
 
-    async def ticket() -> Response:
+    async def ticket(wanted: TicketQuery) -> Response:
         """Get a ticket that opens one WebSocket, as `?ticket=`, for clients that cannot send a token there.
 
-        It is good once, for `expires_s` seconds.
+        It is good once, for `expires_s` seconds. With `purpose=sign-in` it signs a browser in, and opens nothing else.
         """
         requester = REQUESTER.get()
         if not requester.is_proven:
             raise InvalidArguments("no ticket is needed: this daemon does not ask who anybody is")
-        made = view.tickets.make(requester, trio.current_time())
+        made = view.tickets.make(requester, trio.current_time(), wanted.purpose)
         return json_response({"ticket": made, "expires_s": GOOD_FOR_S}, 201)
 
     app.add_url_rule("/api/me", "me", me)
-    app.add_url_rule("/api/tickets", "ticket", ticket, methods=["POST"])
+    app.add_url_rule("/api/tickets", "ticket", with_query(TicketQuery, ticket), methods=["POST"])
 
 
 def _calls(totals: Usage) -> Counter[str]:

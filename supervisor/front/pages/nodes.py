@@ -60,7 +60,7 @@ def add_node_routes(view: View, app: QuartTrio) -> None:
         """
         check_key(view, "publishing a configuration", "mcpvisor fleet publish")
         publisher = view.publisher or abort(409, NO_NODE)
-        new, by = await read_body(_PUBLICATION), REQUESTER.get().person.user or "the operator"
+        new, by = await read_body(view.bench, _PUBLICATION), REQUESTER.get().person.user or "the operator"
         describe(view.fleet.status().node, "only what would change" if new.plan else "")
         return await when_done(lambda: publisher.publish(new.text, by, name=new.name, plan=new.plan))
 

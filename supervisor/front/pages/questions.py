@@ -10,13 +10,15 @@ from typing import Any, Final
 
 import msgspec
 import trio
-from quart import Response, abort, request
+from quart import Response, abort
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
 from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
+from supervisor.front.pages.bodies import read_json
+from supervisor.host.loop.workbench import Workbench
 from supervisor.service.asking.elicitations import Action, Elicitation
 
 API: Final = "/api/questions"
@@ -69,9 +71,8 @@ class QuestionPages:
 
         What is wrong with an answer is in `error.data.fields`.
         """
-        body = await request.get_data()
+        given = await _read(self._view.bench)
         elicitation = self._find(question) or abort(404, GONE)
-        given = _read(body)
         self._elicitations.answer(elicitation, given.action, given.content)
         return json_response({"id": question, "action": given.action})
 
@@ -98,9 +99,9 @@ class QuestionPages:
         }
 
 
-def _read(body: str | bytes) -> PersonsAnswer:
+async def _read(bench: Workbench) -> PersonsAnswer:
     try:
-        return json.read(_answer, body)
+        return await read_json(bench, _answer)
     except json.UnreadableJson as error:
         said = str(error) if isinstance(error, json.OtherShape) else "it is no JSON"
         text = f'the body has to be like {{"action": "accept", "content": {{...}}}}: {said[:200]}'

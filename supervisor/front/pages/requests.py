@@ -1,35 +1,25 @@
-"""What a request for a page says: its parameters, where it comes from, and what was filled into a form.
+"""What a request for a page says: its parameters, and where it comes from.
 
 - Every parameter is a field of a struct, and whatever is wrong has a name. A field that is a tuple may be given several
   times or with commas; `true`, `false`, `1` and `0` are the booleans.
 - `Host` does not tell whether a request comes from this machine, as any program can write it. The address of the socket
   does, unless a proxy on this machine passes on what others sent; proxies say so in a header (RFC 7239, and the older
   ones).
-- A form that was made for that takes long to read: read it in a thread.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 import ipaddress
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
-from werkzeug.exceptions import HTTPException
-from werkzeug.formparser import FormDataParser
-from werkzeug.http import parse_options_header
 
 from actors.errors import InvalidArguments, SupervisorError
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.proxies import FORWARDED
 
 S = TypeVar("S", bound=msgspec.Struct)
-
-MAX_PARTS: Final = 1000
-MAX_HEAD_BYTES: Final = 4096
-"""Of one part, with the name of its input; a head is searched with patterns, each of which is one call into C."""
 
 
 class FromElsewhere(SupervisorError, kind="refused"):
@@ -38,10 +28,6 @@ class FromElsewhere(SupervisorError, kind="refused"):
 
 class NoKey(SupervisorError, kind="refused"):
     """Who changes the configuration has to show that it may read the daemon's files."""
-
-
-class Unreadable(Exception):
-    """This is no form that was filled in; the text says why."""
 
 
 def decode(pairs: Iterable[tuple[str, str]], type_: type[S]) -> S:
@@ -106,28 +92,3 @@ def _is_here(client: str, server: str | None) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None) or address
     return bool(mapped.is_loopback) or client == server
-
-
-def read_form(kind: str, body: bytes) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Return what was typed or chosen, and the files in base64, by the names of the inputs; `kind` is the content type.
-
-    Raises `Unreadable` for what is none, or does not say which button was pressed.
-    """
-    mime, options = parse_options_header(kind[:MAX_HEAD_BYTES])
-    boundary = options.get("boundary", "").encode()
-    if mime == "multipart/form-data" and (not boundary or _has_a_long_head(body, boundary)):
-        raise Unreadable("The form cannot be read.")
-    parser = FormDataParser(lambda *_, **__: io.BytesIO(), max_form_parts=MAX_PARTS, silent=False)
-    try:
-        _, fields, sent = parser.parse(io.BytesIO(body), mime, len(body), options)
-    except (HTTPException, ValueError):
-        raise Unreadable("The form cannot be read, or has too many parts.") from None
-    typed = fields.to_dict(flat=False)
-    if typed.get("action") not in (["accept"], ["decline"]):
-        raise Unreadable("The form does not say which button was pressed: go back and try again.")
-    return typed, {name: base64.b64encode(file.read()).decode() for name, file in sent.items()}
-
-
-def _has_a_long_head(body: bytes, boundary: bytes) -> bool:
-    parts = body.split(b"--" + boundary, MAX_PARTS + 2)
-    return any(part.find(b"\r\n\r\n", 0, MAX_HEAD_BYTES) < 0 and len(part) > MAX_HEAD_BYTES for part in parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 import msgspec
-from quart import Response, request
+from quart import Response
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
@@ -16,6 +16,7 @@ from actors.protocol.wire import json
 from supervisor.config.syntax.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response
+from supervisor.front.pages.bodies import read_json
 from supervisor.identity.people import Person, Role
 from supervisor.identity.secrets import id_of
 from supervisor.identity.tokens import MAX_LABEL_CHARS, SavedToken
@@ -66,7 +67,7 @@ class TokenPages:
         Its text is in this answer alone. With a `server` it is for the `address` of that, in the answer, and no other.
         """
         try:
-            new: NewToken = json.read(_NEW, await request.get_data())
+            new: NewToken = await read_json(self._view.bench, _NEW)
         except json.UnreadableJson as error:
             raise InvalidArguments(f"the body cannot be used: {error}") from None
         return json_response(await make_token(self._view, new), 201)

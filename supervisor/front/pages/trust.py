@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import msgspec
-from quart import Response, request
+from quart import Response
 from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Texts
@@ -28,6 +28,7 @@ from actors.protocol.wire import json
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.audit import describe as describe_change
+from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.configuration import check_key
 from supervisor.front.pages.tools import changes
 from supervisor.host.loop.workbench import beside
@@ -76,7 +77,7 @@ def add_trust_routes(view: View, app: QuartTrio) -> None:
         """
         check_key(view, "approving tools", "mcpvisor approve")
         try:
-            wanted: Approval = json.read(_APPROVAL, await request.get_data())
+            wanted: Approval = await read_json(view.bench, _APPROVAL)
         except json.UnreadableJson as error:
             raise InvalidArguments(f"the body cannot be used: {error}") from None
         return await approve_tools(view, wanted)

@@ -11,7 +11,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 import trio
-from quart import Response, abort, request
+from quart import Response, abort
 from quart_trio import QuartTrio
 
 from actors.errors import InvalidArguments
@@ -20,6 +20,7 @@ from supervisor.config.syntax.keys import name_fault
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.audit import describe
+from supervisor.front.pages.bodies import read_json
 from supervisor.front.pages.configuration import check_key
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.identity.given import Given, Tier, Value
@@ -114,7 +115,7 @@ class ValuePages:
         """
         place = self._place(tier, owner, server, name)
         try:
-            new: NewValue = json.read(_NEW, await request.get_data())
+            new: NewValue = await read_json(self._view.bench, _NEW)
         except json.UnreadableJson:  # whose text has names of the body, and there may be anything
             raise InvalidArguments(
                 'the body cannot be used: it has "value", a text or a list of texts, and "locked", true or false'

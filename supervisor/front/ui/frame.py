@@ -15,6 +15,7 @@ from werkzeug.exceptions import HTTPException
 from actors.errors import SupervisorError
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import error_body, page_of
+from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui.rendering import html
 from supervisor.identity.people import Role
@@ -107,7 +108,7 @@ class Frame:
 
     async def form(self) -> dict[str, str]:
         """Return what was filled in; 400 for a form that is none of ours."""
-        form = await request.form
+        form = await read_fields(self.view.bench)
         if not hmac.compare_digest(form.get("token", "").encode(), self.token.encode()):
             abort(400, "this form is not of a page that was opened here: load the page again")
         return {name: value[:MAX_TYPED] for name, value in form.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any, Final, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 import trio
@@ -20,16 +21,23 @@ from supervisor.front.admission import is_page
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import NO_PAGE
 from supervisor.front.pages.audit import describe
+from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.trust import Approval, approve_tools
+from supervisor.front.proxies import FORWARDED
 from supervisor.front.ui.frame import ORDERS, Frame
 from supervisor.front.ui.rendering import lead_to
 from supervisor.identity.given import Given, Tier
-from supervisor.identity.requester import Requester
+from supervisor.identity.requester import ORIGIN, Requester
 from supervisor.identity.tickets import LIFE_S
 from supervisor.values.checks import ValuePlace
 
 SIGN_IN: Final = "/ui/sign-in"
+SITE: Final = "sec-fetch-site"
+OF_THE_USER: Final = ("none", "same-origin")
+"""What a browser says there of what its user did, or a page of ours (W3C Fetch Metadata 2.2)."""
+USED: Final = "This link was used, or is older than half a minute: get another one."
+MAX_SIGN_IN_FIELDS: Final = 8
 
 
 def add_orders(view: View, app: QuartTrio) -> None:
@@ -95,22 +103,37 @@ class OrderForms(Frame):
     # Who comes in -----------------------------------------------------------------------------------------------------
 
     async def sign_in(self) -> Response:
-        """Show the form for a token, or take the ticket of `mcpvisor ui`."""
+        """Show the form for a token, or take the ticket of `mcpvisor ui`.
+
+        Where another page has led the browser here, it is asked first: whoever made that page would have signed it in
+        as somebody that it is not, and what is typed then would be theirs.
+        """
         if self.view.sign_ins.check is None:  # nobody has to show who they are
             return lead_to("/ui")
-        ticket = request.args.get("ticket", "")
-        if ticket and (holder := self.view.tickets.take(ticket, trio.current_time())) is not None:
-            return self._enter(holder, "")
-        wrong = "This link was used, or is older than half a minute: get another one." if ticket else ""
-        return await self._door(wrong, request.args.get("next", ""), 400 if wrong else 200)
+        ticket, now = request.args.get("ticket", ""), trio.current_time()
+        if not ticket:
+            return await self._door("", request.args.get("next", ""), 200)
+        if request.headers.get(SITE) in OF_THE_USER:
+            holder = self.view.tickets.take(ticket, now, "sign-in")
+            return await self._door(USED, "", 400) if holder is None else self._enter(holder, "")
+        holder = self.view.tickets.find(ticket, now, "sign-in")
+        if holder is None:
+            return await self._door(USED, "", 400)
+        who = holder.person.user or "the operator of this daemon"
+        return await self.page("sign_in_as", "Sign in", who=who, ticket=ticket)
 
     async def take_token(self) -> Response:
-        """Take a token, and let whoever has it in."""
+        """Take a token, or a ticket, and let whoever has it in."""
         if self.view.sign_ins.check is None:
             return lead_to("/ui")
-        form = await request.form
-        following = form.get("next", "")
-        address = str((request.scope.get("client") or ("",))[0])
+        if request.headers.get(SITE, "same-origin") not in OF_THE_USER:
+            abort(403, "nobody is signed in by the page of another site")
+        form = await read_fields(self.view.bench, MAX_SIGN_IN_FIELDS)
+        if ticket := form.get("ticket", ""):
+            holder = self.view.tickets.take(ticket, trio.current_time(), "sign-in")
+            return await self._door(USED, "", 400) if holder is None else self._enter(holder, "")
+        following, origin = form.get("next", ""), ORIGIN.get()
+        address = "" if origin is None else origin.address
         if not (secret := form.get("secret", "").strip()):
             return await self._door("There was no token in the form.", following, 400)
         answer = self.view.sign_ins.check(secret, address)
@@ -142,6 +165,13 @@ class OrderForms(Frame):
             path="/",
             httponly=True,
             samesite="Strict",
-            secure=request.scheme == "https",
+            secure=self._is_encrypted(),
         )
         return answer
+
+    def _is_encrypted(self) -> bool:
+        """Say whether the browser came by TLS, to us or to the proxy behind which the daemon is called `public_url`."""
+        public = urlsplit(self.view.deployment.value.settings.public_url)
+        forwarded = any(name in FORWARDED for name, _ in request.scope["headers"])
+        by_proxy = public.scheme == "https" and (forwarded or request.host == public.netloc)
+        return request.scheme == "https" or by_proxy

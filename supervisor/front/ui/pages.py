@@ -167,7 +167,9 @@ class Dashboard(Frame):
         typed = await self.form()
         fields = {name.removeprefix("field."): text for name, text in typed.items() if name.startswith("field.")}
         tool = await self._find_tool()
-        answer = await trying.call(self.view, tool.path, trying.arguments(tool.tool, fields))
+        size = sum(map(len, fields.values()))
+        arguments = await self.view.bench.run(size, trying.arguments, tool.tool, fields)
+        answer = await trying.call(self.view, tool.path, arguments)
         return await self._tool(answer, fields)
 
     async def _tool(self, answer: trying.CallAnswer | None, typed: Pairs) -> Response:

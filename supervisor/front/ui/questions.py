@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -20,12 +19,11 @@ from actors.catalogue.names.naming import tool_path
 from actors.errors import InvalidArguments
 from supervisor.front.pages import question_form
 from supervisor.front.pages.api import View
+from supervisor.front.pages.bodies import Unreadable, read_form
 from supervisor.front.pages.questions import GONE
-from supervisor.front.pages.requests import Unreadable, read_form
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import trying
 from supervisor.front.ui.frame import Frame
-from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers.confirmation_form import LASTING, REMEMBER, RUN
 from supervisor.service.asking.elicitations import PAGES, Action, Elicitation
 
@@ -75,7 +73,7 @@ class QuestionForms(Frame):
         if self._find(question) is None:
             return await self._no_question()
         try:
-            typed, files = await beside(partial(read_form, request.content_type or "", body))
+            typed, files = await self.view.bench.run(len(body), read_form, request.content_type or "", body)
         except Unreadable as error:
             return await self.page("word", "Not an answer", what=str(error), link=f"{PAGES}/{question}", code=400)
         asked = self._find(question)  # somebody else may have answered meanwhile

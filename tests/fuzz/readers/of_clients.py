@@ -32,7 +32,8 @@ from supervisor.front.mcp import messages
 from supervisor.front.mcp.envelope import fit_text, json_bytes
 from supervisor.front.mcp.listen import read_subscription
 from supervisor.front.mcp.params import read_cancelled, read_initialize, read_level
-from supervisor.front.pages.requests import Unreadable, decode, read_form
+from supervisor.front.pages.bodies import Unreadable, read_form
+from supervisor.front.pages.requests import decode
 from supervisor.front.proxies import TrustedProxies
 from supervisor.identity.operator_key import OperatorKey, is_proof
 from supervisor.identity.secrets import digest_of
