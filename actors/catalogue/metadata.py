@@ -14,6 +14,7 @@ Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -36,6 +37,7 @@ from actors.catalogue.lists.inference import Complexity, Effects
 from actors.catalogue.lists.marks import TWICE
 from actors.catalogue.names.lookalikes import Double
 from actors.catalogue.offer import Tool
+from actors.protocol.definitions.fit import Unfit, fit
 from actors.protocol.wire import json
 from actors.search.language.text import words
 
@@ -266,6 +268,7 @@ def _findings(tool: Tool, declared: _Declared, suggested: Effects, schema: Any, 
     yield from name_findings(tool.name)
     yield from description_findings(tool.description)
     yield from (found("schema-size", f"{memoryview(tool.input_schema).nbytes}"),) if large else schema_findings(schema)
+    yield from () if large else _form_findings(tool)
     yield from _hint_findings(tool, declared, suggested)
     parts = [("the name", tool.name), ("the title", tool.title), ("the description", tool.description)]
     title = declared.get("title")
@@ -287,12 +290,15 @@ def _whole(tool: Tool) -> dict[str, Any]:
     return {"name": tool.name, "title": tool.title, "description": tool.description, "inputSchema": schema}
 
 
+def _form_findings(tool: Tool) -> Iterator[Finding]:
+    with suppress(Unfit):  # nobody wrote it
+        if faults := fit(tool.definition, "tools", "modern").faults:
+            yield found("definition-form", "; ".join(faults))
+
+
 def _hint_findings(tool: Tool, declared: _Declared, suggested: Effects) -> Iterator[Finding]:
     read_only, destructive = declared.get("readOnlyHint"), declared.get("destructiveHint")
     if read_only is True and destructive is True:
         yield found("hints-contradict")
     elif suggested.destructive and (read_only is True or destructive is False):
         yield found("hints-doubtful", quote(suggested.why))
-    malformed = [name for name in HINTS if name in declared and not isinstance(declared[name], bool | None)]
-    if malformed:
-        yield found("hints-malformed", ", ".join(malformed))

@@ -88,6 +88,15 @@ def key_of(entry: Item) -> str:
     return entry.uri if isinstance(entry, Resource) else entry.name
 
 
+def kind_of(entry: Item) -> Kind:
+    """Return which list an entry is of."""
+    if isinstance(entry, Tool):
+        return "tools"
+    if isinstance(entry, Prompt):
+        return "prompts"
+    return "templates" if entry.template else "resources"
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that one server offers, as of one discovery. `problems` are reasons an operator can read.
 

@@ -8,7 +8,8 @@ from functools import partial
 
 import trio
 
-from actors.catalogue.lists.marks import MARKS, with_marks
+from actors.catalogue.lists.marks import MARKS
+from actors.catalogue.lists.validation import read_again
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.kit import is_want
 from actors.messages import EraLearned
@@ -64,7 +65,7 @@ class StoreMemory:
         for launch, payload in payloads.items():
             await trio.lowlevel.checkpoint()  # reading one is a pause of its own
             if (offer := _decode(launch, payload)) is not None:
-                offers[launch] = await _with_marks(offer)
+                offers[launch] = await _as_read_today(offer)
         return offers
 
     async def recall_era(self, digest: str) -> Era | None:
@@ -86,7 +87,7 @@ class StoreMemory:
             valid_for, payload = saved[name]
             if (offer := _decode(name, payload)) is None:
                 continue
-            offer = await _with_marks(offer)
+            offer = await _as_read_today(offer)
             self._redefinitions.learn(name, offer)
             if valid_for == digest:
                 offers[name] = offer
@@ -110,13 +111,13 @@ def _decode(name: str, payload: bytes) -> Offer | None:
         return None
 
 
-async def _with_marks(offer: Offer) -> Offer:
-    """Return what an earlier version read with the marks of this one, made in a thread. No checkpoint without that."""
+async def _as_read_today(offer: Offer) -> Offer:
+    """Return what an earlier version read as this one reads it, in a thread. No checkpoint without that."""
     if offer.marked_by == MARKS:
         return offer
     try:
-        return await trio.to_thread.run_sync(with_marks, offer)
+        return await trio.to_thread.run_sync(read_again, offer)
     except (RuntimeError, MemoryError) as error:
         if not is_want(error):
             raise
-        return with_marks(offer)
+        return read_again(offer)

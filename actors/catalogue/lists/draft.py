@@ -7,8 +7,8 @@ from typing import TypeVar
 import msgspec
 
 from actors.catalogue.lists.marks import MARKS
-from actors.catalogue.lists.pages import MAX_PROBLEMS, Known, ListPage, ListRoom
-from actors.catalogue.lists.validation import MAX_DESCRIPTION
+from actors.catalogue.lists.pages import Known, ListPage, ListRoom
+from actors.catalogue.lists.validation import MAX_DESCRIPTION, MAX_PROBLEMS
 from actors.catalogue.offer import Item, Offer, Prompt, Resource, Tool, key_of
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, capability_names

@@ -47,10 +47,10 @@ RULES: dict[str, tuple[Severity, str]] = {
         f"the description has fewer than {MIN_DESCRIPTION_WORDS} words of {MIN_WORD_CHARS} letters or more",
     ),
     "description-long": ("note", f"the description is over {MAX_DESCRIPTION_CHARS} characters: each costs tokens"),
+    "definition-form": ("warning", "members that the protocol does not have so: they are put right, or left out"),
     "schema-missing": ("warning", "there is no input schema"),
     "schema-type": ("warning", 'the input schema does not say `"type": "object"`'),
-    "schema-properties": ("warning", "`properties` is not an object of schemas"),
-    "schema-required": ("warning", "`required` is not a list of names, or names what is no property"),
+    "schema-required": ("warning", "`required` names what is no property"),
     "schema-reference": ("warning", "a `$ref` leaves the schema: it is never fetched"),
     "schema-pattern": ("warning", f"a `pattern` is over {MAX_PATTERN_CHARS} characters"),
     "schema-size": (
@@ -60,7 +60,6 @@ RULES: dict[str, tuple[Severity, str]] = {
     "schema-depth": ("warning", f"the input schema is nested over {MAX_SCHEMA_DEPTH} levels"),
     "hints-contradict": ("warning", "declared read-only and destructive at once"),
     "hints-doubtful": ("warning", "declared read-only or harmless, but its words say that it destroys"),
-    "hints-malformed": ("note", "a declared hint is neither true nor false"),
     "text-hidden": ("warning", "invisible characters, which a model reads and a person does not see"),
     "text-control": ("warning", "control characters or terminal escape sequences"),
     "text-instructs": ("warning", "its text gives orders to the model that are not about calling the tool"),
@@ -187,26 +186,23 @@ def description_findings(description: str) -> Iterator[Finding]:
 
 def schema_findings(schema: Any) -> Iterator[Finding]:
     """Yield what is wrong with a decoded input schema; None is a missing one."""
+    if schema is None:
+        yield found("schema-missing")
     if not isinstance(schema, dict):
-        yield found("schema-missing" if schema is None else "schema-type")
         return
-    if schema.get("type") != "object":
+    if schema.get("type") is None:
         yield found("schema-type")
-    properties = schema.get("properties", {})
-    if not isinstance(properties, dict) or not all(isinstance(value, dict | bool) for value in properties.values()):
-        yield found("schema-properties")
-    yield from _required_findings(schema, properties)
+    yield from _required_findings(schema, schema.get("properties"))
     yield from _walk_findings(schema)
 
 
 def _required_findings(schema: dict[str, Any], properties: Any) -> Iterator[Finding]:
     required = schema.get("required", [])
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        yield found("schema-required")
+    if not isinstance(required, list):
         return
     elsewhere = any(key in schema for key in ("patternProperties", "allOf", "anyOf", "oneOf", "$ref"))
     known = properties if isinstance(properties, dict) else {}
-    unknown = [] if elsewhere else [name for name in required if name not in known]
+    unknown = [] if elsewhere else [name for name in required if isinstance(name, str) and name not in known]
     if unknown:
         yield found("schema-required", ", ".join(quote(name) for name in unknown[:3]))
 

@@ -11,20 +11,19 @@ from __future__ import annotations
 import hashlib
 import json as stdlib
 import zlib
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from actors.catalogue.lists.findings import look
 from actors.catalogue.lists.suspicion_rules import AS_TEXT
 from actors.catalogue.lists.suspicions import alarms_of
-from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.offer import Tool
 from actors.protocol.wire import json
 
-MARKS: Final = zlib.crc32(AS_TEXT.encode()) or 1
-"""Another number for other rules: what was marked by earlier ones is marked again."""
+_READING: Final = "definitions held against the schema of the protocol"
+MARKS: Final = zlib.crc32(f"{AS_TEXT}{_READING}".encode()) or 1
+"""Another number for other rules: what was read and marked by earlier ones is read again, see `validation`."""
 
 TWICE: Final = "schema-twice"
 
@@ -81,16 +80,3 @@ def digest(tool: Tool) -> bytes:
     """Return the digest of a tool as its server has it, made if it was not marked."""
     own = tool.own or tool
     return own.digest or digest_of([json.read_or(json.VALUE, own.definition, None), own.name])
-
-
-def with_marks(offer: Offer) -> Offer:
-    """Return an offer of an earlier run with what is known of its tools by the rules of today. Takes a while."""
-    if offer.marked_by == MARKS:
-        return offer
-    return replace(offer, tools=tuple(_with_marks(offer.tools)), marked_by=MARKS)
-
-
-def _with_marks(tools: Iterable[Tool]) -> Iterable[Tool]:
-    for tool in tools:
-        definition = json.read_or(json.VALUE, tool.definition, None)
-        yield replace(tool, **marks_of(definition, bytes(tool.definition))) if isinstance(definition, dict) else tool

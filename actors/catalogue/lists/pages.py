@@ -8,23 +8,19 @@ which no step takes long.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 import msgspec
 
-from actors.catalogue.lists import validation
-from actors.catalogue.lists.validation import MAX_DEFINITION_BYTES, Unusable
+from actors.catalogue.lists.validation import MAX_DEFINITION_BYTES, MAX_PROBLEMS, READ, Unusable
 from actors.catalogue.offer import Item, Offer, key_of
 from actors.errors import ProtocolViolation
 from actors.protocol.listing import MEMBERS, Kind, PageArrived
 from actors.protocol.wire import json, jsonrpc
-from actors.protocol.wire.mirrors import MARK
 from actors.protocol.wire.outline import MalformedJson, Outline, Span
 
 MAX_CURSOR_BYTES = 64 * 1024
 MAX_ERROR_BYTES = 64 * 1024
-MAX_PROBLEMS = 50
 _MAX_MARKS = 100_000
 _MAX_TTL_DIGITS = 15
 _LEVELS = 3
@@ -34,13 +30,6 @@ _WORDS: dict[Kind, str] = {
     "resources": "resource",
     "templates": "resource template",
     "prompts": "prompt",
-}
-
-_MAKE: dict[Kind, Callable[[msgspec.Raw], Item]] = {
-    "tools": validation.tool,
-    "resources": validation.resource,
-    "templates": partial(validation.resource, template=True),
-    "prompts": validation.prompt,
 }
 
 
@@ -78,9 +67,7 @@ class Known:
         self._by_text: dict[Kind, dict[bytes, Item]] = {}
 
     def find(self, kind: Kind, text: bytes) -> Item | None:
-        """Return the entry whose definition is exactly this text; none with mirrors: older versions overlooked them."""
-        if MARK in text:
-            return None
+        """Return the entry whose definition is exactly this text."""
         by_text = self._by_text.get(kind)
         if by_text is None:  # made by the thread that asks first
             entries: tuple[Item, ...] = getattr(self._offer, kind)
@@ -101,7 +88,7 @@ def read_page(arrived: PageArrived, room: ListRoom, known: Known) -> ListPage:
         if failure:
             return ListPage(failure=failure)
         result = outline.members(answer[b"result"])
-        elements, whole = outline.elements(result[MEMBERS[arrived.kind].encode()])
+        elements, whole = _elements(outline, result[MEMBERS[arrived.kind].encode()])
     except (MalformedJson, KeyError):
         return ListPage(failure="the answer is malformed")
     reader = _Reader(arrived.kind, room, known)
@@ -113,6 +100,15 @@ def read_page(arrived: PageArrived, room: ListRoom, known: Known) -> ListPage:
         return reader.page(_cursor(outline, result.get(b"nextCursor")), "", good_for_s)
     except MalformedJson:
         return reader.page(None, "a cursor that we cannot use", good_for_s)
+
+
+def _elements(outline: Outline, span: Span) -> tuple[list[Span], bool]:
+    """Return the entries of a list, and whether it was seen to its end; `null` is an empty one. Raises `Malformed`."""
+    return (
+        ([], True)
+        if outline.take(Span(span.start, min(span.end, span.start + 5))) == b"null"
+        else outline.elements(span)
+    )
 
 
 def _answers(outline: Outline, answer: Mapping[bytes, Span], id_: bytes) -> bool:
@@ -193,7 +189,7 @@ class _Reader:
             return
         text = outline.take(element)
         try:
-            entry = self._known.find(self._kind, text) or _MAKE[self._kind](msgspec.Raw(text))
+            entry = self._known.find(self._kind, text) or READ[self._kind](msgspec.Raw(text))
         except Unusable as reason:
             self._leave_out(text, str(reason))
             return

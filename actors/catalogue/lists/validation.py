@@ -1,24 +1,29 @@
 """From what a server listed to entries we can use: each is read alone; what is malformed is refused with a reason.
 
-Bounds: a name of at most 256 characters, a description of 16 KiB (longer ones are cut), a definition of 1 MiB, 128
-levels and 200,000 brackets and commas; of parameters and required names, what ranking needs. A schema without `type`
-gets `"type": "object"`: some real servers forget it, and clients demand it. All this may run in a worker thread.
+What is read of an entry is what clients are shown of it, see `actors.protocol.definitions.fit`. All this may run in a
+worker thread. Bounds: a name of at most 256 characters, a description of 16 KiB (longer ones are cut), a definition of
+1 MiB, 128 levels and 200,000 brackets and commas; of parameters and required names, what ranking needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from actors.catalogue.lists.marks import marks_of
-from actors.catalogue.offer import NO_RAW, Prompt, Resource, Tool
+from actors.catalogue.lists.marks import MARKS, marks_of
+from actors.catalogue.offer import NO_RAW, Item, Offer, Prompt, Resource, Tool, key_of
+from actors.protocol.definitions.fit import Unfit, fit
+from actors.protocol.listing import METHODS, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.mirrors import MARK, Mirror, MisplacedMirror, mirrors_in
 from actors.protocol.wire.outline import MalformedJson, extent
 
+MAX_PROBLEMS = 50
 MAX_NAME = 256
 MAX_DESCRIPTION = 16 * 1024
 MAX_DEFINITION_BYTES = 1024 * 1024
@@ -26,81 +31,65 @@ MAX_DEPTH = 128
 MAX_MARKS = 200_000
 MAX_PARAMETERS = 60
 MAX_REQUIRED = 256
-_TASK_SUPPORT = b'"taskSupport"'
-
-T = TypeVar("T")
 
 
 class Unusable(Exception):
     """Why one entry was dropped; the text is for operators."""
 
 
-class _Tool(msgspec.Struct):
+class _Texts(msgspec.Struct):
+    """What routing and ranking need of an entry that fits the protocol's schema."""
+
     name: str
-    title: str | None = None
-    description: str | None = None
+    uri: str = ""
+    uri_template: str = msgspec.field(name="uriTemplate", default="")
+    title: str = ""
+    description: str = ""
+    mime_type: str = msgspec.field(name="mimeType", default="")
     input_schema: msgspec.Raw = msgspec.field(name="inputSchema", default=NO_RAW)
     annotations: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_RAW)
 
 
-class _Resource(msgspec.Struct):
-    name: str = ""
-    uri: str = ""
-    uri_template: str = msgspec.field(name="uriTemplate", default="")
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = msgspec.field(name="mimeType", default=None)
-    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_RAW)
-
-
-class _Prompt(msgspec.Struct):
-    name: str
-    title: str | None = None
-    description: str | None = None
-
-
-_tool = msgspec.json.Decoder(_Tool)
-_resource = msgspec.json.Decoder(_Resource)
-_prompt = msgspec.json.Decoder(_Prompt)
+_texts = msgspec.json.Decoder(_Texts)
 
 
 def tool(raw: msgspec.Raw) -> Tool:
     """Read one entry of `tools/list`. Raises `Unusable`."""
-    value, entry = _decode(_tool, raw)
+    value, entry = _decode("tools", raw)
     _check_name(entry.name)
-    schema, properties, required = _schema(entry.input_schema, value.get("inputSchema"))
-    mirrors, misplaced = _mirrors(value.get("inputSchema")) if MARK in bytes(raw) else ((), "")
+    schema, needs_task = json.read(json.VALUE, entry.input_schema), b'"taskSupport"' in bytes(raw)
+    mirrors, misplaced = _mirrors(schema) if MARK in bytes(raw) else ((), "")
     return Tool(
         name=entry.name,
-        title=(entry.title or "")[:MAX_NAME],
-        description=(entry.description or "")[:MAX_DESCRIPTION],
-        input_schema=schema,
-        required=required,
-        parameters=properties,
-        annotations=_object(entry.annotations),
-        meta=_object(entry.meta),
+        title=entry.title[:MAX_NAME],
+        description=entry.description[:MAX_DESCRIPTION],
+        input_schema=_packed(entry.input_schema),
+        required=tuple(islice(_needed(schema), MAX_REQUIRED)),
+        parameters=tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)),
+        annotations=entry.annotations,
+        meta=entry.meta,
         definition=raw,
         mirrors=mirrors,
         misplaced=misplaced,
-        needs_task=_TASK_SUPPORT in bytes(raw) and _needs_task(value.get("execution")),
+        needs_task=needs_task and _needs_task(value.get("execution")),
         **marks_of(value, bytes(raw)),
     )
 
 
 def resource(raw: msgspec.Raw, *, template: bool = False) -> Resource:
     """Read one entry of `resources/list`, or of `resources/templates/list`. Raises `Unusable`."""
-    _, entry = _decode(_resource, raw)
+    _, entry = _decode("templates" if template else "resources", raw)
     uri = entry.uri_template if template else entry.uri
     if not uri or len(uri) > 8192 or not uri.isprintable():
-        raise Unusable("its URI is missing, over 8192 characters or not printable")
+        raise Unusable("its URI is empty, over 8192 characters or not printable")
     return Resource(
         uri=uri,
         name=entry.name[:MAX_NAME],
-        title=(entry.title or "")[:MAX_NAME],
-        description=(entry.description or "")[:MAX_DESCRIPTION],
-        mime_type=(entry.mime_type or "")[:MAX_NAME],
-        meta=_object(entry.meta),
+        title=entry.title[:MAX_NAME],
+        description=entry.description[:MAX_DESCRIPTION],
+        mime_type=entry.mime_type[:MAX_NAME],
+        meta=entry.meta,
         definition=raw,
         template=template,
     )
@@ -108,14 +97,23 @@ def resource(raw: msgspec.Raw, *, template: bool = False) -> Resource:
 
 def prompt(raw: msgspec.Raw) -> Prompt:
     """Read one entry of `prompts/list`. Raises `Unusable`."""
-    _, entry = _decode(_prompt, raw)
+    _, entry = _decode("prompts", raw)
     _check_name(entry.name)
-    description = (entry.description or "")[:MAX_DESCRIPTION]
-    return Prompt(name=entry.name, title=(entry.title or "")[:MAX_NAME], description=description, definition=raw)
+    description = entry.description[:MAX_DESCRIPTION]
+    return Prompt(name=entry.name, title=entry.title[:MAX_NAME], description=description, definition=raw)
 
 
-def _decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> tuple[dict[str, Any], T]:
-    """Return an entry as plain values and as a struct: all of it is read once, so nothing in it surprises us later."""
+READ: dict[Kind, Callable[[msgspec.Raw], Item]] = {
+    "tools": tool,
+    "resources": resource,
+    "templates": partial(resource, template=True),
+    "prompts": prompt,
+}
+"""Reads an entry of each list. Raises `Unusable`."""
+
+
+def _decode(kind: Kind, raw: msgspec.Raw) -> tuple[dict[str, Any], _Texts]:
+    """Return an entry as its server wrote it, and what fits the protocol: all is read, so nothing surprises later."""
     data = bytes(raw)
     _check_extent(data)
     try:
@@ -123,9 +121,27 @@ def _decode(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> tuple[dict[st
     except json.UnreadableJson as error:
         raise Unusable(f"its definition is not JSON that we can read: {str(error)[:150]}") from None
     try:
-        return value, json.read(decoder, raw)
-    except json.UnreadableJson as error:
-        raise Unusable(str(error)[:200]) from None
+        return value, json.read(_texts, fit(raw, kind, "modern").definition)
+    except Unfit as reason:
+        raise Unusable(str(reason)) from None
+
+
+def read_again(offer: Offer) -> Offer:
+    """Return an offer that was read by rules of before as it is read by those of today. Takes a while."""
+    if offer.marked_by == MARKS:
+        return offer
+    problems: list[str] = []
+    lists: dict[str, tuple[Item, ...]] = {}
+    for kind, read in READ.items():
+        kept: list[Item] = []
+        for entry in getattr(offer, kind):
+            try:
+                kept.append(read(entry.definition) if len(entry.definition) > len(b"{}") else entry)
+            except Unusable as reason:
+                problems.append(f"{METHODS[kind]}: {key_of(entry)[:80]!r} left out: {reason}")
+        lists[kind] = tuple(kept)
+    told = (*offer.problems, *problems[: max(0, MAX_PROBLEMS - len(offer.problems))])
+    return replace(offer, **lists, problems=told, marked_by=MARKS)
 
 
 def _check_extent(data: bytes) -> None:
@@ -149,39 +165,21 @@ def _check_name(name: str) -> None:
         raise Unusable("its name has control or invisible characters, or spaces around it")
 
 
-def _object(raw: msgspec.Raw) -> msgspec.Raw:
-    return raw if bytes(raw)[:1] == b"{" else NO_RAW
+def _packed(schema: msgspec.Raw) -> msgspec.Raw:
+    """Return a schema without white space, which would cost tokens in every answer; the same if it has none."""
+    plain = msgspec.json.format(bytes(schema), indent=-1)
+    return msgspec.Raw(plain) if len(plain) < len(schema) else schema  # a part of the definition costs no memory
 
 
-def _schema(raw: msgspec.Raw, schema: Any) -> tuple[msgspec.Raw, tuple[tuple[str, str], ...], tuple[str, ...]]:
-    """Return (schema, parameters with descriptions one level deep, needed names); `schema` is `raw` as a value.
-
-    Needed is what is required and has no default: the libraries that servers are written with (Zod, Pydantic) call a
+def _needed(schema: dict[str, Any]) -> Iterable[str]:
+    """Yield what is required and has no default: the libraries that servers are written with (Zod, Pydantic) call a
     parameter required that they fill in themselves, so a call without it is the server's to judge.
     """
-    if not bytes(raw):
-        return msgspec.Raw(b'{"type":"object"}'), (), ()
-    if not isinstance(schema, dict):
-        raise Unusable("its input schema is not an object")
-    if "type" not in schema:
-        rest = b"," + bytes(raw).lstrip()[1:] if schema else b"}"
-        raw = msgspec.Raw(b'{"type":"object"' + rest)
-    plain = msgspec.json.format(bytes(raw), indent=-1)  # white space would cost tokens in every answer
-    if len(plain) < len(bytes(raw)):
-        raw = msgspec.Raw(plain)  # otherwise it stays a part of the definition, and costs no memory of its own
-    required, properties = schema.get("required"), schema.get("properties")
-    named = required if isinstance(required, list) else []
-    filled_in = properties if isinstance(properties, dict) else {}
-    names = (
-        name
-        for name in named
-        if isinstance(name, str) and len(name) <= MAX_NAME and not _has_default(filled_in.get(name))
-    )
-    return raw, tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)), tuple(islice(names, MAX_REQUIRED))
-
-
-def _has_default(schema: Any) -> bool:
-    return isinstance(schema, dict) and "default" in schema
+    filled_in = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        declared = filled_in.get(name)
+        if len(name) <= MAX_NAME and not (isinstance(declared, dict) and "default" in declared):
+            yield name
 
 
 def _needs_task(execution: Any) -> bool:

@@ -31,7 +31,7 @@ from actors.server.processes import Processes
 from actors.server.settings import CATCH_UP_S, LIST_LIMITS, RELIST_INTERVAL_S
 
 AT_ONCE_BYTES = 16 * 1024
-"""A page of this size is read where it arrives: whatever is in it, that takes less than 10 ms."""
+"""A page of this size is read where it arrives: whatever is in it, that takes less than 20 ms."""
 LATE = "its lists could not be read in time"
 
 

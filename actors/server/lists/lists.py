@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from actors.catalogue.lists.draft import Draft
-from actors.catalogue.lists.pages import MAX_PROBLEMS
+from actors.catalogue.lists.validation import MAX_PROBLEMS
 from actors.catalogue.offer import Offer, Tool
 from actors.protocol.agreement.era import Agreement
 from actors.protocol.listing import Listed, capability_names

@@ -7,18 +7,19 @@ the catalogue, apart from the server that changed; clients are told of that by `
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Literal
 
 import msgspec
 
 from actors.catalogue.names.naming import resource_path, resource_uri
-from actors.catalogue.offer import Prompt, Resource, Tool
+from actors.catalogue.offer import Prompt, Resource, Tool, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import InvalidArguments
+from actors.protocol.definitions.fit import Unfit, fit
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.metatools.answers import well_formed
 from supervisor.metatools.inventory import encode_cursor, read_cursor
 from supervisor.metatools.lenient_json import NotAnObject, holds_object, members, plain
 from supervisor.metatools.texts import clean, clean_json, clean_value, shorten
@@ -144,8 +145,8 @@ def native_page(
 ) -> tuple[list[Any], str | None]:
     """Return one page of definitions, and the cursor of the next page if there is one.
 
-    `define` returns what of a server is shown, under which name; a page ends with the entry that exceeds `max_bytes`.
-    Raises `InvalidArguments` for a cursor that is not ours.
+    `define` says what of a server is shown, under which name, and raises `Unfit` for what cannot be. A page ends with
+    the entry that exceeds `max_bytes`. Raises `InvalidArguments` for a cursor that is not ours.
     """
     start = _Cursor(kind, "", 0) if cursor is None else _decode_cursor(kind, cursor)
     page: list[Any] = []
@@ -159,15 +160,15 @@ def native_page(
             if len(page) == PAGE_SIZE or left < 0:
                 return page, encode_cursor(_Cursor(kind, entry.server, number))
             left -= len(item.definition)
-            page.append(define(entry.server, item))
+            with suppress(Unfit):
+                page.append(define(entry.server, item))
     return page, None
 
 
 def native_definition(catalogue: Catalogue, server: str, item: Tool | Resource | Prompt) -> dict[str, Any]:
-    """Return the definition of a resource or a prompt under its name at the door of the meta-tools."""
-    written = json.MEMBERS.decode(item.definition)
-    kind: Listed = "prompts" if isinstance(item, Prompt) else "resources"
-    definition: dict[str, Any] = dict(well_formed.definition(written, kind, "legacy"))
+    """Return the definition of a resource or a prompt under its name at the door of the meta-tools. Raises `Unfit`."""
+    fitted = fit(item.definition, kind_of(item), "legacy").definition  # the eras have the same resources and prompts
+    definition: dict[str, Any] = dict(json.MEMBERS.decode(fitted))
     if isinstance(item, Prompt):
         definition["name"] = catalogue.prompt_name(server, item.name)
     elif isinstance(item, Resource):

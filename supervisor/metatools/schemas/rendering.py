@@ -19,7 +19,6 @@ from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from actors.search.language.text import squash
 from supervisor.metatools.schemas.keywords import DATA, DEFINITIONS, NAMED, REMARKS, rewrite
-from supervisor.metatools.schemas.repair import repair
 from supervisor.metatools.schemas.signatures import MAX_PARAMETER_CHARS, MAX_SHOWN_PARAMETERS
 from supervisor.metatools.texts import clean, clean_json, clean_value, is_plain, shorten
 
@@ -49,7 +48,7 @@ def complete(tool: Tool) -> Any:
     """
     if len(tool.input_schema) > MAX_WORKED_BYTES:
         return tool.input_schema if is_plain(bytes(tool.input_schema)) else _too_large(tool)
-    schema = quiet(inline_references(repair(tool.input_schema)))
+    schema = quiet(inline_references(tool.input_schema))
     return clean_json(schema) if isinstance(schema, msgspec.Raw) else clean_value(schema)
 
 

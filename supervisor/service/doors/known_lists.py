@@ -6,6 +6,7 @@ A cursor is ours if it begins as no server's does by chance; it says with which 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
@@ -13,8 +14,8 @@ import msgspec
 
 from actors.catalogue.offer import Offer
 from actors.errors import InvalidArguments
+from actors.protocol.definitions.fit import Unfit
 from actors.protocol.listing import CAPABILITIES, MEMBERS, Kind, capability_names
-from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.metatools.answers.native_lists import cursor_of
 from supervisor.service.fitting.tool_definitions import fit
@@ -58,13 +59,13 @@ def page(offer: Offer, kind: Kind, position: int, version: str) -> bytes:
     entries = getattr(offer, kind)
     parts: list[bytes] = []
     size = 0
+    following = position
     for entry in islice(entries, position, position + PAGE_SIZE):
-        written = json.MEMBERS.decode(entry.definition)
-        proper = fit(written, kind, version)
-        parts.append(bytes(entry.definition) if proper is written else encode(proper))
-        size += len(parts[-1])
+        following += 1
+        with suppress(Unfit):
+            parts.append(bytes(fit(entry.definition, kind, version)))
+            size += len(parts[-1])
         if size > MAX_BYTES:
             break
-    following = position + len(parts)
     more = b',"nextCursor":' + encode(f"{OURS}{following}") if following < len(entries) else b""
     return b'{"' + MEMBERS[kind].encode() + b'":[' + b",".join(parts) + b"]" + more + b"}"

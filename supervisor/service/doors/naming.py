@@ -14,10 +14,9 @@ import msgspec
 from actors.catalogue.names.naming import URI_SCHEME, resource_uri, split_resource
 from actors.catalogue.names.resolution import Ambiguous, Meaning, Resolved
 from actors.catalogue.names.uris import resolve_bare
-from actors.catalogue.offer import Prompt, Resource, Tool
+from actors.catalogue.offer import Prompt, Resource, Tool, kind_of
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.errors import ToolHeld, UnknownPrompt, UnknownTool
-from actors.protocol.listing import Kind
 from actors.protocol.wire import json
 from supervisor.host.loop.workbench import beside
 from supervisor.metatools.answers.native_lists import rewrite_meta
@@ -52,20 +51,17 @@ class Names(msgspec.Struct, frozen=True):
     def definition_of(self, version: str, server: str, item: Tool | Prompt | Resource) -> dict[str, Any]:
         """Return the definition of what a server offers for clients of a revision, under its name here.
 
-        All else is the server's own, as far as such clients take it.
+        All else is the server's own, as far as such clients take it. Raises `Unfit` if they cannot.
         """
-        kind: Kind = "resources"
         if isinstance(item, Tool):
-            kind = "tools"
             member, name, own = "name", self.tools.name_of(server, item.name), (item.own or item).name
         elif isinstance(item, Prompt):
-            kind = "prompts"
             member, name, own = "name", self.prompts.name_of(server, item.name), item.name
         elif item.template:  # nobody knows whose URIs fit it
             member, name, own = "uriTemplate", resource_uri(server, item.uri), item.uri
         else:
             member, name, own = "uri", self.uris.name_of(server, item.uri), item.uri
-        definition: dict[str, Any] = dict(fit(json.MEMBERS.decode(item.definition), kind, version))
+        definition: dict[str, Any] = dict(json.MEMBERS.decode(fit(item.definition, kind_of(item), version)))
         definition[member] = name
         definition["_meta"] = self._meta(server, own, definition.get("_meta"))
         return definition
@@ -75,11 +71,7 @@ class Names(msgspec.Struct, frozen=True):
         if meta is None:
             return ours
         rewritten = rewrite_meta(server, meta, self.uris.name_of)
-        try:
-            members = rewritten if isinstance(rewritten, dict) else json.read(json.MEMBERS, meta)
-        except json.UnreadableJson:  # no object: it is the server's mistake, and stays it
-            return meta
-        return {**members, **ours}
+        return {**(rewritten if isinstance(rewritten, dict) else json.members(meta)), **ours}
 
 
 def names_of(entries: Mapping[str, Entry]) -> Names:

@@ -49,8 +49,6 @@ CACHED: Final = frozenset({*LISTED_BY, "resources/read"})
 NOT_PASSED: Final = frozenset({"logging/setLevel", "tasks/list", *OF_RESOURCES})
 """What needs more than one request and its answer: a session of the client, with which the server has none. Tasks of
 all clients would be among those that are listed."""
-_LIST_COST: Final = 16
-"""So many bytes of a list cost as much as one that a model wrote."""
 
 
 class OneServer:
@@ -125,7 +123,7 @@ class OneServer:
                 return None
             if not known_lists.is_whole(entry.own, kind):
                 return None
-        cost = known_lists.weight(offer, kind, position) // _LIST_COST
+        cost = known_lists.weight(offer, kind, position)
         body = await self._parts.bench.run(cost, known_lists.page, offer, kind, position, client.version)
         if client.era == "legacy":
             return body
@@ -164,7 +162,7 @@ class OneServer:
         body = json.with_meta(body, META_SUBSCRIPTION, exchange.id)  # the result that closes a stream names its request
         if method in LISTED_BY:
             kind = LISTED_BY[method]
-            body = await self._parts.bench.run(len(body) // _LIST_COST, fit_page, body, kind, client.version)
+            body = await self._parts.bench.run(len(body), fit_page, body, kind, client.version)
         if client.era != "modern" or method not in CACHED:
             return body
         return with_lifetime(body, entry.offer.era, shared=client.principal == LOCAL)

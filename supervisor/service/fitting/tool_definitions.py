@@ -1,7 +1,7 @@
-"""Definitions as clients of a revision can take them; where nothing is wrong they stay as they are. Pure.
+"""Entries of lists as clients of a revision can take them; where nothing is wrong they stay as they are. Pure.
 
-What no revision allows is put right by `well_formed`; here are tools that an older revision has not all words for. One
-that a strict parser refuses costs the client the whole list.
+What no revision allows is put right by `actors.protocol.definitions`; here are tools that an older revision has not all
+words for. One that a strict parser refuses costs the client the whole list.
 
 The schema of a tool's results is that of an object for clients of 2025-06-18 and 2025-11-25. Any other is put into one,
 as its property `result`, and so are the results (`results`): that is what the official TypeScript SDK 2.x does for
@@ -10,17 +10,19 @@ clients of these revisions, so that a server behind us looks like one that does 
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from actors.protocol.agreement.versions import LATEST_LEGACY, Era
+from actors.protocol.definitions import fit as definitions
 from actors.protocol.listing import MEMBERS, Kind
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
-from supervisor.metatools.answers import well_formed
 from supervisor.metatools.schemas.keywords import DATA, NAMED
 
 STRUCTURED_SINCE: Final = "2025-06-18"
@@ -29,7 +31,6 @@ EXECUTION_IN: Final = frozenset({"2025-11-25"})
 """Revisions that have `execution` in the definition of a tool: it says whether it can be called as a task."""
 
 _OUTPUT: Final = "outputSchema"
-_INPUT: Final = "inputSchema"
 _OUTPUT_MARK: Final = encode(_OUTPUT)
 
 Members = dict[str, msgspec.Raw]
@@ -43,72 +44,73 @@ _NAMED: Final = frozenset({*NAMED, "dependencies"})
 _RECURSIVE: Final = b'"$recursiveRef"'
 _MAY_REFER: Final = re.compile(rb'[Rr]ef"|\\')
 """What a text has that holds a reference; a key may be spelled with escapes."""
-_MEANT: Final = {b"true": msgspec.Raw(b"{}"), b"false": msgspec.Raw(b'{"not":{}}')}
-_MAY_BE_BOOLEAN: Final = re.compile(rb":\s*(?:true|false)\b")
+_KEYS: Final[dict[Kind, str]] = {"tools": "name", "resources": "uri", "templates": "uriTemplate", "prompts": "name"}
+_LIST: Final = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
-def fit(members: Members, kind: Kind, version: str) -> Members:
-    """Return the members of a definition as clients of a revision can take them; the same object if they can."""
-    proper = well_formed.definition(members, kind, _era(version))
-    return _fit_tool(proper, version) if kind == "tools" else proper
-
-
-def _fit_tool(members: Members, version: str) -> Members:
-    changed = dict(_changes(members, version))
-    if not changed:
-        return members
-    return {name: value for name, value in {**members, **changed}.items() if value is not None}
+def fit(definition: msgspec.Raw, kind: Kind, version: str) -> msgspec.Raw:
+    """Return an entry of a list as clients of a revision can take it; the same object if they can. Raises `Unfit`."""
+    era = _era(version)
+    if kind != "tools":
+        return definitions.fit(definition, kind, era).definition
+    proper = definitions.fit(definition, kind, "modern").definition
+    members = json.read(json.MEMBERS, proper)
+    if changed := dict(_changes(members, version)):
+        kept = {name: value for name, value in {**members, **changed}.items() if value is not None}
+        proper = msgspec.Raw(encode(kept))
+    return proper if era == "modern" else definitions.fit(proper, kind, era).definition
 
 
 def _changes(members: Members, version: str) -> Iterator[tuple[str, msgspec.Raw | None]]:
     if "execution" in members and version not in EXECUTION_IN:
         yield "execution", None
-    if version > LATEST_LEGACY:
-        return
-    arguments, results = members.get(_INPUT), members.get(_OUTPUT)
-    if arguments is not None and (plain := without_booleans(arguments)) is not None:
-        yield _INPUT, plain
-    if results is None:
+    results = members.get(_OUTPUT)
+    if results is None or version > LATEST_LEGACY:
         return
     if version < STRUCTURED_SINCE:
         yield _OUTPUT, None
-    elif _lacks_object(results, version):
+    elif not is_of_objects(results):
         yield _OUTPUT, wrap(results)
-    elif (plain := without_booleans(results)) is not None:
-        yield _OUTPUT, plain
 
 
 def is_projected(definition: msgspec.Raw, version: str) -> bool:
     """Say whether a client of a revision is told that the results of a tool are objects with a `result`."""
-    if _OUTPUT_MARK not in bytes(definition):
+    if _OUTPUT_MARK not in bytes(definition) or not STRUCTURED_SINCE <= version <= LATEST_LEGACY:
         return False
-    schema = json.at(definition, _OUTPUT)
-    return _lacks_object(schema, version) and is_movable(schema)
+    if is_of_objects(json.at(definition, _OUTPUT)):
+        return False
+    try:
+        schema = json.at(definitions.fit(definition, "tools", "modern").definition, _OUTPUT)
+    except definitions.Unfit:
+        return False
+    return len(schema) > 0 and not is_of_objects(schema) and is_movable(schema)
 
 
 def fit_page(body: bytes, kind: Kind, version: str) -> bytes:
-    """Return the result of a list as clients of a revision can take it; the same bytes if they can."""
-    proper = well_formed.page(body, kind, _era(version))
-    if kind != "tools":
-        return proper
+    """Return the result of a list as clients of a revision can take it; the same bytes if they can.
+
+    An entry of which nothing can be made is left out, and of two of one name the second. A result that has no list is
+    the server's mistake, and stays it; `null` is a list without entries.
+    """
+    proper, name = definitions.fit_page(body), MEMBERS[kind]
     try:
         members = json.read(json.MEMBERS, proper)
-        written = json.read(json.OBJECTS, members.get(MEMBERS[kind], b"[]"))
-    except json.UnreadableJson:  # whoever reads it may judge
+        written = json.read(_LIST, members[name]) or []
+    except (json.UnreadableJson, KeyError):
+        return body
+    fitted: dict[str, msgspec.Raw] = {}
+    for entry in written:
+        with suppress(definitions.Unfit):
+            made = fit(entry, kind, version)
+            fitted.setdefault(json.text_at(made, _KEYS[kind]), made)
+    entries = list(fitted.values())
+    if len(entries) == len(written) and all(map(operator.is_, entries, written)) and bytes(members[name]) != b"null":
         return proper
-    fitted = [_fit_tool(tool, version) for tool in written]
-    if all(new is old for new, old in zip(fitted, written, strict=True)):
-        return proper
-    return encode({**members, MEMBERS[kind]: fitted})
+    return encode({**members, name: entries})
 
 
 def _era(version: str) -> Era:
     return "modern" if version > LATEST_LEGACY else "legacy"
-
-
-def _lacks_object(schema: msgspec.Raw, version: str) -> bool:
-    """Say whether clients of a revision refuse a schema of results, because it is not of objects."""
-    return STRUCTURED_SINCE <= version <= LATEST_LEGACY and not is_of_objects(schema)
 
 
 class _TooDeepError(Exception):
@@ -174,22 +176,3 @@ def _value(keyword: str, value: msgspec.Raw, depth: int) -> Any:
 def _has_base(members: dict[str, msgspec.Raw]) -> bool:
     """Say whether references in a schema start from itself: it has an `$id` that is more than a fragment."""
     return "$id" in members and not json.text_at(members["$id"]).startswith("#")
-
-
-def without_booleans(schema: msgspec.Raw) -> msgspec.Raw | None:
-    """Return a schema with objects in place of properties that are booleans; None if it has none.
-
-    Parsers of revisions before 2026-07-28 demand objects. In JSON Schema a property may be `true`, and some generators
-    write that for "anything".
-    """
-    if not _MAY_BE_BOOLEAN.search(bytes(schema)):
-        return None
-    try:
-        members = json.read(json.MEMBERS, schema)
-        properties = json.read(json.MEMBERS, members.get("properties", b"{}"))
-    except json.UnreadableJson:
-        return None
-    booleans = {name: _MEANT[bytes(value)] for name, value in properties.items() if bytes(value) in _MEANT}
-    if not booleans:
-        return None
-    return msgspec.Raw(encode({**members, "properties": {**properties, **booleans}}))

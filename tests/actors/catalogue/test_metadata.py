@@ -88,8 +88,8 @@ def test_a_read_only_tool_is_not_destructive_and_a_destructive_one_not_read_only
         ({"readOnlyHint": True, "destructiveHint": True}, "hints-contradict"),
         ({"readOnlyHint": True}, "hints-doubtful"),
         ({"destructiveHint": False}, "hints-doubtful"),
-        ({"destructiveHint": "no"}, "hints-malformed"),
-        ({"openWorldHint": 1}, "hints-malformed"),
+        ({"destructiveHint": "no"}, "definition-form"),
+        ({"openWorldHint": 1}, "definition-form"),
     ],
 )
 def test_declarations_that_cannot_be_right_are_findings(annotations: dict[str, Any], code: str) -> None:

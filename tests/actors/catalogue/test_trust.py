@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actors.catalogue import trust
-from actors.catalogue.lists.marks import MARKS, digest, digest_of, with_marks
+from actors.catalogue.lists.marks import MARKS, digest, digest_of
+from actors.catalogue.lists.validation import read_again
 from actors.catalogue.lists.validation import tool as read_tool
 from actors.catalogue.metadata import describe
 from actors.catalogue.offer import Offer, Tool, decode_offer, encode_offer
@@ -128,10 +129,10 @@ def test_what_an_earlier_version_read_is_marked_when_it_is_loaded() -> None:
     fresh = made("a", ORDERS)
     bare = msgspec.structs.replace(fresh, digest=b"", alarms=(), look="")
     assert digest(bare) != b""
-    offer = with_marks(decode_offer(encode_offer(Offer(tools=(bare, Tool(name="odd", definition=msgspec.Raw(b"7")))))))
+    offer = read_again(decode_offer(encode_offer(Offer(tools=(bare, Tool(name="odd", definition=msgspec.Raw(b"7")))))))
     assert offer.tools[0] == fresh
     assert offer.marked_by == MARKS
-    assert with_marks(offer) is offer
+    assert read_again(offer) is offer
 
 
 def test_what_can_be_read_in_two_ways_is_suspicious_and_each_byte_of_it_counts() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from actors.catalogue.lists.marks import with_marks
+from actors.catalogue.lists.validation import read_again
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.trust import Pins
 from actors.protocol.wire import json
@@ -53,7 +53,7 @@ def records(data: bytes) -> None:
     except json.UnreadableJson:
         pass
     else:
-        saved = encode_offer(with_marks(offer))
+        saved = encode_offer(read_again(offer))
         same(encode_offer(decode_offer(saved)), saved)
     period = decode("minute", 0, data)
     if period is not None:

@@ -20,7 +20,6 @@ from actors.search.language.clauses import clauses, sentences
 from actors.search.language.intents import interpret
 from actors.search.ranking.search import find
 from supervisor.metatools import texts
-from supervisor.metatools.answers.well_formed import page
 from supervisor.metatools.arguments.execution import Execute, answers_of, execute
 from supervisor.metatools.arguments.list_requests import of_server
 from supervisor.metatools.arguments.slips import coerce_arguments, slip_of
@@ -172,7 +171,6 @@ def _fit(body: bytes, version: str) -> None:
     for kind in ("tools", "resources", "templates", "prompts"):
         with suppress(json.UnreadableJson):
             assert json.is_json(tool_definitions.fit_page(body, kind, version))
-        assert json.is_json(page(body, kind, "modern"))
     assert json.is_json(relay.without(body, "a", "_meta"))
     assert json.is_json(relay.with_member(body, b'"z":1'))
     relay.has_failed(msgspec.Raw(body))

@@ -32,9 +32,7 @@ from actors.protocol.wire.outline import MalformedJson, Outline, extent
 from actors.protocol.wire.repeated_keys import check_keys
 from actors.protocol.wire.scales import weight
 from actors.search.documents.segment import analyse
-from supervisor.metatools.answers.well_formed import definition
 from supervisor.metatools.schemas.rendering import complete, growth, inline_references, quiet, slim
-from supervisor.metatools.schemas.repair import repair
 from supervisor.metatools.schemas.signatures import requirements, signature
 from supervisor.service.fitting import tool_definitions
 from supervisor.usage.arguments import secret_names
@@ -233,11 +231,9 @@ def _shown(item: Tool) -> None:
     requirements(item, 10)
     growth(item)
     assert msgspec.json.encode(complete(item))
-    members = json.members(item.definition)
-    for era in ("legacy", "modern"):
-        fitted = definition(members, "tools", era)
-        for version in ("2024-11-05", "2025-06-18", "2026-07-28"):
-            assert msgspec.json.encode(tool_definitions.fit(fitted, "tools", version))
+    for version in ("2024-11-05", "2025-06-18", "2026-07-28"):
+        fitted = tool_definitions.fit(item.definition, "tools", version)
+        same(bytes(tool_definitions.fit(fitted, "tools", version)), bytes(fitted))
 
 
 def schemas(data: bytes) -> None:
@@ -247,16 +243,13 @@ def schemas(data: bytes) -> None:
             tool(msgspec.Raw(data))
         return
     data = bytes(raw)
-    mended = repair(raw)
-    assert json.is_json(bytes(mended))
-    same(bytes(repair(mended)), bytes(mended))
-    inlined = msgspec.json.encode(inline_references(mended))
+    inlined = msgspec.json.encode(inline_references(raw))
     assert len(inlined) <= 4 * len(data) + 100_000
     secret_names(data)
     tool_definitions.is_of_objects(raw)
     tool_definitions.is_movable(raw)
-    for changed in (tool_definitions.wrap(raw), tool_definitions.without_booleans(raw)):
-        assert changed is None or json.is_json(bytes(changed))
+    changed = tool_definitions.wrap(raw)
+    assert changed is None or json.is_json(bytes(changed))
     value = json.read_or(json.VALUE, data, None)
     with suppress(MisplacedMirror):
         mirrors_in(value)

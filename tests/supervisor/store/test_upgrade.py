@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import astuple, replace
 
-from actors.catalogue.lists.marks import digest, with_marks
+from actors.catalogue.lists.marks import digest
+from actors.catalogue.lists.validation import read_again
 from actors.catalogue.offer import decode_offer
 from actors.principal import LOCAL
 from supervisor.identity.audit import AuditQuery
@@ -63,7 +64,7 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
     schema = schema_of(version)
     async with open_store(data / "store.sqlite3", clock=lambda: WRITTEN_AT) as store:
         servers = await store.load_servers()
-        offers = {name: with_marks(decode_offer(payload)) for name, (_, payload) in servers.items()}
+        offers = {name: read_again(decode_offer(payload)) for name, (_, payload) in servers.items()}
         assert {name: [tool.name for tool in offer.tools] for name, offer in offers.items()} == {
             "notes": ["add_note"],
             "off": ["add_note"],

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from actors.catalogue.lists.draft import Draft
-from actors.catalogue.lists.pages import MAX_PROBLEMS, ListPage, ListRoom, read_page
+from actors.catalogue.lists.pages import ListPage, ListRoom, read_page
+from actors.catalogue.lists.validation import MAX_PROBLEMS
 from actors.catalogue.offer import Offer, Prompt, Resource, Tool
 from actors.protocol.listing import Listed, ListLimits, PageArrived
 from tests.fakes.pages import AGREEMENT, ID, LIMITS, ROOM, line, offer_of, page
@@ -60,6 +61,12 @@ def test_a_tool_that_nobody_can_read_is_named_and_costs_no_other(bad: bytes, rea
 def test_commas_and_brackets_in_texts_count_for_nothing() -> None:
     text = {"name": "a", "inputSchema": {"description": "{[,]}" * 50_000}}
     assert [tool.name for tool in offer_of(text).tools] == ["a"]
+
+
+def test_a_list_that_is_null_is_one_without_entries() -> None:
+    for result in (b'{"tools":null}', b'{ "x":1, "tools": null , "y":[2]}'):
+        found = read(b'{"jsonrpc":"2.0","id":"s1-1","result":' + result + b"}")
+        assert (found.failure, found.entries, found.cut) == ("", {}, "")
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,10 @@ def test_a_definition_keeps_what_the_server_wrote() -> None:
 
 
 def test_templates_and_prompts_get_their_names() -> None:
-    template = Resource(uri="x://{a}", template=True, definition=raw({"uriTemplate": "x://{a}"}))
+    template = Resource(uri="x://{a}", template=True, definition=raw({"uriTemplate": "x://{a}", "name": "x"}))
     prompt = Prompt(name="sum", definition=raw({"name": "sum", "arguments": []}))
     seen = catalogue(s=Offer(templates=(template,), prompts=(prompt,)))
-    assert walk(seen, "templates") == [[{"uriTemplate": "mcp://s/x://{a}"}]]
+    assert walk(seen, "templates") == [[{"uriTemplate": "mcp://s/x://{a}", "name": "x"}]]
     assert walk(seen, "prompts") == [[{"name": "s-sum", "arguments": []}]]
 
 
@@ -155,6 +155,6 @@ def test_the_resource_that_a_definition_points_at_gets_its_name_here() -> None:
 
 
 def test_a_tool_has_no_other_name_here() -> None:
-    tool = Tool(name="t", definition=raw({"name": "t", "_meta": {"a": 1}}))
+    tool = Tool(name="t", definition=raw({"name": "t", "inputSchema": {"type": "object"}, "_meta": {"a": 1}}))
     definition = native_lists.native_definition(catalogue(), "s", tool)
-    assert json.loads(encode(definition)) == {"name": "t", "_meta": {"a": 1}}
+    assert json.loads(encode(definition)) == json.loads(bytes(tool.definition))
