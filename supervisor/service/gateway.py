@@ -18,10 +18,11 @@ import trio
 from actors.catalogue.offer import Prompt, Resource, Tool
 from actors.catalogue.profiles import NO_PROFILE, ViewProfile
 from actors.catalogue.snapshot import Catalogue
-from actors.errors import InvalidArguments, UnknownMethod
+from actors.errors import InvalidArguments
 from actors.kit import Address, AnyOf, Latest, Signal
 from actors.messages import ServerStatus
 from actors.principal import Principal
+from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.listing import LISTED_BY, MEMBERS
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
@@ -60,7 +61,7 @@ from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.port import Revisions
 from supervisor.service.realms import Realm
 from supervisor.service.request import unknown_method
-from supervisor.service.resources import Reading
+from supervisor.service.resources import Naming, Reading
 from supervisor.service.results.keeper import KeptResults
 from supervisor.service.subscriptions import Subscriptions
 from supervisor.service.tasks import HeldTasks
@@ -163,15 +164,22 @@ class ServiceParts:
 
 
 class ManyServers(ABC):
-    """A door with many servers behind it: it speaks for itself, lists what can be seen, and knows its `methods`."""
+    """A door with many servers behind it: it speaks for itself, lists what can be seen, and knows its `methods`.
+
+    `naming` says what its names mean.
+    """
 
     MAX_PAGE_BYTES = native_lists.MAX_BYTES
 
-    def __init__(self, parts: ServiceParts, of_ours: SelfDescription, methods: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, parts: ServiceParts, of_ours: SelfDescription, naming: Naming, methods: Mapping[str, Handler]
+    ) -> None:
         self.changes = parts.changes
         self.parts = parts
         self._of_ours = of_ours
-        self._methods = {**dict.fromkeys(LISTED_BY, self._list), **methods}
+        self._naming = naming
+        ours = {**dict.fromkeys(LISTED_BY, self._list), **dict.fromkeys(OF_RESOURCES, self._subscribe)}
+        self._methods = {**ours, **methods}
 
     def revisions(self, principal: Principal) -> Revisions:
         return self.parts.visible.now(principal).revisions
@@ -183,6 +191,17 @@ class ManyServers(ABC):
         if (said := self._of_ours.answer(exchange.client, exchange.method)) is not None:
             return said
         raise unknown_method(exchange)
+
+    async def subscribe(self, exchange: Exchange, name: str) -> None:
+        """Subscribe a client to the resource that `name` means here. Raises what `Naming.resource` does."""
+        client = exchange.client
+        server, own = await self._naming.resource(client, name, trio.current_time())
+        entry = self.parts.visible.now(client.principal).entries.get(server)
+        offer = entry.offer if entry is not None else None
+        await self.parts.subscriptions.add(exchange, name, server, own, offer)
+
+    async def _subscribe(self, exchange: Exchange) -> bytes:
+        return await self.parts.subscriptions.perform(exchange, self.subscribe)
 
     async def _list(self, exchange: Exchange) -> bytes:
         client, kind = exchange.client, LISTED_BY[exchange.method]
@@ -214,7 +233,7 @@ class Gateway(ManyServers):
         of_ours = SelfDescription(parts.visible, version, introduction.text, self._tells)
         calls = MetaCalls(parts.visible, tools, reading, parts.searches, introduction, parts.deployment, of_ours.fit)
         methods = {**reading.methods, "tools/list": self._list_tools, "tools/call": calls.perform}
-        super().__init__(parts, of_ours, methods)
+        super().__init__(parts, of_ours, lookup, methods)
         self._definitions = encode({"tools": definitions.DEFINITIONS})
 
     async def run(self) -> None:
@@ -233,11 +252,6 @@ class Gateway(ManyServers):
         """Return none: the schemas of the meta-tools mark nothing."""
         del principal, tool
         return ()
-
-    async def subscribe(self, exchange: Exchange, name: str) -> None:
-        """Refuse a subscription: there are none at this door."""
-        await trio.lowlevel.checkpoint()
-        raise UnknownMethod(f"there are no subscriptions to resources here: {name[:100]!r}")
 
     async def _list_tools(self, exchange: Exchange) -> bytes:
         if native_lists.cursor_of(exchange.params) is not None:

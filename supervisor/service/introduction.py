@@ -135,8 +135,8 @@ PASSED_ON = {"completions": "2025-03-26", "logging": "2024-11-05"}
 class SelfDescription:
     """Makes the answers to `initialize` and `server/discover`.
 
-    `instructions` are what clients are told; `told` says whether they are told of changed lists. `passes`: what needs
-    more than a call gets through: changes of resources, and tasks, where servers have them.
+    `instructions` are what clients are told; `told` says whether they are told of changed lists. `passes`: tasks get
+    through, where servers have them.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class SelfDescription:
         told = {"listChanged": self._told()}
         lists: dict[str, Any] = {"tools": told, "resources": told, "prompts": told}
         entries = self._visible.now(principal).entries.values()
-        if self._passes and any(subscribable(entry.offer.capabilities) for entry in entries):
+        if any(subscribable(entry.offer.capabilities) for entry in entries):
             lists["resources"] = {**told, "subscribe": True}
         offered = frozenset[str]().union(*(capability_names(entry.offer.capabilities) for entry in entries))
         as_tasks = self._tasks(version, [entry.offer for entry in entries]) if self._passes else {}

@@ -15,7 +15,6 @@ import trio
 
 from actors.catalogue.snapshot import Catalogue
 from actors.principal import Principal
-from actors.protocol.changes import OF_RESOURCES
 from actors.protocol.tasks.tasks import OF_ONE
 from actors.protocol.wire.jsonrpc import encode
 from actors.protocol.wire.mirrors import Mirror
@@ -46,10 +45,9 @@ class Everything(ManyServers):
         methods: dict[str, Handler] = {
             **Reading(parts.visible, parts.forward, parts.bench, self._names, transparent=True).methods,
             "tools/call": self._call,
-            **dict.fromkeys(OF_RESOURCES, self._subscribe),
             **dict.fromkeys(OF_ONE, partial(task_requests.perform, parts)),
         }
-        super().__init__(parts, how, methods)
+        super().__init__(parts, how, self._names, methods)
 
     async def mirrors_of(self, principal: Principal, tool: str) -> tuple[Mirror, ...]:
         seen = self.parts.visible.now(principal)
@@ -57,16 +55,6 @@ class Everything(ManyServers):
         entry = seen.entries.get(server)
         known = entry.tools.get(own) if entry is not None else None
         return known.mirrors if known is not None else ()
-
-    async def subscribe(self, exchange: Exchange, name: str) -> None:
-        client = exchange.client
-        server, own = await self._names.resource(client, name, trio.current_time())
-        entry = self.parts.visible.now(client.principal).entries.get(server)
-        offer = entry.offer if entry is not None else None
-        await self.parts.subscriptions.add(exchange, name, server, own, offer)
-
-    async def _subscribe(self, exchange: Exchange) -> bytes:
-        return await self.parts.subscriptions.perform(exchange, self.subscribe)
 
     async def _view(self, client: Client) -> tuple[Catalogue, Define]:
         wait_s = self.parts.deployment.value.settings.first_discovery_wait_s
