@@ -234,10 +234,13 @@ class Exchange(Confidential, msgspec.Struct, eq=False):
             voice.say(jsonrpc.notification("notifications/cancelled", params))
 
     def close(self) -> None:
-        """The request is over: what it asked is not answered any more."""
+        """The request is over, however that came: what its client was asked, and has not answered, is taken back.
+
+        Its server has answered all the same, is gone, or was replaced; nobody waits for that form any more.
+        """
         for id_, reply in self.asking.items():
-            if self.session.questions is not None:
-                self.session.questions.take(id_)
+            if isinstance(id_, int):
+                self._withdraw(id_)
             reply.fail(CannotAsk(OVER))
 
 
