@@ -266,12 +266,13 @@ class ServerChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerListed(msgspec.Struct, frozen=True, kw_only=True):
-    """A server was discovered, in so many `seconds`."""
+    """A server was discovered, in so many `seconds`; or was not, and `failure` says why there is no list of tools."""
 
     server: str
     incarnation: int
     offer: Offer
     seconds: float | None = None
+    failure: str = ""
 
 
 class ServerRemoved(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,7 +35,8 @@ _END_BYTES = 256
 
 class Readings(msgspec.Struct, frozen=True, kw_only=True):
     """How often all lists of a server were read since its actor began: `count` times to the end, the last time at
-    `last_at`, which took `last_s`. `failures` took too long, or ended with their process. Seconds of one clock.
+    `last_at`, which took `last_s`. `failures` took too long, brought no list of tools where one was announced, or ended
+    with their process. Seconds of one clock.
     """
 
     count: int = 0
@@ -88,13 +89,15 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """How a walk ended. `missing`: lists that could not be had to their end; `problems` say why, for operators.
 
     `circular`: lists that were, but whose pages go on with nothing new. `lost`: why a page did not
-    arrive, empty if all did.
+    arrive, empty if all did. `failure`: why the list of tools could not be had, empty if it was, or as far as there is
+    room for it.
     """
 
     missing: frozenset[Kind] = frozenset()
     circular: frozenset[Kind] = frozenset()
     problems: tuple[str, ...] = ()
     lost: str = ""
+    failure: str = ""
 
 
 class ListWalk:
@@ -112,6 +115,7 @@ class ListWalk:
         self._problems: list[str] = []
         self._ids: dict[Kind, bytes] = {}
         self._arrived: set[Kind] = set()
+        self._failure = ""
         self.lost = ""
 
     @property
@@ -170,6 +174,8 @@ class ListWalk:
         if self._unannounced:
             return
         self._missing.add(kind)
+        if kind == "tools":
+            self._failure = f"{METHODS[kind]}: {reason}"
         if kind != "templates":  # many servers declare resources and have no templates/list
             self._problems.append(f"{METHODS[kind]}: {reason}")
 
@@ -187,6 +193,7 @@ class ListWalk:
             circular=frozenset(self._circular),
             problems=tuple(self._problems),
             lost=self.lost,
+            failure=self._failure,
         )
 
 

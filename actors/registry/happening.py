@@ -78,6 +78,8 @@ def discovery_data(message: ServerListed) -> dict[str, Any]:
 
 def of_fact(message: ServerListed | InstanceChanged) -> tuple[str, str, dict[str, Any]]:
     """Return type, launch and data of the event that a fact is."""
+    if isinstance(message, ServerListed) and message.failure:
+        return "discovery_failed", message.server, {"reason": message.failure}
     if isinstance(message, ServerListed):
         return "discovery_completed", message.server, discovery_data(message)
     instance = message.instance

@@ -95,6 +95,21 @@ class Lives(Struct):
         )
         life.listing_at = None
 
+    def fail_to_discover(self, happening: Happening, launch: str) -> Iterator[EventData]:
+        """Yield what to say of a server that has no list of tools to give."""
+        yield self._undiscovered(self.of(launch), self.base_of(launch), happening.data["reason"], happening.time)
+
+    def _undiscovered(self, life: LaunchLife, base: Base, reason: str, time: float) -> EventData:
+        life.failures += 1
+        took_ms, life.listing_at = _ms(life.listing_at, time), None
+        return DiscoveryFailed(
+            **base,
+            reason=reason[:MAX_TEXT],
+            duration_ms=took_ms,
+            discovery_count=life.discoveries,
+            failure_count=life.failures,
+        )
+
     def leave(self, happening: Happening, launch: str) -> Iterator[EventData]:
         life = self.of(launch)
         life.away_at = happening.time
@@ -183,14 +198,7 @@ class Lives(Struct):
         self, life: LaunchLife, base: Base, state: State, previous: State, reason: str, time: float
     ) -> Iterator[EventData]:
         if previous is State.DISCOVERING:
-            life.failures += 1
-            yield DiscoveryFailed(
-                **base,
-                reason=reason,
-                duration_ms=_ms(life.listing_at, time),
-                discovery_count=life.discoveries,
-                failure_count=life.failures,
-            )
+            yield self._undiscovered(life, base, reason, time)
         if previous in RAN:
             yield self._crash(life, base, state, reason, time)
         life.listing_at, life.ended, life.dormant_at = None, reason or "it ended", None

@@ -73,6 +73,7 @@ class Translator:
             "server_state": self.lives.change,
             "instance_state": self.lives.change_instance,
             "discovery_completed": self.lives.discover,
+            "discovery_failed": self.lives.fail_to_discover,
             "server_away": self.lives.leave,
             "server_back": self.lives.come_back,
             "breaker_opened": self._break,

@@ -39,6 +39,7 @@ from supervisor.process import run
 from supervisor.servers.capacity.capacity import Capacity
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.reload import Reload
+from tests.fakes.event_reader import reading
 from tests.fakes.failures import failure
 from tests.fakes.mcp_server import FakeServer, tool
 from tests.fakes.memory import MemoryTransport
@@ -289,11 +290,26 @@ async def test_what_is_known_and_fresh_is_not_read_again_at_the_start_and_what_i
 async def test_a_server_whose_lists_could_not_be_read_does_not_look_healthy(tmp_path: Path, data: DataDir) -> None:
     starts = Starts("echo")
     starts.fake.errors_at["tools/list"] = {"code": -32603, "message": "token expired"}
-    async with running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client:
+    async with (
+        running(configuration(tmp_path, {"s": {"command": "x"}}), data, connect=starts.connect) as client,
+        reading(str(client.base_url), "/api/events?after=x-1") as reader,
+    ):
         await until_ready(client)
+        failed = await reader.until("mcp.discovery.failed")
+        assert (failed["server_id"], failed["reason"]) == ("s", "tools/list: -32603 token expired")
+        assert (failed["discovery_count"], failed["failure_count"]) == (0, 1)
         (row,) = (await client.get("/api/status")).json()["servers"]
         assert row["tools"] == 0
+        assert row["last_error"] == "tools/list: -32603 token expired"
         assert row["problems"] == ["tools/list: -32603 token expired"]
+        assert (row["discovery"]["count"], row["discovery"]["failures"]) == (0, 1)
+        assert (await client.post("/api/servers/s/refresh")).status_code >= 400
+        del starts.fake.errors_at["tools/list"]
+        assert (await client.post("/api/servers/s/refresh")).status_code == 200
+        listed = await reader.until("mcp.discovery.completed")
+        assert (listed["tool_count"], listed["discovery_count"], listed["failure_count"]) == (1, 1, 2)
+        (row,) = (await client.get("/api/status")).json()["servers"]
+        assert (row["last_error"], row["problems"]) == (None, [])
 
 
 @pytest.fixture

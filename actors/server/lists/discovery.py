@@ -139,8 +139,8 @@ class Discovery:
             self._course.step(Expired(link.number))  # that is nothing to begin with
             return
         self._stop_reading()
-        self._context.record.last_error = LATE
         self._follow(link, link.talk.stop_listing(self._settings.discovery_timeout_s))
+        self._context.record.last_error = LATE
 
     # Looking again --------------------------------------------------------------------------------------------------
 
@@ -204,15 +204,25 @@ class Discovery:
         if link.talk.agreement is None:
             return
         now, unix_now = trio.current_time(), self._context.shared.clock()
-        self.counted.end(now)
+        if listed.failure:
+            self.counted.fail(now)
+        else:
+            self.counted.end(now)
         self._context.breakers.end(self._trial, now, listed.lost, reads=True)
         before = self._lists.known
         offer = self._lists.take(now, unix_now, link.talk.agreement, self._draft, listed)
         self._draft = Draft(LIST_LIMITS, None)  # so that what it holds is free
         self._context.record.publish(
-            link.number, offer, ready=self._course.life.serving, seconds=self.counted.readings.last_s
+            link.number,
+            offer,
+            ready=self._course.life.serving,
+            seconds=self.counted.readings.last_s,
+            failure=listed.failure,
         )
-        self._context.orders.end_reading(lambda: listed_change(before, offer))
+        if listed.failure:
+            self._context.orders.fail_reading(f"its tools could not be listed: {listed.failure}")
+        else:
+            self._context.orders.end_reading(lambda: listed_change(before, offer))
         if not self._lists.owed:
             self._context.calls.on_listed()
         self._course.step(Discovered(link.number))

@@ -79,6 +79,7 @@ class Record:
         self._seen = seen
         self.server_version = hide(seen.server_version) if seen is not None else ""
         self._last_error: str | None = None
+        self._unlisted = ""
         self._of_before = False
         self._woken_at = self._began = self._installing_told_at = 0.0
         self._troubled = False
@@ -251,11 +252,23 @@ class Record:
 
     # Lists ----------------------------------------------------------------------------------------------------------
 
-    def publish(self, incarnation: int, offer: Offer, *, ready: bool = False, seconds: float | None = None) -> None:
+    def publish(
+        self,
+        incarnation: int,
+        offer: Offer,
+        *,
+        ready: bool = False,
+        seconds: float | None = None,
+        failure: str = "",
+    ) -> None:
         """Tell what the server offers; `ready`: it was up already, so what differs is news.
 
-        `seconds`: how long the last reading took that came to its end.
+        `seconds`: how long the last reading took that came to its end. `failure`: why this brought no list of tools.
         """
+        if failure:
+            failure = self._unlisted = self.blame(failure)
+        elif self._unlisted and self.last_error == self._unlisted:
+            self.last_error = None
         offer = replace(offer, problems=tuple(self._hide(problem) for problem in offer.problems))
         before, self._seen = self._seen, offer
         version = self._hide(offer.server_version) or self.server_version
@@ -273,7 +286,9 @@ class Record:
         if offer.problems and (before is None or before.problems != offer.problems):
             more = f" (and {len(offer.problems) - 1} more)" if len(offer.problems) > 1 else ""
             self._journal.note(f"problem in its lists: {offer.problems[0]}{more}", "warning")
-        self._reporter.report(ServerListed(server=self._server, incarnation=incarnation, offer=offer, seconds=seconds))
+        self._reporter.report(
+            ServerListed(server=self._server, incarnation=incarnation, offer=offer, seconds=seconds, failure=failure)
+        )
 
 
 def exit_reason(life: Life, exit_: Exit) -> ExitReason:
