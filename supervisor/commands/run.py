@@ -66,7 +66,7 @@ def run(
     *,
     as_node: bool,
 ) -> None:
-    """Run the daemon until it gets SIGINT or SIGTERM.
+    """Run the daemon until it gets SIGINT or SIGTERM, or its terminal is closed.
 
     It prints `listening on URL` on stdout once clients can connect; its log is on stderr. Without --config it reads
     mcp.json or .mcp.json in the working directory, else ~/.config/mcpvisor/mcp.json.

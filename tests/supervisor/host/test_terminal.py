@@ -36,11 +36,30 @@ job.wait()
 """Leads the session of a terminal, and runs a job in the background that may not write (`stty tostop`)."""
 
 
+FOREGROUND = """
+import fcntl, os, sys, termios
+terminal = os.open(sys.argv[1], os.O_RDWR)
+fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+for number in range(3):
+    os.dup2(terminal, number)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Leads the session of a terminal itself, as what a terminal's window runs in place of a shell, in its foreground."""
+
+
+NOHUP = [
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])",
+]
+
+
 class Terminal:
     """Our side of a terminal."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, process: subprocess.Popen[bytes]) -> None:
         self.fd = fd
+        self.process = process
 
     def read_until(self, text: str) -> str:
         """Read what is shown until a line holds `text`."""
@@ -60,12 +79,12 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(command: list[str]) -> Iterator[Terminal]:
-    """Run a command as a background job of a terminal of its own."""
+def terminal(command: list[str], leader_script: str = LEADER) -> Iterator[Terminal]:
+    """Run a command as a background job of a terminal of its own, or in its foreground."""
     ours, theirs = pty.openpty()
-    leader = [sys.executable, "-c", LEADER, os.ttyname(theirs), *command]
+    leader = [sys.executable, "-c", leader_script, os.ttyname(theirs), *command]
     process = subprocess.Popen(leader, cwd=ROOT, start_new_session=True)
-    shown = Terminal(ours)
+    shown = Terminal(ours, process)
     try:
         yield shown
     finally:
@@ -93,6 +112,29 @@ def test_a_daemon_in_the_background_goes_on_when_its_terminal_is_closed(tmp_path
                 assert answer.status_code == 200, answer.text
             page = httpx2.get(f"{url}/api/servers/notes/logs", timeout=PATIENCE_S).json()
             assert any("ready after" in line["text"] for line in page["lines"])
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            wait_until_gone(data)
+
+
+@pytest.mark.parametrize("by_nohup", [False, True], ids=["plain", "nohup"])
+def test_a_daemon_in_the_foreground_ends_in_order_when_its_terminal_is_closed_unless_by_nohup(
+    tmp_path: Path, by_nohup: bool
+) -> None:
+    config, data = tmp_path / "mcp.json", tmp_path / "data"
+    config.write_text('{"mcpServers": {}}')
+    command = [*COMMAND, "--config", str(config), "--listen", "127.0.0.1:0", "--data-dir", str(data)]
+    with terminal([*(NOHUP if by_nohup else ()), *command], FOREGROUND) as shown:
+        text = shown.read_until("listening on ")
+        url = next(line for line in text.splitlines() if "listening on" in line).split()[-1]
+        shown.close()
+        if not by_nohup:
+            assert shown.process.wait(PATIENCE_S) == 0
+            return
+        pid = int((data / "daemon.lock").read_text())
+        try:
+            for _ in range(3):  # each is answered after what came before it
+                assert httpx2.get(f"{url}/healthz", timeout=PATIENCE_S).status_code == 200
         finally:
             os.kill(pid, signal.SIGTERM)
             wait_until_gone(data)
