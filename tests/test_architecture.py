@@ -118,6 +118,7 @@ PURE = (
     "supervisor.clients.connecting",
     "supervisor.clients.documents",
     "supervisor.clients.entries",
+    "supervisor.clients.imports",
     "supervisor.clients.merging",
     "supervisor.clients.own",
     "supervisor.clients.secret_values",

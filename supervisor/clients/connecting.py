@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from actors.errors import ConfigError
@@ -45,16 +45,19 @@ def edit_to_undo(client: ClientProgram, servers: Mapping[str, Any], name: str, l
     return Edit(where=(*client.servers, own[0])) if own else None
 
 
-def restore(client: ClientProgram, text: str, backup: str | None, undo: Edit, entry: dict[str, Any]) -> str | None:
+def restore(
+    client: ClientProgram, text: str, backups: Iterable[str | None], undo: Edit, entry: dict[str, Any]
+) -> str | None:
     """Return what the file held before us, if it is as we left it: None for no file. Else what is left without us.
 
-    `backup` is the copy that was made then, None if there was no file; `entry` is ours as it stands there.
+    `backups` are the copies of which one was made then, None for no file; `entry` is ours as it stands there.
     """
     connected = Edit(where=undo.where, entry=entry)
-    try:
-        had_us = undo.where[-1] in read_servers(client.format, backup or "", client.servers, "")
-        if not had_us and edit(client.format, backup or "", [connected], "") == text:
-            return backup
-    except ConfigError:
-        pass  # it cannot be what the file held then
+    for backup in backups:
+        try:
+            had_us = undo.where[-1] in read_servers(client.format, backup or "", client.servers, "")
+            if not had_us and edit(client.format, backup or "", [connected], "") == text:
+                return backup
+        except ConfigError:
+            pass  # it cannot be what the file held then
     return edit(client.format, text, [undo], "")

@@ -98,6 +98,17 @@ def describe_edits(form: Format, text: str, edits: list[Edit], path: str, *, bac
     return difflib.unified_diff(*lines, fromfile=path, tofile=path, n=CONTEXT_LINES, lineterm="")
 
 
+def hide_values(value: Any, key: str = "") -> Any:
+    """Return a value of a client's file as a change shows it: texts are hidden but those to find one's way by."""
+    if isinstance(value, dict):
+        return {name: hide_values(each, name) for name, each in value.items()}
+    if isinstance(value, list):
+        return [hide_values(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    return without_secrets(value) if json.dumps(key) in _SHOWN else HIDDEN
+
+
 def _apply(form: Format, text: str, changes: Iterable[tuple[Way, dict[str, Any] | None]], path: str) -> str:
     if not text.removeprefix("\ufeff").strip():
         text += EMPTY[form]

@@ -13,7 +13,7 @@ from actors.errors import ConfigError
 from actors.kit.paths import absolute
 from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
-from supervisor.commands.run import check_exposure, find_published
+from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, load
 from supervisor.config.entries.remarks import lines
 from supervisor.host.datadir import problems_of
@@ -23,14 +23,16 @@ DISTRIBUTION = "mcpvisor"
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-def check(file: Path) -> None:
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+def check(file: Path | None) -> None:
     """Check a configuration FILE, and start nothing.
 
-    It says for each problem the file, the line, the key and what to do. Notes name what can be used but is hardly
-    meant: `~` in arguments, paths of Windows, placeholders, a program that is not there.
+    Without FILE it checks the one that `mcpvisor run` would read. It says for each problem the file, the line, the key
+    and what to do. Notes name what can be used but is hardly meant: `~` in arguments, paths of Windows, placeholders, a
+    program that is not there.
 
     \b
+    mcpvisor check
     mcpvisor check mcp.json
 
     Exit 0 if all is right, 1 if the daemon would leave entries out, 78 if no daemon would start.
@@ -38,6 +40,7 @@ def check(file: Path) -> None:
     for warning in clashes(packages_distributions().get("supervisor", [])):
         click.echo(f"warning: {warning}", err=True)
     try:
+        file = find_config(file, os.environ)
         configuration = load(file, os.environ, published=find_published(file, os.environ))
     except ConfigError as error:
         raise BadConfiguration(str(error)) from None
@@ -90,6 +93,7 @@ def _show(configuration: Configuration) -> None:
         rows.add_row(plain(server.path_name), server.kind, plain(target), ", ".join(_words(server)))
     out = console()
     out.print(rows)
+    out.print(f"configuration: {plain(configuration.path).plain}", markup=False)
     out.print(f"front: {configuration.settings.listen}", markup=False)
     for line in lines(configuration.notes):
         out.print(f"note: {line}", markup=False)

@@ -32,7 +32,7 @@ from supervisor.config.clients.client import ClientProgram, Machine
 from supervisor.config.clients.table import CLIENTS
 from supervisor.config.syntax.address import PORTS
 from supervisor.daemon_client.client import base_url
-from supervisor.host.files import backup_of, read_if_there, remove_file, replace_text
+from supervisor.host.files import copies_of, read_if_there, remove_file, replace_text
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -140,7 +140,7 @@ class FileReturn(FileChange, frozen=True, kw_only=True):
             remove_file(self.path, before)
             say(f"Removed {self.path}, which held nothing else.")
         else:
-            replace_text(self.path, before, self.held)
+            replace_text(self.path, before, self.held, keeps_all=True)
             say(f"Wrote {self.path}.")
 
 
@@ -151,7 +151,8 @@ def _undo(file: ClientFile, name: str, daemon: DaemonPlace) -> FileReturn | None
         say(f"{client.title} is not connected: nothing of us is in {file.path}.")
         return None
     entry = servers[undo.where[-1]]
-    held = restore(client, file.text or "", read_if_there(backup_of(file.path)), undo, entry)
+    copies = [read_if_there(copy) for copy in copies_of(file.path)]
+    held = restore(client, file.text or "", [*copies, None], undo, entry)
     led = Edit(where=undo.where, entry=entry, shown=mask_entry(entry))
     return FileReturn(form=client.format, path=file.path, before=file.text, edits=[led], held=held)
 

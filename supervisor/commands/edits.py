@@ -55,7 +55,7 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def write(self) -> None:
         """Write it. Raises `ConfigError` if the file has changed since, or cannot be written."""
-        backup = replace_text(self.path, self.before, self.after)
+        backup = replace_text(self.path, self.before, self.after, keeps_all=True)
         say(f"Wrote {self.path}" + (f"; what it held is in {backup}." if backup else "."))
 
 

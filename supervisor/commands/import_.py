@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from actors.errors import ConfigError
-from supervisor.clients.documents import Edit
+from supervisor.clients.documents import Edit, describe_edits
+from supervisor.clients.imports import SUFFIX, Import, Moved, digest, edits_back, edits_out, read_imports, write_imports
 from supervisor.clients.installed import ClientFile, is_installed, project_file, user_file
 from supervisor.clients.merging import Move, ServerSource, plan_moves
 from supervisor.clients.secret_values import mask_entry, secrets_of
@@ -26,7 +28,7 @@ from supervisor.config.clients.client import ClientProgram, Machine
 from supervisor.config.clients.table import CLIENTS
 from supervisor.config.entries.remarks import lines
 from supervisor.config.syntax.jsonc import read_document
-from supervisor.host.files import read_if_there
+from supervisor.host.files import copies_of, keep_text, read_if_there
 
 _SECTIONS = ("mcpServers", "servers")
 
@@ -37,9 +39,10 @@ _SECTIONS = ("mcpServers", "servers")
 @click.option("--into", type=click.Path(path_type=Path), metavar="FILE", help="Write this configuration.")
 @click.option("--project", is_flag=True, help="Read the file of the project in this directory, not that of the user.")
 @click.option("--move", is_flag=True, help="Then take the servers out of the client, too.")
+@click.option("--undo", is_flag=True, help="Put back what the last import moved, and take out what it wrote.")
 @edit_options
 def import_(
-    *, client: str | None, url: str, into: Path | None, project: bool, move: bool, yes: bool, dry_run: bool
+    *, client: str | None, url: str, into: Path | None, project: bool, move: bool, undo: bool, yes: bool, dry_run: bool
 ) -> None:
     """Take over the servers of a CLIENT, after a yes.
 
@@ -48,10 +51,16 @@ def import_(
 
     \b
     mcpvisor import cursor --dry-run
+    mcpvisor import --undo
     """
+    if undo and (client or project or move):
+        raise click.UsageError("--undo undoes the whole last import: it goes with --into, --yes and --dry-run alone")
     machine = this_machine()
     target = into or Path(machine.home) / ".config" / "mcpvisor" / "mcp.json"
     try:
+        if undo:
+            _undo(target, yes=yes, dry_run=dry_run)
+            return
         files = [file for file in _files(client, machine, project=project) if not _is_same(file.path, target)]
         sources = [source for file in files for source in file.sources(None if project else str(Path.cwd()))]
         text = read_if_there(target)
@@ -64,8 +73,9 @@ def import_(
         if into is None:
             _remark(url, target)
         _show(moves)
-        _take(moves, target, text, yes=yes, dry_run=dry_run)
-        _leave(moves, files, move=move, yes=yes, dry_run=dry_run)
+        journal = _Journal(target)
+        _take(moves, target, text, journal, yes=yes, dry_run=dry_run)
+        _leave(moves, files, journal, move=move, yes=yes, dry_run=dry_run)
     except ConfigError as error:
         raise CommandFailed(str(error)) from None
 
@@ -138,7 +148,35 @@ def _fate(move: Move) -> str:
     return "new" if move.name == move.key else f"new, as {move.name}"
 
 
-def _take(moves: list[Move], target: Path, text: str | None, *, yes: bool, dry_run: bool) -> None:
+class _Journal:
+    """Keeps what this import does. It is written before each change, so that a change that was made is in it."""
+
+    def __init__(self, target: Path) -> None:
+        self._path = target.with_name(target.name + SUFFIX)
+        self._before = read_imports(read_if_there(self._path), str(self._path))
+        self._now = Import(taken={}, section=_SECTIONS[0])
+
+    def note_taken(self, edits: list[Edit]) -> None:
+        taken = {each.where[-1]: digest(each.entry) for each in edits}
+        self._write(replace(self._now, taken=taken, section=edits[0].where[0]))
+
+    def note_moved(self, change: FileChange) -> None:
+        moved = Moved(
+            path=str(change.path),
+            form=change.form,
+            before=digest(change.before or ""),
+            after=digest(change.after),
+            where=tuple(each.where for each in change.edits),
+        )
+        self._write(replace(self._now, moved=(*self._now.moved, moved)))
+
+    def _write(self, now: Import) -> None:
+        text = write_imports([*self._before, now])
+        keep_text(self._path, text)
+        self._now = now
+
+
+def _take(moves: list[Move], target: Path, text: str | None, journal: _Journal, *, yes: bool, dry_run: bool) -> None:
     """Write what is new into our configuration, after a yes. Raises `CommandFailed` for a no."""
     new = {move.name: move.taken.entry for move in moves if move.is_new and move.taken}
     if not new:
@@ -158,6 +196,7 @@ def _take(moves: list[Move], target: Path, text: str | None, *, yes: bool, dry_r
     many = f"these {len(new)} servers" if len(new) > 1 else "this server"
     if not agrees(f"Write {many} to {target}?", yes=yes):
         raise CommandFailed("nothing was written")
+    journal.note_taken(change.edits)
     change.write()
     say(f"A daemon that runs with this file reads it by itself; to start one: mcpvisor run --config {target}")
 
@@ -169,7 +208,9 @@ def _edits(new: dict[str, dict[str, object]], text: str | None, target: Path) ->
         yield Edit(where=(section, name), entry=entry, shown=mask_entry(entry))
 
 
-def _leave(moves: list[Move], files: list[ClientFile], *, move: bool, yes: bool, dry_run: bool) -> None:
+def _leave(
+    moves: list[Move], files: list[ClientFile], journal: _Journal, *, move: bool, yes: bool, dry_run: bool
+) -> None:
     """Take what is here now out of the clients, after a yes for each file; without `move` say who still has it."""
     have = []
     for file in {file.path: file for file in files}.values():
@@ -185,8 +226,10 @@ def _leave(moves: list[Move], files: list[ClientFile], *, move: bool, yes: bool,
         change = _removal(file, ready)
         change.show()
         if not dry_run and agrees(f"Take them out of {file.path}?", yes=yes):
+            journal.note_moved(change)
             change.write()
             _advise(file.client)
+            say("To put them back: mcpvisor import --undo")
     if have:
         say(f"They are still in {', '.join(have)}, too, and started from there by themselves: --move takes them out.")
 
@@ -195,6 +238,65 @@ def _removal(file: ClientFile, moves: list[Move]) -> FileChange:
     places = dict.fromkeys((*each.source.where, each.key) for each in moves)
     edits = [Edit(where=where) for where in places]
     return FileChange(form=file.client.format, path=file.path, before=file.text, edits=edits)
+
+
+class _Return(FileChange, frozen=True, kw_only=True):
+    """The way back to a copy, byte for byte, of a file that is as an import left it."""
+
+    held: str
+
+    @property
+    def after(self) -> str:
+        return self.held
+
+    def describe(self) -> Iterator[str]:
+        return describe_edits(self.form, self.held, self.edits, str(self.path), back=True)
+
+
+def _undo(target: Path, *, yes: bool, dry_run: bool) -> None:
+    """Undo the last import: all of it is looked at before anything is written. Raises `ConfigError`."""
+    kept = target.with_name(target.name + SUFFIX)
+    imports = read_imports(read_if_there(kept), str(kept))
+    if not imports:
+        say(f"There is no import into {target} to undo.")
+        return
+    last = imports[-1]
+    changes = [change for moved in last.moved if (change := _way_back(moved)) is not None]
+    text = read_if_there(target)
+    out, changed = edits_out(last, text or "", str(target))
+    for name in changed:
+        say(f"{plain(name).plain} stays in {target}, as it was changed since.")
+    if out:
+        changes.append(FileChange(form="json", path=target, before=text, edits=out))
+    for change in changes:
+        change.show()
+    if not changes:
+        say("Nothing of the last import is left to undo.")
+    if dry_run:
+        return
+    if changes and not agrees(f"Write this to {' and '.join(str(change.path) for change in changes)}?", yes=yes):
+        raise CommandFailed("nothing was written")
+    for change in changes:
+        change.write()
+    keep_text(kept, write_imports(imports[:-1]))
+
+
+def _way_back(moved: Moved) -> FileChange | None:
+    """Return what puts back what was moved out of a file, None if it has it. Raises `ConfigError`."""
+    path = Path(moved.path)
+    text = read_if_there(path)
+    if digest(text or "") == moved.before:
+        return None
+    copies = (read_if_there(copy) for copy in copies_of(path))
+    copy = next((each for each in copies if each is not None and digest(each) == moved.before), None)
+    if copy is None:
+        raise ConfigError(
+            "the copy of what it held before the import is gone", path=moved.path, hint="nothing was written"
+        )
+    if digest(text or "") == moved.after:
+        edits = [Edit(where=where) for where in moved.where]
+        return _Return(form=moved.form, path=path, before=text, edits=edits, held=copy)
+    return FileChange(form=moved.form, path=path, before=text, edits=edits_back(moved, text or "", copy))
 
 
 def _advise(client: ClientProgram) -> None:

@@ -1,7 +1,9 @@
 """Files that a person or another program writes as well: read whole, replaced at once or not at all. Blocks.
 
 - A link stays a link: what it leads to is replaced. Mode and owner stay; a new file is for its owner alone.
-- What the file held before is kept beside it, in `NAME.mcpvisor.bak`, for its owner alone: it may hold secrets.
+- What the file held before is kept beside it, in `NAME.mcpvisor.bak`, for its owner alone: it may hold secrets. Of a
+  file that is somebody else's every copy is kept, as `NAME.mcpvisor.bak.2` and so on: one of them may be the only one
+  of what they wrote. Of our own the last one is.
 - A file that changed since it was read is left as it is. Between that look and the rename is a moment in which another
   program may write all the same: whoever edits a file of a running program reads it once more afterwards.
 """
@@ -12,10 +14,12 @@ import os
 import secrets
 import stat
 from contextlib import suppress
+from glob import escape as glob_escape
 from pathlib import Path
 
 from actors.errors import ConfigError
 from actors.kit import is_want
+from actors.kit.paths import is_file
 
 BACKUP_SUFFIX = ".mcpvisor.bak"
 PRIVATE = 0o600
@@ -37,10 +41,11 @@ def read_if_there(path: Path) -> str | None:
     return read_text(path)
 
 
-def replace_text(path: Path, before: str | None, after: str) -> Path | None:
+def replace_text(path: Path, before: str | None, after: str, *, keeps_all: bool = False) -> Path | None:
     """Replace the text of a file that was read as `before`, None if there was none; return where the backup is.
 
-    Missing directories are made. Raises `ConfigError` if the file has changed since, or cannot be written.
+    `keeps_all`: no copy is ever overwritten; one that holds the same is not made twice. Missing directories are made.
+    Raises `ConfigError` if the file has changed since, or cannot be written.
     """
     if read_if_there(path) != before:
         raise ConfigError(_CHANGED, path=str(path), hint=_AGAIN)
@@ -55,18 +60,55 @@ def replace_text(path: Path, before: str | None, after: str) -> Path | None:
             raise ConfigError(
                 "the file may not be written", path=str(path), hint="whoever made it so may manage it by other means"
             )
-        backup = backup_of(path)
-        write_atomically(backup, before.encode())
+        backup = _keep(path, before.encode()) if keeps_all else backup_of(path)
+        if not keeps_all:
+            write_atomically(backup, before.encode())
         write_atomically(target, after.encode(), about)
     except OSError as error:
         raise _unwritable(path, error) from None
     return backup
 
 
+def keep_text(path: Path, text: str) -> None:
+    """Write a file that nobody but us writes, in a directory that is made if need be. Raises `ConfigError`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
 def backup_of(path: Path) -> Path:
     """Return where the copy of a file is, beside the file itself where `path` is a link."""
     target = Path(os.path.realpath(path))
     return target.with_name(target.name + BACKUP_SUFFIX)
+
+
+def copies_of(path: Path) -> list[Path]:
+    """Return the copies of a file that are there, the newest first."""
+    first = backup_of(path)
+    numbers = (each.name.removeprefix(f"{first.name}.") for each in first.parent.glob(f"{glob_escape(first.name)}.*"))
+    later = sorted((int(number) for number in numbers if number.isdecimal()), reverse=True)
+    copies = [first.with_name(f"{first.name}.{number}") for number in later]
+    return copies + ([first] if is_file(str(first)) else [])
+
+
+def _keep(path: Path, content: bytes) -> Path:
+    """Return where a copy with this content is, made if none has it. Raises `OSError`."""
+    copies = copies_of(path)
+    for copy in copies:
+        if copy.read_bytes() == content:
+            return copy
+    first = backup_of(path)
+    number = int(copies[0].suffix[1:]) if copies and copies[0] != first else 1 if copies else 0
+    while True:
+        copy = first.with_name(f"{first.name}.{number + 1}") if number else first
+        number += 1
+        try:
+            write_atomically(copy, content, is_new=True)
+        except FileExistsError:  # by another command at the same time
+            continue
+        return copy
 
 
 def remove_file(path: Path, text: str) -> None:
@@ -87,10 +129,10 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"the file cannot be written: {reason}", path=str(path), hint="check permissions")
 
 
-def write_atomically(path: Path, content: bytes, like: os.stat_result | None = None) -> None:
+def write_atomically(path: Path, content: bytes, like: os.stat_result | None = None, *, is_new: bool = False) -> None:
     """Write a whole file with mode and owner of `like`, for its owner alone without one. Raises `OSError`.
 
-    A reader never finds half of it, after a power cut neither.
+    `is_new`: `FileExistsError` if there is one. A reader never finds half of it, after a power cut neither.
     """
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
     try:
@@ -103,7 +145,11 @@ def write_atomically(path: Path, content: bytes, like: os.stat_result | None = N
                     os.fchown(fd, like.st_uid, like.st_gid)
                 os.fchmod(fd, stat.S_IMODE(like.st_mode))
             os.fsync(fd)
-        draft.replace(path)
+        if is_new:
+            path.hardlink_to(draft)
+            draft.unlink()
+        else:
+            draft.replace(path)
     except BaseException:
         with suppress(OSError):
             draft.unlink()

@@ -39,6 +39,7 @@ from supervisor.commands.diagnosis.disk import data_facts, newest_of
 from supervisor.commands.diagnosis.facts import Facts, MemoryFacts, PortFacts, ProgramFacts, RemoteFacts, SandboxFacts
 from supervisor.commands.run import check_exposure, find_config, find_published
 from supervisor.config import Configuration, ServerConfig, Settings, load
+from supervisor.config.entries.remarks import lines
 from supervisor.config.syntax.address import base_url
 from supervisor.daemon_client.client import connect
 from supervisor.daemon_client.requests import DaemonUnreachable, RequestRefused
@@ -76,7 +77,7 @@ async def gather(config: Path | None, environ: Mapping[str, str], *, network: bo
         plugins=versions(),
         loaded=tuple(configuration.settings.plugins),
         problems=tuple(str(problem) for problem in configuration.problems),
-        notes=len(configuration.notes),
+        notes=len(lines(configuration.notes)),
         servers=len(servers),
         data=data,
         programs=await _programs(local, around),

@@ -43,7 +43,7 @@ class _Shape(msgspec.Struct, frozen=True):
 _EVERYWHERE = frozenset({"command", "args", "env", "cwd", "url", "headers"})
 _PLACEHOLDER = re.compile(
     r"<[a-z][a-z0-9 _.-]{1,60}>|\byour[-_ ][a-z]|(?:^|/)path/to/|x{4,}\b|\breplace[-_ ]?me\b|\bchange[-_ ]?me\b"
-    r"|\.\.\.$",
+    r"|\.\.\.$|\*{3,}|\b(?:user|username|login):(?:pass|password|pw)@|[-_](?:goes[-_])?here\b",
     re.IGNORECASE,
 )
 _SHAPES = (

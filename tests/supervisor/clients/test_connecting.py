@@ -57,7 +57,7 @@ TEXTS = ["{}", "{ }", "{\n\n}\n", '{"other": 1}', '{"mcpServers": {}}\r\n', "", 
 def test_a_file_that_is_as_we_left_it_gets_back_every_byte(text: str | None) -> None:
     added = Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY)
     connected = edit("json", text or "", [added], "f")
-    assert restore(CURSOR, connected, text, Edit(where=added.where), ENTRY) == text
+    assert restore(CURSOR, connected, [text], Edit(where=added.where), ENTRY) == text
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.client)
@@ -67,7 +67,7 @@ def test_a_file_that_changed_since_loses_our_entry_alone(sample: Sample) -> None
     where = (*client.servers, "mcpvisor")
     later = Edit(where=(*client.servers, "later"), entry={"command": "later"})
     connected = edit(client.format, sample.text, [Edit(where=where, entry=entry), later], "f")
-    restored = restore(client, connected, sample.text, Edit(where=where), entry)
+    restored = restore(client, connected, [sample.text], Edit(where=where), entry)
     assert restored == edit(client.format, sample.text, [later], "f")
 
 
@@ -75,12 +75,12 @@ def test_a_copy_that_cannot_be_what_was_there_is_no_help() -> None:
     added = Edit(where=("mcpServers", "mcpvisor"), entry=ENTRY)
     connected = edit("json", '{"a": 1}', [added], "f")
     for backup in ("broken", '{"b": 1}', None):
-        after = restore(CURSOR, connected, backup, Edit(where=added.where), ENTRY)
+        after = restore(CURSOR, connected, [backup], Edit(where=added.where), ENTRY)
         assert after == '{"a": 1, "mcpServers": {}}'
     codex = BY_NAME["codex"]
     text = CODEX.text + '\n[mcp_servers.mcpvisor]\nurl = "u"\n[mcp_servers.mcpvisor.tools.x]\napproval_mode = "auto"\n'
     entry = read_servers("toml", text, codex.servers, "f")["mcpvisor"]
-    assert restore(codex, text, CODEX.text, Edit(where=("mcp_servers", "mcpvisor")), entry) == CODEX.text
+    assert restore(codex, text, [CODEX.text], Edit(where=("mcp_servers", "mcpvisor")), entry) == CODEX.text
 
 
 documents = st.fixed_dictionaries({}, optional={"other": st.integers(), "mcpServers": objects})
@@ -93,6 +93,6 @@ def test_whatever_a_file_looks_like_it_gets_back_every_byte(layout: tuple[Any, s
     where = ("mcpServers", "mcpvisor")
     connected = edit("json", text, [Edit(where=where, entry=ENTRY)], "f")
     if not changes:
-        assert restore(CURSOR, connected, text, Edit(where=where), ENTRY) == text
+        assert restore(CURSOR, connected, [text], Edit(where=where), ENTRY) == text
     elif servers:  # what is made for us alone stays when the file is another
-        assert restore(CURSOR, connected, None, Edit(where=where), ENTRY) == text
+        assert restore(CURSOR, connected, [None], Edit(where=where), ENTRY) == text

@@ -58,13 +58,14 @@ def test_commands_that_ask_a_daemon_start_without_what_reads_a_configuration_or_
 
 
 def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
-    result = invoke("check", written(tmp_path, GOOD))
+    result = invoke("check", file := written(tmp_path, GOOD))
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
         ["SERVER", "KIND", "STARTS", "NOTE"],
         ["calculator", "stdio", "cat"],
         ["far", "http", "-"],
         ["old", "websocket", "-"],
+        ["configuration:", str(file)],
         ["front:", "127.0.0.1:3001"],
     ]
 
@@ -110,6 +111,16 @@ def test_run_without_a_configuration_says_where_it_looked(tmp_path: Path, monkey
     assert "--config" in result.stderr
 
 
+def test_check_without_a_file_checks_what_run_would_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "--config" in invoke("check").stderr
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "/bin/cat"}}}')
+    result = invoke("check")
+    assert result.exit_code == 0
+    assert "configuration: mcp.json" in result.stdout
+
+
 @pytest.mark.parametrize("place", ["mcp.json", ".mcp.json", ".config/mcpvisor/mcp.json"])
 def test_run_finds_the_configuration_in_its_usual_places(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,6 +129,28 @@ def test_run_finds_the_configuration_in_its_usual_places(
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / place).write_text("{}")
     assert find_config(None, {"HOME": str(tmp_path)}).absolute() == tmp_path / place
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"mcpvisor": {"type": "http", "url": "http://127.0.0.1:3001/mcp"}}}',
+        '{"mcpServers": {"mcpvisor": {"command": "/bin/mcpvisor", "args": ["stdio"]}}}',
+        '{"mcpServers": {}}',
+    ],
+)
+def test_a_file_that_only_leads_a_client_to_the_daemon_hides_no_configuration(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ours = tmp_path / ".config/mcpvisor/mcp.json"
+    ours.parent.mkdir(parents=True)
+    ours.write_text("{}")
+    (tmp_path / ".mcp.json").write_text(text)
+    assert find_config(None, {"HOME": str(tmp_path)}) == ours
+    for more in ('{"mcpServers": {"a": {"command": "c"}}}', '{"supervisor": {}, "mcpServers": {}}', "{"):
+        (tmp_path / ".mcp.json").write_text(more)
+        assert find_config(None, {"HOME": str(tmp_path)}) == Path(".mcp.json")
 
 
 def test_run_refuses_an_address_that_is_none(tmp_path: Path) -> None:

@@ -142,6 +142,13 @@ def test_entries_that_are_left_out_and_notes_are_told(machine: Machine) -> None:
     assert statuses == ["wrong", "warning"]
 
 
+def test_doctor_counts_the_notes_that_check_shows(machine: Machine) -> None:
+    machine.configure({name: {"command": "/bin/sh", "args": ["~/x"]} for name in ("a", "b")})
+    shown = CliRunner().invoke(cli, ["check", str(machine.config)]).stdout.count("note: ")
+    ((_, seen, _), *_) = machine.said("configuration")
+    assert (shown, seen) == (1, "1 note on the configuration")
+
+
 async def test_the_data_directory_and_its_database_are_looked_at_and_not_touched(machine: Machine) -> None:
     root = machine.home / STATE
     root.mkdir(parents=True)

@@ -180,7 +180,8 @@ def test_nothing_is_written_without_a_yes(home: Path, monkeypatch: pytest.Monkey
     assert snapshot(home) == before
     result = invoke("import", "cursor", "--move", stdin="y\nn\n")
     assert result.exit_code == 0
-    assert snapshot(home) == {**before, str(OURS): (home / OURS).read_bytes()}
+    kept = f"{OURS}.mcpvisor.imports"
+    assert snapshot(home) == {**before, **{name: (home / name).read_bytes() for name in (str(OURS), kept)}}
     result = invoke("import", "cursor")
     assert "They are still in Cursor" in result.stderr
 
@@ -208,3 +209,76 @@ def test_our_own_file_is_not_touched_if_it_is_broken(home: Path, text: str) -> N
     assert result.exit_code == 1
     assert "mine.json:" in result.stderr
     assert ours.read_text() == text
+
+
+def test_what_a_client_wrote_survives_a_move_and_a_connect_and_comes_back_by_undo(home: Path) -> None:
+    file = CURSOR.write(home)
+    invoke("import", "cursor", "--move", "--yes")
+    invoke("connect", "cursor", "--yes")
+    copies = [copy.read_text() for copy in home.rglob("*.mcpvisor.bak*")]
+    assert CURSOR.text in copies
+    result = invoke("import", "--undo", "--yes")
+    assert result.exit_code == 0
+    assert "canary" not in result.output
+    theirs = servers(file)
+    assert theirs.pop("mcpvisor")["url"].endswith("/mcp")
+    assert theirs == json.loads(CURSOR.text)["mcpServers"]
+    assert servers(home / OURS) == {}
+
+
+@samples
+def test_undo_puts_back_every_byte_and_takes_our_entries_out(sample: Sample, home: Path) -> None:
+    ours = home / OURS
+    ours.parent.mkdir(parents=True)
+    ours.write_text(before := '{"mcpServers": {"mine": {"command": "mine"}}}')
+    file = sample.write(home)
+    invoke("import", sample.client, "--move", "--yes")
+    dry = invoke("import", "--undo", "--dry-run")
+    assert file.read_bytes() != sample.text.encode()
+    assert "canary" not in dry.output
+    result = invoke("import", "--undo", "--yes")
+    assert result.exit_code == 0
+    assert "canary" not in result.output
+    assert file.read_bytes() == sample.text.encode()
+    assert ours.read_text() == before
+    assert "There is no import" in invoke("import", "--undo", "--yes").stderr
+
+
+def test_imports_are_undone_one_after_the_other(home: Path) -> None:
+    CURSOR.write(home)
+    CLAUDE_CODE.write(home)
+    invoke("import", "cursor", "--move", "--yes")
+    invoke("import", "claude-code", "--yes")
+    invoke("import", "--undo", "--yes")
+    assert set(servers(home / OURS)) == {"github", "linear"}
+    invoke("import", "--undo", "--yes")
+    assert servers(home / OURS) == {}
+    assert (home / CURSOR.path).read_text() == CURSOR.text
+
+
+def test_undo_overwrites_no_server_that_came_since_and_leaves_an_entry_that_was_changed(home: Path) -> None:
+    file = CURSOR.write(home)
+    invoke("import", "cursor", "--move", "--yes")
+    file.write_text('{"mcpServers": {"github": {"command": "another"}}}')
+    result = invoke("import", "--undo", "--yes")
+    assert result.exit_code == 1
+    assert 'has a server "github" again' in result.stderr
+    assert set(servers(home / OURS)) == {"github", "linear"}
+    file.write_text('{"mcpServers": {}}')
+    ours = json.loads((home / OURS).read_text())
+    ours["mcpServers"]["linear"]["disabled"] = True
+    (home / OURS).write_text(json.dumps(ours))
+    result = invoke("import", "--undo", "--yes")
+    assert result.exit_code == 0
+    assert "linear stays in" in result.stderr
+    assert set(servers(home / OURS)) == {"linear"}
+    assert servers(file) == json.loads(CURSOR.text)["mcpServers"]
+
+
+def test_without_the_copy_nothing_is_undone(home: Path) -> None:
+    file = CURSOR.write(home)
+    invoke("import", "cursor", "--move", "--yes")
+    file.with_name(file.name + ".mcpvisor.bak").unlink()
+    result = invoke("import", "--undo", "--yes")
+    assert "the copy of what it held before the import is gone" in result.stderr
+    assert set(servers(home / OURS)) == {"github", "linear"}

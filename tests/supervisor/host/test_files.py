@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from actors.errors import ConfigError
-from supervisor.host.files import read_if_there, remove_file, replace_text
+from supervisor.host.files import copies_of, read_if_there, remove_file, replace_text
 
 AS_ROOT = os.geteuid() == 0
 
@@ -31,6 +32,17 @@ def test_a_file_is_replaced_with_its_mode_and_its_last_content_is_kept(tmp_path:
     assert backup.read_bytes() == b"\xef\xbb\xbfold\r\n"
     assert mode(backup) == 0o600
     assert sorted(each.name for each in tmp_path.iterdir()) == ["f.json", "f.json.mcpvisor.bak"]
+
+
+def test_no_copy_of_somebodys_file_is_ever_overwritten_and_none_is_made_twice(tmp_path: Path) -> None:
+    file = tmp_path / "f.json"
+    file.write_text("first")
+    texts = ["first", "second", "third", "second", "fourth"]
+    copies = [replace_text(file, before, after, keeps_all=True) for before, after in pairwise(texts)]
+    names = ["f.json.mcpvisor.bak", "f.json.mcpvisor.bak.2", "f.json.mcpvisor.bak.3", "f.json.mcpvisor.bak.2"]
+    assert [copy.name for copy in copies if copy is not None] == names
+    assert [copy.read_text() for copy in copies_of(file)] == ["third", "second", "first"]
+    assert all(mode(copy) == 0o600 for copy in copies_of(file))
 
 
 def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path) -> None:

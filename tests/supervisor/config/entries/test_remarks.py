@@ -69,7 +69,16 @@ def test_a_start_by_windows_is_named_as_such(command: str) -> None:
             "YOUR_API_KEY",
             "ghp_xxxxxxxx",
         ),
-        *("/path/to/allowed/files", "REPLACE_ME", "changeme", "sk-..."),
+        *(
+            "/path/to/allowed/files",
+            "REPLACE_ME",
+            "changeme",
+            "sk-...",
+            "ntn_****",
+            "PASTE_YOUR_KEY_HERE",
+            "key-goes-here",
+        ),
+        *("postgresql://username:password@localhost:5432/db", "https://user:pass@h"),
     ],
 )
 def test_a_placeholder_of_an_example_is_noticed(text: str) -> None:
@@ -83,6 +92,7 @@ def test_a_placeholder_of_an_example_is_noticed(text: str) -> None:
     [
         *("${HOME}/x", "pa$$word", "a~b", "100%", "50%-60%", "http://x/%7Eme", "x: y", "https://a.b", "key=$$", "a<b"),
         *("/home/me/data", "@scope/name@1.2.3", "--flag", "yours", "x", "^a.*$", "S3cr3t$", "me@your.host"),
+        *("src/**/*.py", "postgres://me:pass@h", "/home/where", "0 * * * *"),
     ],
 )
 def test_ordinary_texts_are_not_remarked_on(text: str) -> None:
