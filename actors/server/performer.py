@@ -73,7 +73,7 @@ class Performer:
         self.discovery = Discovery(context, lists, self.processes)
         self.change_stream = ChangeStream(context, self.processes, self.discovery)
         self.traffic = Traffic(
-            context, self.processes, self._dialogue, self.discovery, self.change_stream, self.liveness
+            context, self.processes, self._dialogue, self.discovery, self.change_stream, self.liveness, self.status
         )
 
     def end(self) -> None:

@@ -15,6 +15,7 @@ import trio
 from msgspec.structs import replace
 
 from actors.kit import Turn
+from actors.launch import server_of
 from actors.life import events as ev
 from actors.life.states import State, Timer
 from actors.messages import Activity
@@ -46,6 +47,8 @@ class Processes:
         """No handshake has ever succeeded with this launch, so it may not be installed."""
         self._supposed: Era | None = None
         """The era to begin with, though nothing proves it."""
+        self._asks = False
+        """It asks by requests, so it is spoken to in the era that has them."""
         self._untried: Era | None = None
         """The era to begin with once, as the probe of the other one ruined the last process, and none followed it."""
         self._prolonged = False
@@ -89,7 +92,7 @@ class Processes:
             process.turn.hurry()
         self._context.start_soon(process.run, self._context.shared.starts)
         self._prolonged = False
-        era, self._untried = self._supposed or self._untried or self._record.era, None
+        era, self._untried = self._supposed or self._untried or ("legacy" if self._asks else self._record.era), None
         negotiation = Negotiation(self._context.shared.identity, era, settings.terms)
         tools = self._context.mirrors_of, self._context.needs_task
         ids = self._context.shared.request_ids
@@ -168,6 +171,17 @@ class Processes:
         elif not self._probe_failed():
             self._course.step(ev.Expired(number))
         return more_s > 0
+
+    def speak_legacy(self) -> str:
+        """See that the next process is spoken to in the legacy era, if that is left open; return what helps.
+
+        A remote server has a session of that era beside, for clients of that era, see `legacy_session`.
+        """
+        server, only = self._context.server, self._settings.terms.only
+        if server.transport.kind != "stdio" or only is not None:
+            return 'with "era": "legacy" in its entry it can ask'
+        self._asks = True
+        return f"once it is started again (mcpvisor restart {server_of(server.name)}) it can ask"
 
     def give_up(self) -> None:
         """Whatever was supposed of the era may be wrong."""

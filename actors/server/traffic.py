@@ -6,14 +6,18 @@ from collections.abc import Callable
 from functools import partial
 
 import trio
+from msgspec.structs import replace
 
 from actors.errors import ProtocolViolation
 from actors.life import events as ev
 from actors.life.states import State, Timer
+from actors.messages import ServerStatus
 from actors.protocol.agreement.era import Agreement, NoAgreement
+from actors.protocol.asking.questions import request_not_sent
 from actors.protocol.facts import (
     ENDS,
     CallAsked,
+    CallEnd,
     CallLasts,
     CallLost,
     CallNoted,
@@ -52,7 +56,7 @@ Resumed = PageRead | QuestionAnswered | QuestionProgressed | HoldEnded | PauseOv
 
 
 class Traffic:
-    """The messages of one server. Everything is about its present process."""
+    """The messages of one server. Everything is about its present process. `status` is how the server is doing."""
 
     def __init__(
         self,
@@ -62,7 +66,9 @@ class Traffic:
         discovery: Discovery,
         change_stream: ChangeStream,
         liveness: Liveness,
+        status: Callable[[], ServerStatus],
     ) -> None:
+        self._status = status
         self._context = context
         self._calls = context.calls
         self._course = context.course
@@ -148,6 +154,8 @@ class Traffic:
         if isinstance(fact, ENDS):  # nearly all
             if isinstance(fact, Refused):
                 self._dialogue.on_refused(fact, link)
+            if link.talk.era == "modern" and not isinstance(fact, CallLost) and (method := request_not_sent(fact)):
+                fact = self._on_request_not_sent(fact, method)
             outdated = self._calls.settle(fact, link, link.heard)
             self._dialogue.on_call_end(link)
             if isinstance(fact, CallLost):
@@ -158,6 +166,25 @@ class Traffic:
                 self._calls.on_listed()
         elif fact is not None:
             self._on_fact(fact, link)
+
+    def _on_request_not_sent(self, fact: CallEnd, method: str) -> CallEnd:
+        """A call failed as its tool asks by a request, which the modern era has not: say so, to client and operator.
+
+        Nobody knows what the tool did before, so the call is not made again. Nor is the process ended for that: what it
+        holds in memory would be lost. The next one is spoken to in the era in which it can ask.
+        """
+        why = f"it asks by the request {method!r}, which {self._status().protocol_version} does not have"
+        mend = self._processes.speak_legacy()
+        if self._record.last_error is None:
+            self._record.last_error = f"{why}; {mend}"
+            self._record.note(f"a call failed: {why}; {mend}")
+            self._record.update(self._status())
+        if not isinstance(fact, Refused):
+            return fact
+        error = replace(
+            fact.error, message=f"{fact.error.message} (server {self._context.server.name!r}: {why}; {mend})"
+        )
+        return replace(fact, error=error)
 
     def _on_lost(self, failure: Failure) -> None:
         """A call has no answer: that may be all, or the server is away, or takes nothing at all before a login."""

@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from actors.errors import CannotAsk
-from actors.protocol.agreement.client_capabilities import ELICIT, FORM, URL, mode_of
+from actors.protocol.agreement.client_capabilities import ASKED_BY, ELICIT, FORM, URL, mode_of
 from actors.protocol.asking.forms import defaults
 from actors.protocol.wire import json
 from actors.protocol.wire.ids import canonical
 from actors.protocol.wire.jsonrpc import ErrorObject, encode
+from actors.protocol.wire.peer import Answered, Malformed, Refused
 
 Fallback = Literal["cancel", "default", "error"]
 """What a server gets where nobody answers in time: a cancelled form, its defaults, an error."""
@@ -36,6 +37,8 @@ SCHEMES: Final = ("https", "http")
 MAX_TOKEN_BYTES: Final = 512
 MAX_PROGRESS_BYTES: Final = 64 * 1024
 """Of one notification of a client."""
+MAX_FAILURE_BYTES: Final = 16 * 1024
+"""Of a result that is read for why the call failed."""
 _TOKEN: Final = "progressToken"
 
 
@@ -65,6 +68,23 @@ def refusal(method: str, params: msgspec.Raw) -> str | None:
     if mode == URL and not _may_be_opened(params):
         return f"only addresses that begin with {' or '.join(SCHEMES)}, and are plain to read, are passed on to people"
     return None
+
+
+def request_not_sent(answer: Answered[int] | Refused[int] | Malformed[int]) -> str:
+    """Return the request by which a modern server would have asked during a call that failed; empty if by none.
+
+    The revision has no requests of servers (MCP 2026-07-28, basic/patterns/mrtr), so a tool that asks as in the older
+    ones fails before anything is sent, with an error of its SDK. All that there is on the wire is that error, and what
+    the SDKs have in common is that they name the method.
+    """
+    match answer:
+        case Refused(error=error):
+            said = error.message.encode(errors="replace")
+        case Answered(result=result) if len(result) <= MAX_FAILURE_BYTES and b'"isError"' in bytes(result):
+            said = bytes(result) if bytes(json.at(result, "isError")) == b"true" else b""
+        case _:
+            return ""
+    return next((method for method in ASKED_BY if method.encode() in said), "")
 
 
 def timeout_answer(method: str, params: msgspec.Raw, fallback: Fallback) -> bytes | ErrorObject:

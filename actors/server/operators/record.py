@@ -151,6 +151,9 @@ class Record:
             self._journal.note(f"{what} used again")
         self.update(status)
 
+    def note(self, what: str) -> None:
+        self._journal.note(what, "warning")
+
     def order(self, what: str) -> None:
         self._journal.note(f"{what} ordered")
 
