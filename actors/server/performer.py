@@ -79,6 +79,7 @@ class Performer:
     def end(self) -> None:
         """Be no part of what goes on any more."""
         self.context.course.end()
+        self.traffic.end()
         if self._server.breakers is None:
             self.context.breakers.all.end()
 

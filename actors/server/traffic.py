@@ -79,6 +79,10 @@ class Traffic:
         self._change_stream = change_stream
         self._liveness = liveness
 
+    def end(self) -> None:
+        """Forget who says how the server is doing: nothing is told any more."""
+        del self._status
+
     def receive(self, received: Received) -> None:
         if (link := self._processes.link) is None:
             return
