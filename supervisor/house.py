@@ -147,7 +147,11 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
     await usage.load()
     meters = Meters(clock, lambda: deployment.value.settings.metrics_tools)
     tracer = await beside(partial(open_tracer, settings))
-    fleet = None if ground.engine is None else make_node(ground.engine, deployment, data, ground.room)
+    fleet = None
+    if ground.engine is not None:
+        fleet = await make_node(ground.engine, deployment, data, ground.room, store, core)
+    elif store.ready.is_set():
+        await store.leave_fleet()
     registry = await _make_registry(ground, deployment, known, memory_of(fleet, known.memory), table)
     reach = _Reach(ground)
     connect = ground.connect or reach

@@ -23,7 +23,7 @@ from supervisor.store.audit_table import AUDIT_SCHEMA
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 MAX_DAMAGED_COPIES = 3
 """Of damaged files so many are kept, the newest: damage must not fill the disk."""
 CHECK_S = 1.5
@@ -57,6 +57,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS given_values (tier TEXT NOT NULL, owner TEXT NOT NULL, server TEXT NOT NULL,"
     " name TEXT NOT NULL, sealed BLOB NOT NULL, updated_at REAL NOT NULL,"
     " PRIMARY KEY (tier, owner, server, name)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS fleet_records (key TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID",
     *AUDIT_SCHEMA,
     "CREATE TABLE IF NOT EXISTS call_periods (level TEXT NOT NULL, start INTEGER NOT NULL, payload BLOB NOT NULL,"
     " PRIMARY KEY (level, start)) WITHOUT ROWID",

@@ -190,8 +190,23 @@ class Store(ConsentTable, EventTable):
 
     def forget_shared(self) -> None:
         """Forget what all nodes of a fleet have in common: one that is told all of it need not know what was once."""
-        for table in ("tokens", "grants", "given_values", "pins", "disabled_servers"):
+        for table in ("tokens", "grants", "given_values", "pins", "disabled_servers", "fleet_records"):
             self._put(("shared", table), (f"DELETE FROM {table}", ()))
+
+    def save_record(self, key: str, sealed: bytes) -> None:
+        """Keep what this node has seen of a record of its fleet."""
+        self._put(("record", key), ("INSERT OR REPLACE INTO fleet_records VALUES (?, ?)", (key, sealed)))
+
+    def forget_record(self, key: str) -> None:
+        self._put(("record", key), ("DELETE FROM fleet_records WHERE key = ?", (key,)))
+
+    async def load_records(self) -> dict[str, bytes]:
+        return dict(await self._load(tuple[str, bytes], "SELECT key, sealed FROM fleet_records"))
+
+    async def leave_fleet(self) -> None:
+        """Forget what was seen of records: what is done without a fleet from now on is newer."""
+        if await self._load(tuple[int], "SELECT 1 FROM fleet_records LIMIT 1"):
+            self._put(("records",), ("DELETE FROM fleet_records", ()))
 
     def append_audit(self, record: AuditRecord) -> bool:
         """Add a record to the audit; False if it is lost, as too many wait for the disk."""

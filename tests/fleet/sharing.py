@@ -16,15 +16,25 @@ KEY = b"k" * 32
 
 
 class Sharing:
-    """One node: `heard` is what it was told of tokens, newest last."""
+    """One node: `heard` is what it was told of tokens, newest last. `disk` is what it keeps over its own restarts."""
 
-    def __init__(self, engine: MemoryEngine, *keys: bytes, now: float = 1000.0) -> None:
+    def __init__(
+        self, engine: MemoryEngine, *keys: bytes, now: float = 1000.0, disk: dict[str, bytes] | None = None
+    ) -> None:
         self.engine = engine
-        self.records = SharedRecords(engine, keys or (KEY,), lambda: now)
+        self.disk = {} if disk is None else disk
+        self.records = SharedRecords(engine, keys or (KEY,), lambda: now, self)
         self.heard: list[tuple[str, bytes | None]] = []
         self.records.follow("token", lambda name, payload: self.heard.append((name, payload)))
 
+    def save_record(self, key: str, sealed: bytes) -> None:
+        self.disk[key] = sealed
+
+    def forget_record(self, key: str) -> None:
+        self.disk.pop(key, None)
+
     async def run(self) -> None:
+        await self.records.restore(dict(self.disk))
         self.records.want_everything()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.records.run)

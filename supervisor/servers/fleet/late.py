@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
+
+import trio
 
 from actors.errors import ConfigError
 from actors.kit import Latest
@@ -16,6 +19,7 @@ from supervisor.fleet.engine import Engine
 from supervisor.host.datadir import DataDir
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.running import Recall
+from supervisor.store import Store
 
 if TYPE_CHECKING:  # TLS, certificates and the client of the engine take a tenth of a second
     from supervisor.servers.fleet.node import FleetNode
@@ -42,15 +46,30 @@ def share_keys(data: DataDir, settings: FleetSettings) -> None:
         data.fleet_keys = tuple(map(_key_of, settings.keys))
 
 
-def make_node(engine: Engine, deployment: Latest[Deployment], data: DataDir, room: Room) -> FleetNode:
-    """Return this daemon as a node, which is one once it runs."""
+async def make_node(
+    engine: Engine, deployment: Latest[Deployment], data: DataDir, room: Room, store: Store, core: trio.Nursery
+) -> FleetNode:
+    """Return this daemon as a node, which is one once it runs, and knows what it had seen when it ran last."""
     from supervisor.fleet.links.identity import FleetKeys
     from supervisor.servers.fleet.node import FleetNode
 
     keys = FleetKeys([_key_of(key) for key in deployment.value.settings.fleet.keys])
-    return FleetNode(
-        engine, deployment, keys, data.place, data.life.hex(), lambda: room.look().available or 0, room.conditions
-    )
+    free = partial(_free_bytes, room)
+    node = FleetNode(engine, deployment, keys, data.place, data.life.hex(), free, room.conditions, store)
+    if store.ready.is_set():
+        await _recall(node, store)
+    else:
+        core.start_soon(_recall, node, store)
+    return node
+
+
+async def _recall(node: FleetNode, store: Store) -> None:
+    await store.ready.wait()
+    await node.records.restore(await store.load_records())
+
+
+def _free_bytes(room: Room) -> int:
+    return room.look().available or 0
 
 
 def memory_of(fleet: FleetNode | None, memory: Memory) -> Memory:

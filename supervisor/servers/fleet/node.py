@@ -48,7 +48,7 @@ from supervisor.servers.fleet.offers import FleetOffers
 from supervisor.servers.fleet.owned_transport import OwnedTransport
 from supervisor.servers.fleet.shared.configuration import SharedConfiguration
 from supervisor.servers.fleet.shared.ended_sessions import EndedSessions
-from supervisor.servers.fleet.shared.records import SharedRecords
+from supervisor.servers.fleet.shared.records import RecordStore, SharedRecords
 from supervisor.servers.fleet.subscriptions import FleetSubscriptions
 from supervisor.servers.launches.running import Launches
 
@@ -64,7 +64,8 @@ LAPSED = "the lease of this node in the fleet has ended; another node takes it o
 class FleetNode:
     """One for a daemon that is in a fleet. Implements `Peers`, too.
 
-    `place` names its data directory, `life` its process, `free_bytes` says how much it can take.
+    `place` names its data directory, `life` its process, `free_bytes` says how much it can take, `store` keeps
+    what it has seen of records.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class FleetNode:
         life: str,
         free_bytes: Callable[[], int],
         conditions: Conditions,
+        store: RecordStore,
     ) -> None:
         self._deployment = deployment
         self._keys = LaunchKeys(deployment)
@@ -101,7 +103,7 @@ class FleetNode:
         self._ended = EndedSessions(engine)
         self.note_ended, self.flush_sessions = self._ended.note, self._ended.flush
         self.offers = FleetOffers(engine, self.ownership, self._keys)
-        self.records = SharedRecords(engine, keys.all)
+        self.records = SharedRecords(engine, keys.all, store=store)
         self.configuration = SharedConfiguration(self.records, deployment, self.name, self.membership.hurry)
         self.membership.on_joined = self._want_everything
         self._servers: Servers

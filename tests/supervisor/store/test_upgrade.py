@@ -104,6 +104,7 @@ async def test_everything_in_a_database_of_any_version_is_read(tmp_path: Path, v
         assert approvals.pinning.has("notes", "add_note", digest(offers["notes"].tools[0])) == (schema >= 9)
         consents = [row[:3] for row in await store.load_consents()]
         assert consents == ([("local", "notes", "add_note")] if schema >= 10 else [])
+        assert await store.load_records() == ({"token/8f8dc83f6ab2": b"sealed"} if schema >= 12 else {})
         history = History(store, lambda: WRITTEN_AT, 10)
         await history.load()
         assert [each.calls for each in await history.periods("day", 0)] == ([3] if schema >= 10 else [])

@@ -1,9 +1,12 @@
 """What all nodes of a fleet keep alike: small records by key, of which the newest counts.
 
 They are sealed with the fleet's key, and with them the moment at which they were put: whoever may read the engine
-learns their names alone, whoever may write to it makes none, and an old one that is brought back is put right by who
-knows the newer one. A record that is gone stays as
-such, so that a node that was away hears of it.
+learns their names alone, and whoever may write to it makes none. A record that is gone stays as such: that something
+was taken back is a fact with a number, as that it was given.
+
+A node remembers what it has seen, also while it does not run, and takes nothing older. So the engine need not be
+believed: what it has lost it is told again, and an old record that somebody brings back is put right, whether the nodes
+were up at that time or not.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ import hashlib
 import hmac
 import logging
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
 
 import msgspec
 import trio
@@ -31,6 +35,9 @@ MAX_BYTES: Final = 131_072
 """Of one record. A larger one stays at its node."""
 MAX_RECORDS: Final = 50_000
 """That are known; more are not taken."""
+MAX_GONE: Final = 10_000
+"""Of one kind, so many are known to be gone; of the oldest of them all that is known is the newest number."""
+_FORGOTTEN_AT_ONCE: Final = 1000
 _LABEL: Final = b"mcpvisor fleet record"
 MAX_HEAD_BYTES: Final = 64
 """What is sealed with a record, and the seal."""
@@ -52,7 +59,25 @@ class _Record(msgspec.Struct, frozen=True, array_like=True):
         """Say whether it counts in the place of another one; of two of one millisecond the same does at each node."""
         if self.put_ms != known.put_ms or not self.put_ms:
             return self.put_ms >= known.put_ms and self != known
-        return (self.payload or b"") > (known.payload or b"")
+        return (self.payload is None, self.payload or b"") > (known.payload is None, known.payload or b"")
+
+
+class RecordStore(Protocol):
+    """Where what a node has seen outlives it."""
+
+    def save_record(self, key: str, sealed: bytes) -> None:
+        """Keep it, in the place of one of the same key."""
+
+    def forget_record(self, key: str) -> None:
+        """Keep it no longer."""
+
+
+class NoRecordStore:
+    """Keeps nothing. Implements `RecordStore`."""
+
+    def save_record(self, key: str, sealed: bytes) -> None: ...
+
+    def forget_record(self, key: str) -> None: ...
 
 
 _RECORD: Final = msgspec.msgpack.Decoder(_Record)
@@ -61,14 +86,24 @@ _RECORD: Final = msgspec.msgpack.Decoder(_Record)
 class SharedRecords:
     """Those that this node knows. `keys` are those of the fleet, the newest first. `now` gives unix seconds.
 
-    `run` has to run.
+    `run` has to run, and `restore` is told before what `store` had.
     """
 
-    def __init__(self, engine: Engine, keys: Sequence[bytes], now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        keys: Sequence[bytes],
+        now: Callable[[], float] = time.time,
+        store: RecordStore | None = None,
+    ) -> None:
         self._engine = engine
+        self._store = store or NoRecordStore()
         self._now = now
         self._seals = [Sealing(hmac.digest(key, _LABEL, hashlib.sha256)) for key in keys]
         self._known: dict[str, _Record] = {}
+        self._gone: Counter[str] = Counter()  # by kind, how many that are known are gone
+        self._forgotten: dict[str, int] = {}  # by kind, up to which number those that are gone are known no longer
+        self._unheard: dict[str, None] = {}
         self._pending = Pending()
         self._takers: dict[str, TakeRecord] = {}
         self._behind = False
@@ -79,15 +114,40 @@ class SharedRecords:
         """Have `take` called with each record of a kind that another node puts."""
         self._takers[kind] = take
 
+    async def restore(self, kept: Mapping[str, bytes]) -> None:
+        """Know what this node had seen when it ran last, as it was saved. What it cannot open is of another fleet."""
+        for number, (key, sealed) in enumerate(kept.items()):
+            if number % READ_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            record = self._unseal(key, sealed)
+            kind, _, name = key.partition("/")
+            if record is None:
+                continue
+            if self._seals[0].read(sealed, (key,)) is None:  # one day its key is none of the fleet's any more
+                self._save(key, record)
+            if not name:
+                self._forgotten[kind] = record.put_ms
+            elif self._learn(key, record, saved=True):
+                self._unheard[key] = None
+        self._pending.ring()
+        if self.complete.is_set():  # the disk was late: older ones may have been taken, and left in the engine
+            self.want_everything()
+
     def know(self, kind: str, name: str, payload: bytes) -> None:
         """Have a record that this node has kept; the engine gets it if it has none of that name."""
-        self._known.setdefault(f"{kind}/{name}", _Record(0, payload))
+        key = f"{kind}/{name}"
+        known = self._known.setdefault(key, _Record(0, payload))
+        if known.payload == payload:
+            self._unheard.pop(key, None)
+        else:  # it was put again, or is gone, and the end of this node came before it had taken that
+            self._unheard[key] = None
+            self._pending.ring()
 
     def offer(self, kind: str, name: str, payload: bytes) -> None:
         """Have a record that this node made by itself, as any other one would; of two of these the engine's counts."""
         key = f"{kind}/{name}"
         if key not in self._known and _may_be_shared(kind, payload):
-            self._known[key] = _Record(0, payload)
+            self._learn(key, _Record(0, payload))
             self._pending.add(key)
 
     def put(self, kind: str, name: str, payload: bytes | None) -> None:
@@ -98,8 +158,40 @@ class SharedRecords:
         known = self._known.get(key)
         if known is None or known.payload != payload:
             before_ms = 0 if known is None else known.put_ms
-            self._known[key] = _Record(max(before_ms + 1, int(self._now() * 1000)), payload)
+            self._learn(key, _Record(max(before_ms + 1, int(self._now() * 1000)), payload))
+            self._unheard.pop(key, None)
             self._pending.add(key)
+
+    def _learn(self, key: str, record: _Record, *, saved: bool = False) -> bool:
+        """Know a record, unless what is known counts more; say whether it has another payload than that."""
+        kind = key.partition("/")[0]
+        known = self._known.get(key)
+        if known is not None and not record.counts_over(known):
+            return False
+        self._gone[kind] += (record.payload is None) - (known is not None and known.payload is None)
+        self._known[key] = record
+        if not saved:
+            self._save(key, record)
+        if self._gone[kind] > MAX_GONE:
+            self._forget_oldest(kind)
+        return known is None or known.payload != record.payload
+
+    def _forget_oldest(self, kind: str) -> None:
+        """Forget the oldest that are gone, but up to which number: nothing older than that is new to this node."""
+        gone = [
+            (record.put_ms, key)
+            for key, record in self._known.items()
+            if record.payload is None and key.partition("/")[0] == kind and key not in self._pending
+        ]
+        for put_ms, key in sorted(gone)[:_FORGOTTEN_AT_ONCE]:
+            self._forgotten[kind] = max(put_ms, self._forgotten.get(kind, 0))
+            del self._known[key]
+            self._gone[kind] -= 1
+            self._store.forget_record(key)
+        self._save(f"{kind}/", _Record(self._forgotten.get(kind, 0), None))
+
+    def _save(self, key: str, record: _Record) -> None:
+        self._store.save_record(key, self._seals[0].seal(msgspec.msgpack.encode(record), (key,)))
 
     async def flush(self) -> bool:
         """Wait until the engine has what was put so far, or for a while; say whether it has. A checkpoint."""
@@ -112,17 +204,22 @@ class SharedRecords:
 
     def take(self, entry: RecordPut) -> None:
         """Take what the feed says."""
-        record, known = self._unseal(entry), self._known.get(entry.key)
-        if record is None or (known is None and len(self._known) >= MAX_RECORDS):
+        record, known = self._unseal(entry.key, entry.value), self._known.get(entry.key)
+        if record is None or (known is None and not self._is_new(entry.key, record)):
             return
         if known is not None and not record.counts_over(known):
             if record != known:
                 self._pending.add(entry.key)
             return
-        self._known[entry.key] = record
         self._pending.remove(entry.key)
-        if known is None or known.payload != record.payload:
+        self._unheard.pop(entry.key, None)
+        if self._learn(entry.key, record):
             self._hand_over(entry.key, record.payload)
+
+    def _is_new(self, key: str, record: _Record) -> bool:
+        """Say whether a record that is not known is one to be taken, and none of those that are gone for long."""
+        kind, _, name = key.partition("/")
+        return bool(name) and len(self._known) < MAX_RECORDS and record.put_ms >= self._forgotten.get(kind, -1)
 
     def _hand_over(self, key: str, payload: bytes | None) -> None:
         kind, _, name = key.partition("/")
@@ -136,14 +233,28 @@ class SharedRecords:
         """Read and write as soon as the engine answers, for ever."""
         pauses = Pauses()
         while True:
-            while not self._behind and not self._pending:
+            await self._tell_unheard()
+            while not self._behind and not self._pending and not self._unheard:
                 await self._pending.wait()
+            if self._unheard:
+                continue
             try:
                 await (self._read_all() if self._behind else self._write(next(iter(self._pending))))
             except SupervisorError:
                 await trio.sleep(pauses.next())
             else:
                 pauses.reset()
+
+    async def _tell_unheard(self) -> None:
+        told = 0
+        while self._unheard:
+            key = next(iter(self._unheard))
+            del self._unheard[key]
+            if (record := self._known.get(key)) is not None:
+                self._hand_over(key, record.payload)
+            told += 1
+            if told % READ_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
 
     async def _read_all(self) -> None:
         self._behind = False
@@ -161,17 +272,20 @@ class SharedRecords:
         self.complete.set()
 
     async def _write(self, key: str) -> None:
-        record = self._known[key]
+        record = self._known.get(key)
+        if record is None:  # forgotten meanwhile
+            self._pending.remove(key)
+            return
         body = msgspec.msgpack.encode(record)
         await self._engine.put(key, self._seals[0].seal(body, (key,)))
-        if self._known[key] is record:  # else it was put again meanwhile
+        if self._known.get(key) is record:  # else it was put again meanwhile
             self._pending.remove(key)
 
-    def _unseal(self, entry: RecordPut) -> _Record | None:
+    def _unseal(self, key: str, sealed: bytes) -> _Record | None:
         """Return what is under a seal of ours; None for what somebody else has put there."""
-        if len(entry.value) > MAX_BYTES + MAX_HEAD_BYTES:
+        if len(sealed) > MAX_BYTES + MAX_HEAD_BYTES:
             return None
-        bodies = (seal.read(entry.value, (entry.key,)) for seal in self._seals)
+        bodies = (seal.read(sealed, (key,)) for seal in self._seals)
         body = next((body for body in bodies if body is not None), b"")
         try:
             return _RECORD.decode(body) if body else None

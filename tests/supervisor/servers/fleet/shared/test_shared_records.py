@@ -8,6 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from supervisor.fleet.errors import EngineAway
 from supervisor.fleet.memory_engine import MemoryEngine
+from supervisor.servers.fleet.shared import records
 from supervisor.servers.fleet.shared.records import MAX_BYTES
 from tests.fleet.sharing import KEY, Sharing, running
 
@@ -177,3 +178,125 @@ async def test_what_a_node_does_not_understand_is_told_and_harms_nothing(
         assert await a.records.flush()
         await wait_all_tasks_blocked()
     assert "a token that another node has put is not understood by this version: no token at all" in caplog.text
+
+
+# What a node remembers while it does not run --------------------------------------------------------------------------
+
+
+async def test_what_was_taken_back_stays_so_for_a_node_that_was_away_though_all_restart_with_an_empty_engine(
+    autojump_clock: MockClock,
+) -> None:
+    engine = MemoryEngine(600.0)
+    a, b = Sharing(engine), Sharing(engine)
+    async with running(a, b):
+        a.records.put("token", "t1", b"one")
+        assert await a.records.flush()
+        await wait_all_tasks_blocked()
+    async with running(b):
+        b.records.put("token", "t1", None)
+        assert await b.records.flush()
+    empty = MemoryEngine(600.0)
+    a, b = Sharing(empty, disk=a.disk), Sharing(empty, disk=b.disk)
+    async with running(a):
+        a.records.know("token", "t1", b"one")
+        await trio.sleep(1.0)
+        async with running(b):
+            await trio.sleep(1.0)
+            assert a.heard[-1] == ("t1", None)
+            assert ("t1", b"one") not in b.heard
+
+
+@pytest.mark.parametrize("kind", ["token", "value", "login", "pins", "switch", "configuration"])
+async def test_an_old_record_that_is_brought_back_while_no_node_runs_is_refused_and_put_right(
+    autojump_clock: MockClock, kind: str
+) -> None:
+    engine = MemoryEngine(600.0)
+    a = Sharing(engine)
+    async with running(a):
+        a.records.put(kind, "gone", b"old")
+        a.records.put(kind, "changed", b"old")
+        assert await a.records.flush()
+        old = dict(await engine.records())
+        a.records.put(kind, "gone", None)
+        a.records.put(kind, "changed", b"new")
+        assert await a.records.flush()
+        newest = dict(await engine.records())
+    for key, sealed in old.items():
+        await engine.put(key, sealed)
+    again, late = Sharing(engine, disk=a.disk), Sharing(engine)
+    heard: list[tuple[str, bytes | None]] = []
+    late.records.follow(kind, lambda name, payload: heard.append((name, payload)))
+    again.records.follow(kind, lambda name, payload: heard.append((name, payload)))
+    again.records.know(kind, "changed", b"new")
+    async with running(again):
+        await trio.sleep(1.0)
+        assert {payload for _, payload in heard} <= {None}
+        assert (await engine.records()).keys() == newest.keys()
+        heard.clear()
+        async with running(late):
+            await trio.sleep(1.0)
+            assert dict(heard) == {"changed": b"new", "gone": None}
+
+
+async def test_what_a_node_had_seen_and_not_taken_when_it_died_it_takes_at_its_next_start(
+    autojump_clock: MockClock,
+) -> None:
+    engine = MemoryEngine(600.0)
+    a = Sharing(engine)
+    async with running(a):
+        for name, payload in (("gone", None), ("changed", b"new"), ("same", b"same"), ("missing", b"x")):
+            a.records.put("token", name, payload)
+    again = Sharing(engine, disk=a.disk)
+    async with running(again):
+        again.heard.clear()
+        again.records.know("token", "gone", b"old")
+        again.records.know("token", "changed", b"old")
+        again.records.know("token", "same", b"same")
+        await wait_all_tasks_blocked()
+        assert sorted(again.heard) == [("changed", b"new"), ("gone", None)]
+
+
+async def test_what_a_node_has_seen_is_good_under_the_next_key_of_the_fleet_and_in_no_other_fleet(
+    autojump_clock: MockClock,
+) -> None:
+    a = Sharing(MemoryEngine(600.0))
+    async with running(a):
+        a.records.put("token", "t1", None)
+    changing = Sharing(MemoryEngine(600.0), OTHER, KEY, disk=dict(a.disk))
+    async with running(changing):
+        pass
+    for disk, known in ((changing.disk, True), (a.disk, False)):
+        later = Sharing(MemoryEngine(600.0), OTHER, disk=disk)
+        async with running(later):
+            await trio.sleep(1.0)
+            assert bool(await later.engine.records()) == known
+
+
+async def test_of_many_that_are_gone_the_oldest_are_forgotten_and_come_back_all_the_same_not(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MAX_GONE", 20)
+    monkeypatch.setattr(records, "_FORGOTTEN_AT_ONCE", 5)
+    engine = MemoryEngine(600.0)
+    a = Sharing(engine)
+    async with running(a):
+        old: dict[str, bytes] = {}
+        for number in range(60):
+            a.records.put("token", f"t{number}", b"x")
+            assert await a.records.flush()
+            old |= await engine.records()
+            a.records.put("token", f"t{number}", None)
+            assert await a.records.flush()
+            await trio.sleep(0.01)
+        a.records.put("token", "live", b"y")
+        assert await a.records.flush()
+        assert len(a.disk) < 30
+    again = Sharing(MemoryEngine(600.0), disk=a.disk)
+    for key, sealed in old.items():
+        await again.engine.put(key, sealed)
+    async with running(again):
+        await trio.sleep(1.0)
+        assert [name for name, payload in again.heard if payload is not None] == ["live"]
+        again.records.put("token", "new", b"z")
+        assert await again.records.flush()
+        await wait_all_tasks_blocked()
