@@ -104,6 +104,7 @@ PURE = (
     "actors.transport.mask",
     "actors.transport.redaction",
     "actors.transport.side_output",
+    "actors.transport.stdio.causes",
     "actors.transport.stdio.installer",
     "actors.transport.stdio.launch",
     "actors.transport.stdio.resources.allotment",

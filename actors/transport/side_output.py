@@ -1,8 +1,8 @@
 """What a server writes beside its messages: stderr, and lines of stdout that are no messages. Pure.
 
-The newest of both is kept here for one connection; whoever wants all of it listens. It is text of a stranger, which may
-hold terminal escapes, bidirectional overrides or no text at all: it is kept as bytes (draining must be cheap: a full
-pipe blocks the server) and made visible only when somebody looks.
+The first and the newest of both are kept here for one connection; whoever wants all of it listens. It is text of a
+stranger, which may hold terminal escapes, bidirectional overrides or no text at all: it is kept as bytes (draining must
+be cheap: a full pipe blocks the server) and made visible only when somebody looks.
 """
 
 from __future__ import annotations
@@ -26,8 +26,14 @@ NOISE_BYTES = 64 * 1024
 """Of each; a line may be as long as a message."""
 FLOOD = b"it writes more lines than max_lines_per_s: from here on stderr is left out\n"
 LEFT_OUT = "so many lines of stderr were left out: {}\n"
-KEPT_BYTES = 16 * 1024
-"""So much of the newest is kept: to make it visible takes a few milliseconds."""
+KEPT_BYTES = 12 * 1024
+"""So much of the newest is kept, and"""
+FIRST_BYTES = 4 * 1024
+"""so much of what was written first: to make both visible takes a few milliseconds, ten where all is escapes."""
+MAX_LINES = 500
+"""So many lines are made visible."""
+GAP = "…"
+"""Stands for what was not kept: as a line between others, and before the rest of one."""
 _LINE_CHARACTERS = 1000
 _BEYOND = 400
 """What begins to look like a secret before a line is cut is recognised within so many characters more."""
@@ -78,42 +84,63 @@ class Asides:
         """Return the newest `lines` lines of stdout that were no messages, as `last_stderr` does."""
         return self._noise.text(lines)
 
+    def whole_stderr(self) -> str:
+        """Return all that is kept of stderr, the first and the newest."""
+        return self._stderr.text()
+
+    def whole_stdout(self) -> str:
+        return self._noise.text()
+
 
 class Tail:
-    """The newest bytes of an output, at most `max_bytes`."""
+    """The newest `max_bytes` of an output, and what was written before them as far as it is among the first bytes."""
 
-    def __init__(self, mask: Mask | None = None, max_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, mask: Mask | None = None, max_bytes: int = KEPT_BYTES, first_bytes: int = FIRST_BYTES) -> None:
         self._max_bytes = max_bytes
+        self._first_bytes = first_bytes
         self._mask = mask or Mask({})
+        self._first = b""
         self._kept = b""
         self._whole = True
 
     def feed(self, data: bytes) -> None:
+        if room := self._first_bytes - len(self._first):
+            self._first += data[:room]
+            data = data[room:]
         kept = self._kept + data[-self._max_bytes :]
         self._whole = self._whole and len(self._kept) + len(data) <= self._max_bytes
         self._kept = kept[-self._max_bytes :]
 
-    def text(self, lines: int) -> str:
-        """Return the newest `lines` lines with everything unprintable escaped, each cut at 1000 characters."""
-        if lines <= 0:
+    def text(self, lines: int | None = None) -> str:
+        """Return the newest `lines` lines with everything unprintable escaped, each cut at 1000 characters.
+
+        None: all that is kept, with a line of `GAP` where something is missing.
+        """
+        if lines is not None and lines <= 0:
             return ""
-        newest = self._safe_text().rstrip().split("\n")[-lines:]
+        newest = self._safe_text(with_first=lines is None).rstrip().split("\n")
+        if lines is not None:
+            newest = newest[-lines:]
+        elif len(newest) > MAX_LINES:
+            newest = [*newest[: MAX_LINES // 2], GAP, *newest[-MAX_LINES // 2 :]]
         kept = without_secrets("\n".join(line[: _LINE_CHARACTERS + _BEYOND] for line in newest)).split("\n")
         return "\n".join(visible(line.rstrip("\r")) for line in kept)
 
-    def _safe_text(self) -> str:
-        """Return what is kept, masked.
+    def _safe_text(self, *, with_first: bool) -> str:
+        """Return what is kept, masked before it is cut, so that the cut does not hide a part of a secret from the mask.
 
-        Where older text is missing, neither what may be the rest of a secret that began in it, nor the rest of that
-        line, or word if there is no other line: what would tell that it is a secret may be gone. It is masked before it
-        is cut, so that the cut does not hide a part of another secret from the mask.
+        Where text is missing, neither what may be the beginning or the rest of a secret that is cut there, nor the line
+        that is: what would tell that it is a secret may be gone. A text without any other line begins with a word.
         """
-        text = self._mask(self._kept.decode(errors="replace"))
         if self._whole:
-            return text
-        text = text[self._mask.longest :]
-        rests = (text.partition(end)[2] for end in ("\n", " "))
-        return next((rest for rest in rests if rest.strip()), text)
+            return self._mask((self._first + self._kept).decode(errors="replace"))
+        text = self._mask(self._kept.decode(errors="replace"))[self._mask.longest :]
+        line, end, rest = text.partition("\n")
+        newest = rest if rest.strip() else f"{GAP}{line.partition(' ')[2] or line}{end}"
+        if not with_first:
+            return newest
+        first = self._mask(self._first.decode(errors="replace")).rpartition("\n")[0]
+        return f"{first}\n{GAP}\n{newest}"
 
 
 def visible(text: str) -> str:

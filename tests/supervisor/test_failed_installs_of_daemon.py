@@ -10,7 +10,8 @@ import httpx2
 import pytest
 import trio
 
-from actors.transport.stdio.remedies import advice_on, how_to_install
+from actors.transport.stdio.causes import cause_of
+from actors.transport.stdio.remedies import how_to_install
 from supervisor.host.datadir import open_data_dir
 from tests.actors.server.operators.test_last_words import TOO_OLD, TOO_OLD_BEFORE
 from tests.actors.transport.stdio.test_npm_log import HEAD, SAID, SCRIPT_FAILED
@@ -80,4 +81,6 @@ async def test_a_program_that_is_missing_is_told_with_how_to_install_it_in_statu
 async def test_what_a_package_manager_complains_of_is_told_with_what_to_do(tmp_path: Path) -> None:
     npx = program(tmp_path / "npx", "printf 'npm error code EAI_AGAIN\\nnpm error request to x failed' >&2")
     error = await why_it_failed(tmp_path, npx)
-    assert error.endswith(f"; last words: npm error: request to x failed; {advice_on('npm error code EAI_AGAIN')}")
+    assert error.endswith(
+        f"; last words: npm error: request to x failed; {cause_of('npm error code EAI_AGAIN').advice}"
+    )

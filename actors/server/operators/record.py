@@ -21,7 +21,6 @@ from actors.server.operators.journal import Journal
 from actors.server.operators.last_words import ending
 from actors.server.process.link import Link
 from actors.transport.base import Exit
-from actors.transport.stdio.installer import Installer
 
 MAX_NAMES = 5
 TOLD_WAIT_S = 1.0
@@ -227,20 +226,24 @@ class Record:
         normal = idle and not exit_.asked and exit_.code == 0 and restart != "permanent"
         renewed = exit_.renewable and life.serving
         failed = not normal and not renewed and (life.state is not State.DRAINING or bool(life.reason))
-        installer = link.silent_installer if link is not None else None
+        told = self._last_words(exit_, link) if failed else ""
         process = link is None or link.pid is not None
-        self._note_end(life, exit_, calls.in_flight, failed=failed, process=process, installer=installer)
+        self._note_end(life, exit_, calls.in_flight, told, failed=failed, process=process)
         self._observer.on_exit(self._server, exit_reason(life, exit_))
         if failed:
-            self.last_error = (life.reason or exit_.reason) + ending(exit_, installer)
+            self.last_error = (life.reason or exit_.reason) + told
         if link is not None:
             self.noise += link.counters.stdout_noise
         return normal
 
-    def _note_end(
-        self, life: Life, exit_: Exit, in_flight: int, *, failed: bool, process: bool, installer: Installer | None
-    ) -> None:
-        """A `process` is gone, or a connection. `installer`: started by that, it never said a word of the protocol."""
+    @staticmethod
+    def _last_words(exit_: Exit, link: Link | None) -> str:
+        if link is None:
+            return ending(exit_, None, served=True)
+        return ending(exit_, link.process.installer, served=link.process.spoken.is_set())
+
+    def _note_end(self, life: Life, exit_: Exit, in_flight: int, told: str, *, failed: bool, process: bool) -> None:
+        """A `process` is gone, or a connection."""
         self._journal.end_line()
         if not failed:
             if life.fallback:
@@ -251,7 +254,7 @@ class Record:
         killed, died = ("killed", "died") if process or exit_.code is not None else ("disconnected", "disconnected")
         how = f"{killed} because {life.reason}" if life.reason else f"{died} while {life.state.value}: {exit_.reason}"
         lost = f"; {in_flight} calls in flight failed" if in_flight else ""
-        self._journal.note(f"{how}{lost}{ending(exit_, installer)}", "warning")
+        self._journal.note(f"{how}{lost}{told}", "warning")
 
     # Lists ----------------------------------------------------------------------------------------------------------
 

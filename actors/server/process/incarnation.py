@@ -33,7 +33,10 @@ EXIT_S = 0.1
 DEAF_GRACE_S = 0.5
 """How long after its output closed a process may take to exit before it counts as deaf."""
 LAST_LINES = 60
-"""How many lines beside its messages come with an exit: package managers write the reason first, and much below it."""
+"""So many lines come with the exit of a process that had said something: what is older is about something else.
+
+Of another one all that is kept does: it is about the start, and the reason may stand above a page of usage.
+"""
 LAST_WORDS_S = 0.25
 """How long output is still read after the process is gone."""
 MAX_UNREAD_BYTES = 64 * 1024 * 1024
@@ -182,11 +185,13 @@ class Incarnation:
         return self._with_last_words(exit_, connection, log)
 
     def _with_last_words(self, exit_: Exit, connection: Connection, log: str = "") -> Exit:
+        asides = connection.asides
+        spoken = self.spoken.is_set()
         return msgspec.structs.replace(
             exit_,
             asked=self._asked,
-            last_stderr=connection.asides.last_stderr(LAST_LINES),
-            last_stdout=connection.asides.last_stdout(LAST_LINES),
+            last_stderr=asides.last_stderr(LAST_LINES) if spoken else asides.whole_stderr(),
+            last_stdout=asides.last_stdout(LAST_LINES) if spoken else asides.whole_stdout(),
             install_log=log,
         )
 

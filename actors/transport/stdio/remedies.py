@@ -1,17 +1,26 @@
-"""What to do where a program is missing, or says that it cannot work. Pure.
+"""What to do where a program is missing, or says that it cannot work: what `remedies.toml` says, as values. Pure.
 
-Nothing is said that may be wrong for another reason: what package managers and Docker say is known by their own words.
+Nothing is said that may be wrong for another reason: what package managers, SDKs and Docker say is known by their own
+words.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Iterable
+from importlib.resources import files
 from pathlib import PurePath
+from typing import Final
 
 import msgspec
 
+from actors.transport.stdio.installer import Installer
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
+_UV: Final = frozenset({"uvx", "uv"})
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where programs come from that servers are started with. `oldest`: versions before it start no present server.
 
     `asked`: the program that says the version, to these `arguments`; empty: each says it itself.
@@ -25,40 +34,36 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...] = ("--version",)
 
 
-PROVIDERS = (
-    Provider(
-        name="Node.js",
-        programs=("npx", "node", "npm"),
-        asked="node",
-        install="install Node.js 20 or newer: https://nodejs.org, or the package nodejs of your system",
-        oldest=(18,),
-    ),
-    Provider(
-        name="uv",
-        programs=("uvx", "uv"),
-        install="install uv: python -m pip install uv, or https://docs.astral.sh/uv",
-    ),
-    Provider(
-        name="Python",
-        programs=("python3", "python"),
-        install="install Python 3.10 or newer: https://www.python.org, or the package python3 of your system",
-        oldest=(3, 10),
-    ),
-    Provider(name="pipx", programs=("pipx",), install="install pipx: python -m pip install pipx"),
-    Provider(
-        name="Docker",
-        programs=("docker",),
-        install="install Docker: https://docs.docker.com/get-docker, or the package docker.io of your system",
-        arguments=("version", "--format", "{{.Server.Version}}"),
-    ),
-    Provider(name="Podman", programs=("podman",), install="install Podman: https://podman.io"),
-    Provider(name="Bun", programs=("bunx", "bun"), install="install Bun: https://bun.sh"),
-    Provider(name="Deno", programs=("deno",), install="install Deno: https://deno.com"),
-    Provider(name="pnpm", programs=("pnpm", "pnpx"), install="install pnpm: npm install -g pnpm"),
-)
-"""Those that published servers are started with; of another program nobody here knows where it comes from."""
+class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to do where a cause `says` this, and some other line of the output this (`among`), if there is one."""
 
-_BY_PROGRAM = {program: provider for provider in PROVIDERS for program in provider.programs}
+    says: str
+    advice: str
+    among: str = ""
+    with_uv: str = ""
+
+    def for_(self, cause: str, lines: Iterable[str], installer: Installer | None) -> str:
+        """Return what to do; empty where this is not what is the matter."""
+        found = re.search(self.says, cause, re.MULTILINE)
+        if found is None or (self.among and not any(re.search(self.among, line) for line in lines)):
+            return ""
+        advice = self.with_uv if self.with_uv and installer is not None and installer.launcher in _UV else self.advice
+        return advice.format(**found.groupdict())
+
+
+class _Tables(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    provider: tuple[Provider, ...]
+    remedy: tuple[Remedy, ...]
+
+
+_TABLES: Final = msgspec.convert(
+    tomllib.loads(files(__package__).joinpath("remedies.toml").read_text(encoding="utf-8")), _Tables
+)
+PROVIDERS: Final = _TABLES.provider
+"""Those that published servers are started with; of another program nobody here knows where it comes from."""
+REMEDIES: Final = _TABLES.remedy
+
+_BY_PROGRAM: Final = {program: provider for provider in PROVIDERS for program in provider.programs}
 
 
 def provider_of(command: str) -> Provider | None:
@@ -84,42 +89,7 @@ def how_to_provide(command: str, hint: str, nearest: str | None = None) -> str:
     return f"{install}, or write its absolute path; a service often has a shorter PATH than your shell"
 
 
-_NODE = _BY_PROGRAM["node"].install
-_CERTIFICATE = (
-    "your network has a certificate of its own: set SSL_CERT_FILE and NODE_EXTRA_CA_CERTS to it in the environment of "
-    "the daemon, which passes them on"
-)
-_NO_PROXY = "check the network; behind a proxy set HTTPS_PROXY in the environment of the daemon, which passes it on"
-_SAID = (
-    (
-        re.compile(r"EBADENGINE|[Rr]equires? Node(?:\.js)? ?(?:version )?[v>=^]*\d|ERR_UNKNOWN_BUILTIN_MODULE"),
-        f"its Node.js may be too old for it: {_NODE}",
-    ),
-    (
-        re.compile(r"SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(?:VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT)|UnknownIssuer"),
-        _CERTIFICATE,
-    ),
-    (
-        re.compile(r"^npm (?:error|ERR!).{0,200}(?:ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT)", re.MULTILINE),
-        f"npm does not reach the address that it downloads from (npm config get registry): {_NO_PROXY}",
-    ),
-    (
-        re.compile(r"^npm (?:error|ERR!) (?:code E404|404 )|not found in the package registry", re.MULTILINE),
-        "there is no such package: correct its name in args",
-    ),
-    (
-        re.compile(r"^error: (?:Failed to fetch|Could not connect)", re.MULTILINE),
-        f"uv does not reach the address that it downloads from: {_NO_PROXY}",
-    ),
-    (re.compile(r"ENOSPC|No space left on device"), "the disk is full: free some space"),
-    (re.compile(r"[Cc]annot connect to the Docker daemon|failed to connect to the docker API"), "start Docker"),
-    (
-        re.compile(r"permission denied while trying to connect to the [Dd]ocker"),
-        "let this user use Docker: add it to the group docker, and log in again",
-    ),
-)
-
-
-def advice_on(text: str) -> str:
-    """Return what to do about what a program wrote before it ended; empty where nothing is known of it."""
-    return next((advice for pattern, advice in _SAID if pattern.search(text)), "")
+def advice_on(cause: str, lines: Iterable[str] = (), installer: Installer | None = None) -> str:
+    """Return what to do about a cause, one of the `lines` that a program wrote; empty where nothing is known of it."""
+    kept = tuple(lines)
+    return next((advice for remedy in REMEDIES if (advice := remedy.for_(cause, kept, installer))), "")

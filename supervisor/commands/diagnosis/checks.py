@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from actors.transport.stdio.remedies import advice_on, how_to_provide, provider_of
+from actors.transport.stdio.causes import cause_of
+from actors.transport.stdio.remedies import how_to_provide, provider_of
 from actors.transport.stdio.resources.allotment import size
 from supervisor.commands.diagnosis.facts import Facts, ProgramFacts, RemoteFacts
 from supervisor.config.syntax.units import MIB
@@ -128,7 +129,7 @@ def _program(program: ProgramFacts) -> Iterator[Verdict]:
         return
     version = _VERSION.search(program.said)
     numbers = tuple(int(part) for part in version[0].split(".")) if version else ()
-    advice = advice_on(program.said)
+    advice = cause_of(program.said).advice
     seen = f"{provider.name} {version[0]}, {program.path}{who}" if version else f"{program.path}{who}"
     if advice:
         yield Verdict("wrong" if program.servers else "warning", f"{program.path} does not work{who}", advice)

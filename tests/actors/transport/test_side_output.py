@@ -6,11 +6,11 @@ import base64
 import re
 
 from actors.transport.mask import Mask
-from actors.transport.side_output import FLOOD, KEPT_BYTES, Asides, Tail
+from actors.transport.side_output import FIRST_BYTES, FLOOD, GAP, KEPT_BYTES, MAX_LINES, Asides, Tail
 
 
 def test_the_newest_lines_are_kept_and_the_memory_is_bounded() -> None:
-    tail = Tail(max_bytes=1000)
+    tail = Tail(max_bytes=1000, first_bytes=0)
     for number in range(10_000):
         tail.feed(b"line %d\n" % number)
     assert tail.text(2) == "line 9998\nline 9999"
@@ -19,9 +19,9 @@ def test_the_newest_lines_are_kept_and_the_memory_is_bounded() -> None:
 
 
 def test_a_chunk_larger_than_the_ring_is_cut_to_it() -> None:
-    tail = Tail(max_bytes=4)
+    tail = Tail(max_bytes=4, first_bytes=0)
     tail.feed(b"abcdefgh")
-    assert tail.text(1) == "efgh"
+    assert tail.text(1) == "…efgh"
 
 
 def test_no_lines_are_asked_and_none_were_written() -> None:
@@ -51,9 +51,9 @@ def test_secrets_are_safe_text_before_lines_are_cut_and_across_chunks() -> None:
 
 
 def test_the_rest_of_a_secret_at_the_edge_of_the_ring_is_not_shown() -> None:
-    tail = Tail(Mask({"KEY": "s3cr3t-canary"}), 30)
+    tail = Tail(Mask({"KEY": "s3cr3t-canary"}), 30, 0)
     tail.feed(b"s3cr3t-canary" + b"." * 20)
-    assert set(tail.text(1)) == {"."}
+    assert set(tail.text(1)) == {"…", "."}
     big = Tail(Mask({"KEY": "s3cr3t-canary"}))
     big.feed(b"-" * 100_000 + b"s3cr3t-canary" + b"." * (KEPT_BYTES - 5))
     assert "canary" not in big.text(1)
@@ -62,26 +62,44 @@ def test_the_rest_of_a_secret_at_the_edge_of_the_ring_is_not_shown() -> None:
 def test_a_secret_behind_the_one_that_is_cut_is_safe_text_whole() -> None:
     longest = len(base64.b64encode(b"an0ther-secret-token").rstrip(b"="))
     for before in range(longest + 1):  # wherever the edge of the ring lies in what was written
-        tail = Tail(Mask({"KEY": "s3cr3t-canary", "TOKEN": "an0ther-secret-token"}), 60)
+        tail = Tail(Mask({"KEY": "s3cr3t-canary", "TOKEN": "an0ther-secret-token"}), 60, 0)
         tail.feed(b"s3cr3t-canary" * 4 + b"an0ther-secret-token" * 2 + b"." * before)
         shown = tail.text(5)
         assert not re.search("[a-z0-9]", shown), shown
 
 
 def test_where_the_beginning_of_a_line_is_missing_the_rest_of_it_is_not_shown() -> None:
-    tail = Tail(max_bytes=40)
+    tail = Tail(max_bytes=40, first_bytes=0)
     tail.feed(b"password=" + b"x" * 30 + b"\nthe next line\n")
     assert tail.text(5) == "the next line"
     tail.feed(b"password=" + b"x" * 30 + b" was refused\n")
-    assert tail.text(5) == "was refused"
+    assert tail.text(5) == "…was refused", "and what is shown does not begin as if it were a whole line"
+
+
+def test_what_was_written_first_is_kept_beside_the_newest_and_no_line_begins_in_its_middle() -> None:
+    tail = Tail()
+    tail.feed(b"Error: no key\n" + b"--option  what it means\n" * 5000 + b"the end\n")
+    lines = tail.text().split("\n")
+    assert (lines[0], lines[-1]) == ("Error: no key", "the end")
+    assert {*lines[1:-1]} == {"--option  what it means", GAP}
+    assert tail.text(1) == "the end"
+    assert len(lines) <= MAX_LINES + 1
+
+
+def test_the_beginning_of_a_secret_that_is_cut_is_not_shown() -> None:
+    mask = Mask({"KEY": "s3cr3t-canary"})
+    tail = Tail(mask, 60 + mask.longest, 30)
+    tail.feed(b"the first line\nkey: " + b"s3cr3t-canary" * 20 + b"." * 50 + b"\nthe last line\n")
+    assert tail.text() == f"the first line\n{GAP}\nthe last line"
 
 
 def test_so_much_is_told_and_kept_of_a_line_that_is_no_message() -> None:
     told: list[bytes] = []
     asides = Asides(Mask({"KEY": "s3cr3t-canary"}))
     asides.hear = lambda source, data: told.append(data)
-    asides.noise([b"s3cr3t-canary" + b"." * (KEPT_BYTES - 6)])
-    assert told == [b"s3cr3t-canary" + b"." * (KEPT_BYTES - 6) + b"\n"]
+    line = b"." * FIRST_BYTES + b"s3cr3t-canary" + b"." * (KEPT_BYTES - 6)
+    asides.noise([line])
+    assert told == [line + b"\n"]
     assert set(asides.last_stdout(1)) == {".", "\u2026"}, "the rest of a secret is not shown"
 
 

@@ -15,12 +15,11 @@ from actors.catalogue.lists.validation import read_again
 from actors.catalogue.offer import Offer, decode_offer, encode_offer
 from actors.catalogue.trust import Pins
 from actors.protocol.wire import json
-from actors.server.operators.last_words import last_words
 from actors.transport.mask import Mask
 from actors.transport.redaction import KeyLines, without_secrets
 from actors.transport.side_output import Asides, Tail, visible
+from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.npm_log import failure, failure_in
-from actors.transport.stdio.remedies import advice_on
 from actors.transport.stdio.resources.figures import read_trees
 from actors.transport.stdio.resources.groups import was_out_of_memory
 from actors.transport.stdio.resources.memory import look_at_memory, own_group
@@ -101,8 +100,7 @@ def outputs(data: bytes) -> None:
         keys.inside(line)
     shown = without_secrets(text)
     assert "ghp_0123456789012345678901234567890" not in shown
-    assert len(last_words(text)) <= 200
-    advice_on(text)
+    assert len(cause_of(text).words) <= 200
     tail = Tail(_MASK, 2000)
     for part in (data[:100], data[100:101], data[101:]):
         tail.feed(part)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from actors.errors import SpawnFailed
 from actors.server.operators.last_words import ending
 from actors.transport.base import Exit
+from actors.transport.stdio.causes import cause_of
 from actors.transport.stdio.command import resolve_command
-from actors.transport.stdio.remedies import PROVIDERS, advice_on, how_to_install, how_to_provide, provider_of
+from actors.transport.stdio.remedies import PROVIDERS, how_to_install, how_to_provide, provider_of
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,9 @@ def test_a_program_has_one_provider_which_is_asked_by_one_of_its_programs() -> N
     ],
 )
 def test_what_a_program_complains_of_has_its_advice_in_the_reason_of_the_failure(text: str, says: str) -> None:
-    assert says in advice_on(text)
-    assert ending(Exit(code=1, last_stderr=text), None).endswith(f"; {advice_on(text)}")
+    advice = cause_of(text).advice
+    assert says in advice
+    assert ending(Exit(code=1, last_stderr=text), None).endswith(f"; {advice}")
 
 
 @pytest.mark.parametrize(
@@ -69,12 +71,12 @@ def test_what_a_program_complains_of_has_its_advice_in_the_reason_of_the_failure
     ["Error: connect ECONNREFUSED 127.0.0.1:5432", "404 Not Found", "error sending request for url (https://api/)"],
 )
 def test_what_a_server_says_of_its_own_matters_gets_no_advice(text: str) -> None:
-    assert advice_on(text) == ""
+    assert cause_of(text).advice == ""
 
 
 @given(st.text(max_size=500), st.text(max_size=500))
 def test_whatever_stands_around_it_a_complaint_has_its_advice(before: str, after: str) -> None:
-    assert advice_on(f"{before}\nnpm error code E404\n{after}")
+    assert cause_of(f"{before}\nnpm error code E404\n{after}").advice
 
 
 def test_a_failed_start_says_how_to_install_what_is_missing() -> None:
