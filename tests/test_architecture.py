@@ -83,6 +83,7 @@ PURE = (
     "actors.codes",
     "actors.errors",
     "actors.principal",
+    "actors.kit.fairness.client_quota",
     "actors.kit.fairness.quota",
     "actors.kit.fairness.shares",
     "actors.life.*",

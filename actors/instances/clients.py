@@ -1,4 +1,7 @@
-"""Instances of a launch that are one client's alone: made with its first call, gone with its session or its sleep."""
+"""Instances of a launch that are one client's alone: made with its first call, gone with its session or its sleep.
+
+They are shared by people first (`actors.kit.fairness.client_quota`): sessions are opened as one likes.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from collections.abc import Callable, Hashable, Mapping
 
 from actors.errors import TooManyCalls
 from actors.instances.instance import Instance
+from actors.kit import ClientQuota
 from actors.life.states import State
+from actors.principal import ClientKey, Principal
 
 BUSY_RETRY_S = 5.0
 
@@ -34,11 +39,15 @@ class ClientInstances:
         if known is not None:
             return known
         taken = [each for each in self._instances.values() if each.client is not None and not self._is_over(each)]
-        if len(taken) >= self.limit:
-            unused = next((each for each in taken if not each.leaving and self._is_unused(each)), None)
+        shared, key = ClientQuota(self.limit), _key(client)
+        for each in taken:
+            shared.add(_key(each.client))
+        if not shared.has_room(key):
+            own = [each for each in taken if _key(each.client)[0] == key[0]]
+            others = taken if len(taken) >= self.limit else []
+            unused = next((each for each in (*own, *others) if not each.leaving and self._is_unused(each)), None)
             if unused is None:
-                text = f"server {self._server!r} has an instance for each client, and others have all {self.limit}"
-                raise TooManyCalls(text, server=self._server, retry_after_s=BUSY_RETRY_S)
+                raise TooManyCalls(self._why_not(len(own)), server=self._server, retry_after_s=BUSY_RETRY_S)
             self._retire(unused)
         made = self._make()
         made.client = client
@@ -59,8 +68,19 @@ class ClientInstances:
         if asleep and instance.client is not None and not instance.leaving:
             self._retire(instance)
 
+    def _why_not(self, own: int) -> str:
+        text = f"server {self._server!r} has an instance for each client, "
+        if not own:
+            return f"{text}and others have all {self.limit}"
+        return f"{text}and of the {self.limit} {own} are of clients of yours: end the session of one of them"
+
     def _is_over(self, instance: Instance) -> bool:
         return instance.leaving and instance.actor.life.resting
 
     def _is_unused(self, instance: Instance) -> bool:
         return instance.actor.life.resting and not instance.open and not instance.starting
+
+
+def _key(client: Hashable) -> ClientKey:
+    """Return whose client that is, see `Caller.identity`; what is known by nothing else is known by itself."""
+    return (client[0], client) if isinstance(client, tuple) and client else (Principal(str(client)), client)

@@ -6,6 +6,7 @@ from actors.kit.cells import AnyOf as AnyOf
 from actors.kit.cells import Feed as Feed
 from actors.kit.cells import Latest as Latest
 from actors.kit.cells import Signal as Signal
+from actors.kit.fairness.client_quota import ClientQuota as ClientQuota
 from actors.kit.fairness.gate import Gate as Gate
 from actors.kit.fairness.gate import Turn as Turn
 from actors.kit.fairness.quota import Quota as Quota

@@ -4,18 +4,19 @@ A cell between doors and actors: doors write who is subscribed, actors read what
 exchange. It outlives processes and actors. A subscriber notes once that it is owed a notification, and a resource waits
 once to be told of, so nothing queues here without a bound. Thousands of subscribers are told a few at a time.
 
-What a server has to tell of is bounded, and shared by clients (`actors.kit.fairness.quota`): a resource counts for the
-client that is subscribed to it for the longest.
+What a server has to tell of is bounded, and shared by clients (`actors.kit.fairness.client_quota`): a resource counts
+for the client that is subscribed to it for the longest.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from actors.errors import TooManyCalls
-from actors.kit.fairness.quota import Quota
+from actors.kit.fairness.client_quota import ClientQuota
+from actors.principal import LOCAL, ClientKey
 
 MAX_URIS: Final = 4096
 MAX_BYTES: Final = 1024 * 1024
@@ -34,14 +35,14 @@ class _Subscribed:
     """What clients are subscribed to at one server: who is to be told, by URI, and whose client each of them is of."""
 
     def __init__(self) -> None:
-        self.by_uri: dict[str, dict[Tell, Hashable]] = {}
-        self._uris = Quota(MAX_URIS)
-        self._bytes = Quota(MAX_BYTES)
+        self.by_uri: dict[str, dict[Tell, ClientKey]] = {}
+        self._uris = ClientQuota(MAX_URIS)
+        self._bytes = ClientQuota(MAX_BYTES)
 
-    def admits(self, uri: str, client: Hashable) -> bool:
+    def admits(self, uri: str, client: ClientKey) -> bool:
         return self._uris.has_room(client) and self._bytes.has_room(client, _size(uri))
 
-    def add(self, uri: str, tell: Tell, client: Hashable) -> None:
+    def add(self, uri: str, tell: Tell, client: ClientKey) -> None:
         """Subscribe somebody; the first one to a resource pays for it."""
         if uri not in self.by_uri:
             self.by_uri[uri] = {}
@@ -74,7 +75,7 @@ class Subscribers:
         """Called when the last one has left a resource of a server."""
         self._of: defaultdict[str, _Subscribed] = defaultdict(_Subscribed)
         self._due: OrderedDict[tuple[str, str], None] = OrderedDict()
-        self._told: dict[Tell, Hashable] = {}
+        self._told: dict[Tell, ClientKey] = {}
         self._left: list[Tell] = []
 
     def uris(self, server: str) -> tuple[str, ...]:
@@ -82,7 +83,7 @@ class Subscribers:
         subscribed = self._of.get(server)
         return () if subscribed is None else tuple(subscribed.by_uri)
 
-    def add(self, server: str, uri: str, tell: Tell, client: Hashable = None) -> None:
+    def add(self, server: str, uri: str, tell: Tell, client: ClientKey = (LOCAL, "")) -> None:
         """Subscribe somebody of a client.
 
         Raises `TooManyCalls` if the server would have to tell of too many resources, or of too many for this client.

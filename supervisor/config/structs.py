@@ -162,7 +162,8 @@ class Settings(Confidential, Struct, frozen=True, kw_only=True):
     """Most tokens of a result for a model, at the door of the meta-tools. Of a larger one the model gets the beginning,
     and reads the rest by `read_mcp_resource`. null: any number."""
     max_kept_result_bytes: Size = 64 * MIB
-    """Size of all results that the daemon keeps for such a reader. One client may have as much as it leaves free."""
+    """Size of all results that the daemon keeps for such a reader. One user may have as much as they leave free,
+    and so may each of their clients of that."""
     result_kept_s: PositiveSeconds = 900.0
     """How long the daemon keeps such a result after it was read last."""
     max_kept_calls: Count = 2000

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 import msgspec
 
-from actors.principal import LOCAL, Principal
+from actors.principal import LOCAL, ClientKey, Principal
 from actors.protocol.agreement.versions import LATEST_LEGACY, Era
 
 EMPTY_OBJECT = msgspec.Raw(b"{}")
@@ -23,6 +21,6 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
 
     @property
-    def program(self) -> Hashable:
+    def program(self) -> ClientKey:
         """By what shared bounds count it, over all its sessions: a name that it chose itself, which proves nothing."""
         return self.principal, self.name

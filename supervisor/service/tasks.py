@@ -16,9 +16,9 @@ import msgspec
 import trio
 
 from actors.errors import TooManyCalls
-from actors.kit import Latest, Quota, Reply
+from actors.kit import ClientQuota, Latest, Reply
 from actors.messages import Caller, Note, Question, Result
-from actors.principal import Principal
+from actors.principal import ClientKey, Principal
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.visits import Visitor
 from actors.protocol.tasks import tasks
@@ -29,7 +29,7 @@ from supervisor.service.asking.parking import SealedNames
 from supervisor.service.client import Client
 
 MAX_TASKS: Final = 4096
-"""Of all clients, which share it; see `actors.kit.fairness.quota`."""
+"""Of all clients, which share it; see `actors.kit.fairness.client_quota`."""
 _ENDED: Final = "this task is not known any more: its time is over, or it had ended and made room for another one"
 _THERE: Final = "the task is at another node of the fleet; ask for it there"
 _LOST: Final = "there is no such task; one of before the last start of the daemon is lost, look how far it came"
@@ -43,7 +43,7 @@ class HeldTask(msgspec.Struct, eq=False):
 
     name: str
     principal: Principal
-    program: Hashable
+    program: ClientKey
     server: str
     own: str
     era: Era
@@ -93,7 +93,7 @@ class HeldTasks:
         self._deployment = deployment
         self._names = SealedNames(key, b"mcp-task", life=life)
         self._held: dict[str, HeldTask] = {}
-        self._quota = Quota(MAX_TASKS)
+        self._quota = ClientQuota(MAX_TASKS)
 
     def admits(self, client: Client) -> bool:
         """Say whether a call of a client may become a task; one of its own that is over makes room for it."""

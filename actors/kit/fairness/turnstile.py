@@ -2,8 +2,9 @@
 
 The loop of trio runs whatever can run once in each of its passes, and a request takes half a dozen of them. So four
 hundred requests of one client that are read together make the one request of another client wait for half a dozen times
-four hundred. Here `PER_PASS` go on in a pass; where more arrive, each client has a queue, and one of each goes on in
-turn. Nothing is refused here: whoever waits has not been read, so its client is held up, and cannot send more.
+four hundred. Here `PER_PASS` go on in a pass; where more arrive, one of each person goes on in turn, and of theirs one
+of each of their clients, whose names they choose themselves. Nothing is refused here: whoever waits has not been read,
+so its client is held up, and cannot send more.
 
 Where nobody waits it costs a few attribute reads.
 """
@@ -19,6 +20,8 @@ import trio
 from actors.kit.fairness.share import pass_counter
 
 PER_PASS: Final = 2
+Who = tuple[Hashable, Hashable]
+"""A person, or the address that somebody comes from, and which of their clients it is."""
 
 
 class Turnstile:
@@ -28,7 +31,7 @@ class Turnstile:
         self._per_pass = per_pass
         self._count: Callable[[], int] | None = None
         self._pass = self._gone_on = 0
-        self._queues: dict[Hashable, deque[trio.Event]] = {}  # the first one has its turn
+        self._queues: dict[Hashable, dict[Hashable, deque[trio.Event]]] = {}  # the first one has its turn
         self._arrived = trio.lowlevel.ParkingLot()
 
     async def run(self) -> None:
@@ -46,14 +49,16 @@ class Turnstile:
             while self._queues:
                 self._call_next()
 
-    async def enter(self, who: Hashable) -> None:
+    async def enter(self, who: Who) -> None:
         """Return when something of somebody may go on. A checkpoint only if it waits."""
         if not self._queues and self._has_room():
             return
-        queue = self._queues.get(who)
-        if queue is None:
-            queue = self._queues[who] = deque()
+        person, client = who
+        clients = self._queues.get(person)
+        if clients is None:
+            clients = self._queues[person] = {}
             self._arrived.unpark()
+        queue = clients.setdefault(client, deque())
         turn = trio.Event()
         queue.append(turn)
         try:
@@ -62,7 +67,9 @@ class Turnstile:
             if not turn.is_set():
                 queue.remove(turn)
                 if not queue:
-                    del self._queues[who]
+                    del clients[client]
+                if not clients:
+                    del self._queues[person]
             raise
 
     def _has_room(self) -> bool:
@@ -77,9 +84,12 @@ class Turnstile:
         return True
 
     def _call_next(self) -> None:
-        """Let the oldest one of the client go on whose turn it is, who then is the last."""
-        who, queue = next(iter(self._queues.items()))
-        del self._queues[who]
+        """Let the oldest one of the client go on whose turn it is, who then is the last, as whose client it is."""
+        person, clients = next(iter(self._queues.items()))
+        client, queue = next(iter(clients.items()))
+        del self._queues[person], clients[client]
         queue.popleft().set()
         if queue:
-            self._queues[who] = queue
+            clients[client] = queue
+        if clients:
+            self._queues[person] = clients

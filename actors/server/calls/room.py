@@ -43,9 +43,16 @@ class CallRoom:
             raise busy_error(self._server, f"{in_flight} calls are in flight, {waiting} wait")
         if 2 * free <= self._max_open and not self._is_for_one:
             self._check_share(message, free)
-        if self._queue.size + size > self._max_bytes:
+        left = self._max_bytes - self._queue.size - size
+        if left < 0 or (2 * left < self._max_bytes and not self._is_for_one and self._holds_more(message, size, left)):
             raise busy_error(self._server, f"{waiting} calls of {self._queue.size} bytes wait for it")
         return size + _ENVELOPE_BYTES
+
+    def _holds_more(self, message: CallServer, size: int, left: int) -> bool:
+        """Say whether calls of somebody wait that would have more bytes with this one than are left for others."""
+        principal = message.principal
+        own = sum(call.size for call in self._waiting.values() if call.message.principal == principal)
+        return bool(own) and own + size > left and principal != LOCAL
 
     def _check_share(self, message: CallServer, free: int) -> None:
         """Raise `TooManyCalls` where somebody has as many calls here as are left for others, or more; see `Quota`."""

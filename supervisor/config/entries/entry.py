@@ -178,7 +178,8 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Most processes of a local server at a time. Another one is started when all that run are busy, and each sleeps by
     itself. `per_client`: each client has a process of its own, so that nobody is asked for somebody else."""
     max_instances: Annotated[int, Meta(ge=1, le=MAX_INSTANCES)] = 16
-    """Most processes for clients with `per_client`; calls of further clients are refused."""
+    """Most processes for clients with `per_client`, of one user half of them with `auth`; calls of further clients are
+    refused."""
 
     # Stop and restart
     stop_eof_s: Seconds = 2.0

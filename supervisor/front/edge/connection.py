@@ -22,13 +22,14 @@ import errno
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
 import trio
 
 from actors.kit import is_want, reason_of
+from actors.kit.fairness.turnstile import Who
 from supervisor.front.edge.fairness import Turns
 from supervisor.front.edge.fields import Fields
 from supervisor.front.edge.parser import HttpProtocolError, IncomingRequest, RequestParser
@@ -67,7 +68,7 @@ class ClientConnection:
         self.socket = stream.socket
         self.address = address_of(stream.socket)
         self.context = context
-        self.who: Hashable = self.address
+        self.who: Who = self.address, None
         self.leaving = context.departures.watch(stream.socket.fileno())
         self._stream: trio.abc.SendStream = stream
         self._handler = handler

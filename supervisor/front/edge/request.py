@@ -30,7 +30,7 @@ from supervisor.front.edge.budget import FREE_BYTES, Share, no_room
 from supervisor.front.edge.parser import IncomingRequest
 from supervisor.front.edge.wire import ConnectionCounters, Wire
 from supervisor.identity.operator_key import endpoint
-from supervisor.identity.requester import THE_OPERATOR, Requester
+from supervisor.identity.requester import ANYBODY, THE_OPERATOR, Requester
 
 Lines = Sequence[tuple[bytes, bytes]]
 """Header lines of an answer: names in lower case, and values."""
@@ -127,12 +127,16 @@ class HttpRequest:
         self._is_private = True
 
     def come_from(self, requester: Requester) -> None:
-        """Take who sends it, as the gate has found out."""
+        """Take who sends it, as the gate has found out: what comes on this connection from now on has its turn with
+        what is theirs.
+        """
         self.requester, self.principal = requester, requester.principal
+        if requester is not ANYBODY:
+            self._connection.who = requester.principal, self.address
 
-    def come_as(self, who: Hashable) -> None:
-        """Take which client it is: what comes on this connection from now on has its turn with that of the same one."""
-        self._connection.who = who
+    def come_as(self, client: Hashable) -> None:
+        """Take which client of whoever sends it this is: within what is theirs, it has turns with the same one."""
+        self._connection.who = self.principal, client
 
     @property
     def counters(self) -> ConnectionCounters:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Protocol
 
 import msgspec
 import trio
 
 from actors.kit import Conditions, Turnstile
+from actors.kit.fairness.turnstile import Who
 from supervisor.config import Settings
 from supervisor.front.edge.budget import Budget
 from supervisor.front.edge.leaving import Departures, Leaving
@@ -58,7 +58,7 @@ class Wire(Protocol):
     address: str
     """Where it comes from; empty if that was not known."""
     context: ConnectionContext
-    who: Hashable
+    who: Who
     """Which client is there, as far as is known: what comes from it is read in turn with that of others."""
     leaving: Leaving
 

@@ -109,7 +109,7 @@ class McpHttp:
                     raise HttpRefusal(refused.status, refused.body, refused.lines)
                 if isinstance(message, Request):
                     client = message.name if isinstance(message, ModernRequest) else head.session
-                    request.come_as((request.principal, client))
+                    request.come_as(client)
                 await self._serve(fronts, message, head, request)
             elif method not in {"GET", "DELETE"}:
                 raise refusal_of(405, "use POST, GET or DELETE", lines=ALLOW)

@@ -6,7 +6,7 @@ The node that has the client in front of it has checked who that is, and is beli
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from socket import AF_INET, AF_INET6
 from typing import Final, cast
@@ -14,6 +14,7 @@ from typing import Final, cast
 import msgspec
 import trio
 
+from actors.kit.fairness.turnstile import Who
 from supervisor.fleet.errors import NodeAway
 from supervisor.fleet.links.requests import DistantRequest
 from supervisor.front.edge.fields import fields_of
@@ -70,7 +71,7 @@ class DistantWire:
     def __init__(self, context: ConnectionContext, address: str) -> None:
         self.address = address
         self.context = context
-        self.who: Hashable = address
+        self.who: Who = address, None
         self.leaving = Leaving()
         self.behind = b""
 

@@ -47,7 +47,7 @@ class FleetSubscriptions:
 
     def add(self, launch: str, uri: str, tell: Callable[[], None], node: object) -> None:
         if name := self._keys.name(launch):
-            self._subscribers.add(name, uri, tell, node)
+            self._subscribers.add(name, uri, tell, (LOCAL, node))
 
     def remove(self, launch: str, uri: str, tell: Callable[[], None]) -> bool:
         self._is_of_node = True

@@ -16,7 +16,7 @@ import msgspec
 import trio
 
 from actors.errors import CannotAsk, InvalidArguments
-from actors.kit import Feed, Quota, Reply
+from actors.kit import Feed, Quota, Reply, Shares
 from actors.messages import Question
 from actors.principal import Principal
 from actors.protocol.agreement.client_capabilities import ELICIT
@@ -79,6 +79,7 @@ class Elicitations:
         self._clock = clock
         self._base = base
         self._open: dict[str, Elicitation] = {}
+        self._places = Shares(MAX_OPEN)
         self._shared: dict[Principal, Quota] = {}
 
     def __len__(self) -> int:
@@ -109,9 +110,10 @@ class Elicitations:
             raise CannotAsk("a form cannot be read, or is too large for a page")
         principal, program = call.client.principal, call.client.program
         shared = self._shared.get(principal) or Quota(MAX_OPEN_OF_ONE)
-        if len(self._open) >= MAX_OPEN or not shared.has_room(program):
+        if not self._places.has_place(principal) or not shared.has_room(program):
             raise CannotAsk(f"{shared.amount_of(program)} questions of this client wait for an answer already")
         shared.add(program)
+        self._places.add(principal)
         self._shared[principal] = shared
         id_ = secrets.token_hex(_ID_BYTES)  # none begins with a hyphen, which a command would take for an option
         self._open[id_] = Elicitation(
@@ -180,6 +182,7 @@ class Elicitations:
     def _give_back(self, client: Client) -> None:
         shared = self._shared[client.principal]
         shared.remove(client.program)
+        self._places.remove(client.principal)
         if not shared.used:
             del self._shared[client.principal]
 

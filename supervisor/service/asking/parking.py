@@ -20,23 +20,22 @@ import hashlib
 import hmac
 import math
 import secrets
-from collections.abc import Hashable
 from typing import Final
 
 import msgspec
 import trio
 
 from actors.errors import CannotAsk, MalformedRequest, SupervisorError
-from actors.kit import Quota, Reply
+from actors.kit import ClientQuota, Reply
 from actors.messages import Result
-from actors.principal import Principal
+from actors.principal import ClientKey, Principal
 from actors.protocol.asking.input_required import InputRequired, incomplete_result
 from supervisor.fleet.lives import LIFE_BYTES, DaemonLife
 from supervisor.metatools.arguments.execution import PREFIX
 from supervisor.service.asking.rounds import AskedByResult, InputNeeded, Rounds
 
 MAX_PARKED: Final = 1024
-"""Of all clients, which share it; see `actors.kit.fairness.quota`."""
+"""Of all clients, which share it; see `actors.kit.fairness.client_quota`."""
 SWEPT: Final = 16
 """Calls that are given up at a time, each with up to 32 questions: all at once would hold up everybody."""
 GRACE_S: Final = 2.0
@@ -113,8 +112,8 @@ class Parking:
     def __init__(self, key: bytes, life: DaemonLife | None = None) -> None:
         self._states = SealedNames(key, b"mcp-request-state", PREFIX, life)
         self._parked: dict[str, Parked] = {}
-        self._programs: dict[str, Hashable] = {}
-        self._quota = Quota(MAX_PARKED)
+        self._programs: dict[str, ClientKey] = {}
+        self._quota = ClientQuota(MAX_PARKED)
         self._closed = False
         self._bell = trio.lowlevel.ParkingLot()
 

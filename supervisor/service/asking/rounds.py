@@ -16,6 +16,7 @@ from actors.codes import MISSING_CAPABILITY
 from actors.errors import CannotAsk, SupervisorError
 from actors.kit import Reply
 from actors.messages import Note, Question, Result
+from actors.principal import ClientKey
 from actors.protocol.agreement.client_capabilities import ELICIT, missing_capability, requirement
 from actors.protocol.asking.forms import is_secret
 from actors.protocol.asking.input_required import InputRequest
@@ -158,7 +159,7 @@ class Rounds:
         return reply
 
     @property
-    def program(self) -> Hashable:
+    def program(self) -> ClientKey:
         return self._last.client.program
 
     @property

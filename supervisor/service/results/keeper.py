@@ -17,7 +17,8 @@ import msgspec
 import trio
 
 from actors.errors import InvalidArguments
-from actors.kit import Latest, Quota
+from actors.kit import ClientQuota, Latest
+from actors.principal import ClientKey
 from actors.protocol.wire import json
 from supervisor.fleet.lives import DaemonLife, life_in
 from supervisor.host.loop.workbench import Workbench
@@ -39,7 +40,7 @@ class _Kept(msgspec.Struct, frozen=True, eq=False):
     long_text: LongText
     budget: int
     owner: Hashable
-    program: Hashable
+    program: ClientKey
 
 
 class KeptResults:
@@ -50,7 +51,7 @@ class KeptResults:
         self._deployment = deployment
         self._bench = bench
         self._kept: OrderedDict[str, tuple[float, _Kept]] = OrderedDict()
-        self._shared: Quota | None = None
+        self._shared: ClientQuota | None = None
 
     async def shorten(self, exchange: Exchange, server: str, tool: str, meta: msgspec.Raw, body: bytes) -> bytes:
         """Return a result as it is, or as much of it as a model may get. A checkpoint only if it is large."""
@@ -104,11 +105,11 @@ class KeptResults:
         self._kept[id_] = self._until(), _Kept(long_text, budget, exchange.identity, program)
         return id_
 
-    def _quota(self) -> Quota:
+    def _quota(self) -> ClientQuota:
         self._forget_old()
         limit = self._deployment.value.settings.max_kept_result_bytes
         if self._shared is None:
-            self._shared = Quota(limit)
+            self._shared = ClientQuota(limit)
         self._shared.limit = limit
         return self._shared
 

@@ -34,7 +34,7 @@ LOGGING: dict[str, Any] = {"tools": {}, "logging": {}}
 class Caller:
     """Whoever made a call: it hears notes, and answers questions when the test says so. `client`: whose call it is."""
 
-    def __init__(self, client: str = "") -> None:
+    def __init__(self, client: Hashable = "") -> None:
         self.client = client
         self.notes: list[tuple[str, Any]] = []
         self.questions: list[tuple[Question, Reply[msgspec.Raw]]] = []
@@ -52,7 +52,7 @@ class Caller:
 
     @property
     def identity(self) -> Hashable:
-        return self.client or self
+        return self if self.client == "" else self.client
 
     def visitor(self, question: Question | None = None) -> None:
         return None

@@ -7,8 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from actors.errors import TooManyCalls
+from actors.principal import LOCAL
 from actors.server.subscribers import MAX_BYTES, MAX_PARENTS, MAX_URIS, PORTION, Subscribers
 from tests.fakes.turns import Turns, at_once
+
+ONE, OTHER = (LOCAL, "one"), (LOCAL, "other")
 
 
 class Told:
@@ -86,15 +89,15 @@ def test_a_resource_counts_for_whoever_is_subscribed_to_it_for_the_longest() -> 
     told, subscribers = Told(), Subscribers(at_once)
     size = MAX_BYTES // 2
     one, other = told.teller("one"), told.teller("other")
-    subscribers.add("s", "a" * size, one, "one")
-    subscribers.add("s", "a" * size, other, "other")
-    subscribers.add("s", "b", told.teller("b"), "other")
+    subscribers.add("s", "a" * size, one, ONE)
+    subscribers.add("s", "a" * size, other, OTHER)
+    subscribers.add("s", "b", told.teller("b"), OTHER)
     assert not subscribers.remove("s", "a" * size, one)
     with pytest.raises(TooManyCalls):
-        subscribers.add("s", "c" * 9, told.teller("c"), "other")
-    subscribers.add("s", "c" * 9, told.teller("c"), "one")
+        subscribers.add("s", "c" * 9, told.teller("c"), OTHER)
+    subscribers.add("s", "c" * 9, told.teller("c"), ONE)
     assert subscribers.remove("s", "a" * size, other)
-    subscribers.add("s", "d" * 9, told.teller("d"), "other")
+    subscribers.add("s", "d" * 9, told.teller("d"), OTHER)
 
 
 def crowd(turns: Turns, uris: str = "a", size: int = 3 * PORTION) -> tuple[Told, Subscribers]:

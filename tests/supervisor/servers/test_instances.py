@@ -329,6 +329,17 @@ async def test_more_clients_than_there_may_be_are_refused_until_one_sleeps(autoj
         assert await running.call("who", caller=Caller("eve"))
 
 
+async def test_somebody_who_opens_sessions_leaves_processes_for_others(autojump_clock: MockClock) -> None:
+    async with crowd(local("per_client", max_instances=4, idle_timeout_s=60)) as running:
+        mine = [Caller(("ben", str(number))) for number in range(8)]
+        for caller in mine[:2]:
+            await running.call("who", caller=caller)
+        with pytest.raises(TooManyCalls, match="of the 4 2 are of clients of yours: end the session of one"):
+            await running.call("who", caller=mine[2])
+        assert await running.call("who", caller=Caller(("ana", "1")))
+        assert await running.call("who", caller=Caller(("cem", "1")))
+
+
 async def test_the_process_of_a_client_ends_with_its_session(autojump_clock: MockClock) -> None:
     async with crowd(local("per_client")) as running:
         for name in ("ada", "bob"):

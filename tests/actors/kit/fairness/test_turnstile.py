@@ -32,7 +32,7 @@ class Record:
         self.began: list[tuple[str, int]] = []
 
     async def request(self, who: str) -> None:
-        await self._turnstile.enter(who)
+        await self._turnstile.enter((who, None))
         self.began.append((who, pass_counter()()))
 
 
@@ -50,8 +50,8 @@ async def arrive(counts: dict[str, int], per_pass: int) -> list[tuple[str, int]]
 async def test_who_finds_nobody_begins_without_a_checkpoint() -> None:
     async with open_turnstile() as (turnstile, _):
         with trio.testing.assert_no_checkpoints():
-            await turnstile.enter("a")
-            await turnstile.enter("b")
+            await turnstile.enter(("a", None))
+            await turnstile.enter(("b", None))
 
 
 async def test_one_request_of_a_client_does_not_wait_for_all_of_another_one() -> None:
@@ -77,6 +77,21 @@ def test_everybody_begins_and_no_more_than_so_many_in_a_pass(counts: dict[str, i
     assert max(passes.count(number) for number in passes) <= 2 * per_pass
 
 
+async def test_names_that_a_client_makes_up_gain_it_nothing() -> None:
+    async with open_turnstile() as (turnstile, nursery):
+        began: list[str] = []
+
+        async def request(person: str, name: str) -> None:
+            await turnstile.enter((person, name))
+            began.append(person)
+
+        for number in range(400):
+            nursery.start_soon(request, "flood", str(number))
+        await trio.lowlevel.checkpoint()
+        await request("calm", "")
+        assert len(began) < 12
+
+
 async def test_who_goes_away_leaves_nothing_behind_and_nobody_out() -> None:
     async with open_turnstile(1) as (turnstile, nursery):
         record = Record(turnstile)
@@ -94,12 +109,12 @@ async def test_who_goes_away_leaves_nothing_behind_and_nobody_out() -> None:
 async def test_nobody_waits_for_one_that_does_not_run() -> None:
     turnstile = Turnstile(1)
     for _ in range(10):
-        await turnstile.enter("a")
+        await turnstile.enter(("a", None))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(turnstile.run)
         await trio.lowlevel.checkpoint()
         async with trio.open_nursery() as requests:
             for _ in range(10):
-                requests.start_soon(turnstile.enter, "a")
+                requests.start_soon(turnstile.enter, ("a", None))
             await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
