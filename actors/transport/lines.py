@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import accumulate
@@ -14,8 +15,8 @@ from actors.protocol.wire.outgoing import Outgoing
 from actors.transport.base import Counters
 from actors.transport.side_output import Asides
 
-ATOMIC_BYTES = 4096
-"""So many bytes a pipe takes as a whole, or not at all (PIPE_BUF of Linux; POSIX, `write`)."""
+ATOMIC_BYTES = select.PIPE_BUF
+"""So many bytes a pipe takes as a whole, or not at all (POSIX, `write`): 4,096 on Linux, 512 on macOS."""
 
 MANY_LINES = 2000
 """One read may bring sixteen times as many, which take 70 ms: then `FEW_BYTES` are looked at in one turn."""

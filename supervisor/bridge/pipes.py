@@ -23,8 +23,8 @@ import trio
 from actors.protocol.wire.framing import Line, LineSplitter, Pieces, one_line
 
 READ_BYTES: Final = 64 * 1024
-CHUNK_BYTES: Final = 4096
-"""What a pipe or a socket takes for certain where it takes anything (PIPE_BUF of Linux)."""
+CHUNK_BYTES: Final = select.PIPE_BUF
+"""What a pipe or a socket takes for certain where it takes anything (POSIX, `write`): 4,096 bytes on Linux."""
 PATIENCE_S: Final = 30.0
 """For a client to read something of what waits for it."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from contextlib import suppress
 
 from actors.transport.stdio.resources.descriptors import free, limit
 
@@ -26,6 +27,9 @@ AMPLE = 4096
 
 ENOUGH = 65_536
 """The limit is not raised beyond this: more would only cost whoever walks over all descriptors."""
+
+OPEN_MAX = 10_240
+"""What macOS lets a process have whatever its hard limit says (sys/syslimits.h)."""
 
 
 def occupy_standard() -> None:
@@ -49,11 +53,17 @@ def attainable() -> int:
 
 
 def raise_limit() -> int:
-    """Raise the limit as far as is allowed and sensible; return the soft limit there was."""
+    """Raise the limit as far as is allowed and sensible; return the soft limit there was.
+
+    The hard limit is not all that counts: macOS refuses what its kernel gives no process, a sandbox refuses any change.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = attainable()
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    for wanted in (attainable(), min(attainable(), OPEN_MAX)):
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            break
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            break
     return soft
 
 

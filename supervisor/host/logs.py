@@ -37,7 +37,7 @@ MAX_RECORDS = 10_000
 MAX_RECORD_CHARS = 16_384
 MAX_TRACE_LINES = 200
 JOIN_S = 2.0
-SHORT_CHARS = 1000
+SHORT_CHARS = min(1000, select.PIPE_BUF // 4 - 1)
 """In UTF-8 at most PIPE_BUF bytes (POSIX): a pipe that takes any takes all of them."""
 STDERR = 2
 _NOISY = ("hypercorn", "quart", "httpx2", "httpcore2", "trio_websocket", "watchdog")

@@ -5,6 +5,8 @@ nothing: in the kernel. The end of a connection stands behind that, and would be
 for it alone (EPOLLRDHUP). All connections are registered once with one epoll of their own, which a single task waits
 for: a request costs no task and no system call for being watched. Who has sent more than the kernel holds, and leaves,
 is noticed when that was read: the end is behind it.
+
+Only Linux has that. Elsewhere nobody is told ahead: who leaves is noticed when its connection is read or written again.
 """
 
 from __future__ import annotations
@@ -18,8 +20,6 @@ import trio
 
 AT_ONCE: Final = 64
 """So many clients that left together are told of before others have their turn."""
-
-_LEFT: Final = select.EPOLLRDHUP | select.EPOLLONESHOT
 
 
 class Leaving:
@@ -56,7 +56,7 @@ class Departures:
 
     def __init__(self) -> None:
         """Raises `OSError` for want of a descriptor."""
-        self._epoll = select.epoll()
+        self._epoll = select.epoll() if hasattr(select, "epoll") else None
         self._watched: dict[int, Leaving] = {}
 
     def watch(self, descriptor: int) -> Leaving:
@@ -65,8 +65,9 @@ class Departures:
         Raises `OSError` for want.
         """
         leaving = Leaving()
-        self._epoll.register(descriptor, _LEFT)
-        self._watched[descriptor] = leaving
+        if self._epoll is not None:
+            self._epoll.register(descriptor, select.EPOLLRDHUP | select.EPOLLONESHOT)
+            self._watched[descriptor] = leaving
         return leaving
 
     def forget(self, descriptor: int) -> None:
@@ -74,13 +75,15 @@ class Departures:
         self._watched.pop(descriptor, None)
 
     async def run(self) -> None:
+        if (epoll := self._epoll) is None:
+            await trio.sleep_forever()
         try:
             while True:
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
-                for descriptor, _ in self._epoll.poll(0, AT_ONCE):
+                await trio.lowlevel.wait_readable(epoll.fileno())
+                for descriptor, _ in epoll.poll(0, AT_ONCE):
                     leaving = self._watched.get(descriptor)
                     if leaving is not None:
                         leaving.set()
         finally:
-            trio.lowlevel.notify_closing(self._epoll.fileno())
-            self._epoll.close()
+            trio.lowlevel.notify_closing(epoll.fileno())
+            epoll.close()

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import time
 from pathlib import Path
 
-SIGUSR1 = 10
 LOOK_S = 1.0
 """`select` does not count the time in which the machine was suspended."""
 
@@ -40,7 +40,7 @@ def shims(daemon: int, program: str) -> list[int]:
 def end_servers(daemon: int, program: str) -> None:
     for pid in shims(daemon, program):
         try:
-            os.kill(pid, SIGUSR1)
+            os.kill(pid, signal.SIGUSR1)
         except OSError:  # gone by now
             continue
 
