@@ -31,6 +31,7 @@ from actors.protocol.facts import CallNoted
 from actors.protocol.tasks.tasks import RESULT
 from actors.protocol.wire import json
 from actors.protocol.wire.ids import canonical
+from actors.protocol.wire.jsonrpc import encode
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 """From the most to the least talkative (RFC 5424, which MCP follows)."""
@@ -275,4 +276,11 @@ class Exchanges:
         if call is None or (interest := self._calls[call].interest).log_level is None:
             return None
         wanted = wants(interest, json.read(_message, params).level)
-        return CallNoted(call, MESSAGE, bytes(params)) if wanted else None
+        return CallNoted(call, MESSAGE, _without_null(bytes(params), "logger")) if wanted else None
+
+
+def _without_null(params: bytes, name: str) -> bytes:
+    """Return params without a member that may be left out, but not be null, if it is that."""
+    if b"null" not in params or bytes((said := json.members(params)).pop(name, b"")) != b"null":
+        return params
+    return encode(said)

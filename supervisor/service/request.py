@@ -15,6 +15,7 @@ from actors.codes import NAMED_BY
 from actors.errors import InvalidArguments, MalformedRequest, UnknownMethod
 from actors.protocol.agreement.versions import Era
 from actors.protocol.asking.input_required import RESPONSES, STATE, Retry
+from actors.protocol.listing import METHODS
 from actors.protocol.wire import json
 from actors.protocol.wire.jsonrpc import encode
 from supervisor.host.loop.workbench import Workbench
@@ -28,6 +29,8 @@ PARAMS_COST: Final = 64
 _MEANT: Final = frozenset(("name", "uri", "taskId", "arguments", "task", "_meta", RESPONSES, STATE))
 """Members of params by which it is decided whether a request may be made, and what is shown of it."""
 _FOLDED: Final = {member.casefold(): member for member in _MEANT}
+OURS: Final = frozenset({*NAMED_BY, *METHODS.values(), "completion/complete"})
+"""Methods that are passed on and whose params are the protocol's: none of their members may be null."""
 METHOD: Final = re.compile(r"[A-Za-z0-9_$.-]+(?:/[A-Za-z0-9_$.-]+)*")
 MAX_METHOD_CHARS: Final = 128
 
@@ -91,7 +94,8 @@ def parts_of(method: str, params: msgspec.Raw, retry: Retry | None = None) -> Pa
     if not text:
         return Parts(b"", NO_META, "")
     # A key may be spelled in another way, but that takes an escape.
-    if method not in NAMED_BY and b'"_meta"' not in text and b"\\" not in text:
+    odd = b'"_meta"' in text or b"\\" in text or (b"null" in text and method in OURS)
+    if method not in NAMED_BY and not odd:
         return Parts(text.strip()[1:-1].strip(), NO_META, "")
     return parts_from(method, members_of(params), retry)
 
@@ -105,6 +109,9 @@ def parts_from(method: str, members: dict[str, msgspec.Raw], retry: Retry | None
     for key in members.keys() - _MEANT:
         if (member := _FOLDED.get(key.casefold())) is not None:
             raise InvalidArguments(f"params have {key[:40]!r}, which some servers take for {member!r}; leave it out")
+    if method in OURS:  # null is no value of theirs, but some clients write every member
+        for key in [key for key, value in members.items() if bytes(value) == b"null"]:
+            del members[key]
     meta = members.pop("_meta", NO_META)
     if retry is not None:
         members.pop(RESPONSES, None)

@@ -39,6 +39,8 @@ MAX_PROGRESS_BYTES: Final = 64 * 1024
 """Of one notification of a client."""
 MAX_FAILURE_BYTES: Final = 16 * 1024
 """Of a result that is read for why the call failed."""
+OPTIONAL: Final = ("total", "message", "_meta")
+"""Members of a notification of progress that may be left out, and not be null."""
 _TOKEN: Final = "progressToken"
 
 
@@ -134,5 +136,9 @@ def advance(params: msgspec.Raw) -> tuple[int, float] | None:
 
 
 def with_progress_token(params: bytes, token: bytes) -> bytes:
-    """Return a notification of progress with another token (JSON text)."""
-    return encode({**json.MEMBERS.decode(params), _TOKEN: msgspec.Raw(token)})
+    """Return a notification of progress with another token (JSON text), and without optional members that are null."""
+    said = json.MEMBERS.decode(params)
+    for name in OPTIONAL:
+        if bytes(said.get(name, b"")) == b"null":
+            del said[name]
+    return encode({**said, _TOKEN: msgspec.Raw(token)})

@@ -43,6 +43,11 @@ _TO_ONE = b'"cacheScope":' + _PRIVATE
 _AT_ONCE = b'"ttlMs":0,' + _TO_ONE
 WHOLE: Final = "mcpvisor/whole"
 """In `_meta` of a call: its result is for a program, which gets it whole, however large it is."""
+OF_RESULTS: Final = frozenset({"_meta", "isError", "nextCursor", "description"})
+OF_COMPLETIONS: Final = frozenset({"total", "hasMore"})
+OF_BLOCKS: Final = frozenset({"_meta", "annotations", "mimeType", "title", "description", "size", "icons"})
+OF_CONTENTS: Final = frozenset({"_meta", "mimeType", "text", "blob"})
+"""Members that are optional in the schema of every revision, and of which none says that it may be null."""
 _HOP_ONLY = ("progressToken", WHOLE)
 _NOT_FOUND = re.compile(r"not found|unknown resource|no such|does not exist", re.IGNORECASE)
 _MAX_KNOWN, _MAX_KNOWN_BYTES = 256, 1024
@@ -108,11 +113,45 @@ def without(body: bytes, *names: str) -> bytes:
 
 
 def _without_nulls(body: bytes, *, valued: bool) -> bytes:
-    """Return a result without members that are `null` and may not be, which clients refuse; `valued`: one may."""
+    """Return a result without members that are `null` and may only be left out: some servers write them all.
+
+    Strict clients refuse the whole answer for one. `valued`: a structured content may be null. What is not of the
+    protocol stays as it is.
+    """
     if b"null" not in body:
         return body
-    said, names = json.members(body), ("_meta", "isError", *(() if valued else ("structuredContent",)))
-    return without(body, *(name for name in names if bytes(said.get(name, b"")) == b"null"))
+    names = OF_RESULTS if valued else OF_RESULTS | {"structuredContent"}
+    members = json.members(body)
+    lean = _lean(members, names)
+    for name in ("content", "contents", "messages"):
+        if b"null" not in bytes(lean.get(name, b"")):
+            continue
+        blocks = json.read_or(json.ELEMENTS, lean[name], [])
+        changed = [_lean_block(block) for block in blocks]
+        if any(one is not other for one, other in zip(changed, blocks, strict=True)):
+            lean = {**lean, name: msgspec.Raw(encode(changed))}
+    completed = json.members(lean.get("completion"))
+    if (fewer := _lean(completed, OF_COMPLETIONS)) is not completed:
+        lean = {**lean, "completion": msgspec.Raw(encode(fewer))}
+    return body if lean is members else encode(lean)
+
+
+def _lean_block(block: msgspec.Raw) -> msgspec.Raw:
+    """Return a block of content, the contents of a resource, or a message with a block."""
+    if b"null" not in bytes(block):
+        return block
+    members = json.members(block)
+    lean = _lean(members, OF_BLOCKS if "type" in members else OF_CONTENTS)
+    within = "resource" if "type" in members else "content"
+    if (inside := lean.get(within)) is not None and (inner := _lean_block(inside)) is not inside:
+        lean = {**lean, within: inner}
+    return block if lean is members else msgspec.Raw(encode(lean))
+
+
+def _lean(members: json.Members, names: frozenset[str]) -> json.Members:
+    """Return members without those of these names that are null; the very same where none is."""
+    nulls = {name for name in names & members.keys() if bytes(members[name]) == b"null"}
+    return {name: value for name, value in members.items() if name not in nulls} if nulls else members
 
 
 def _without_modern_members(body: bytes) -> bytes:

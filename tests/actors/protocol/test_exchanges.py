@@ -54,6 +54,16 @@ def test_progress_comes_back_with_the_token_that_the_client_gave(token: str) -> 
     )
 
 
+def test_what_is_null_and_may_only_be_left_out_is_left_out() -> None:
+    exchanges = two_calls(Interest(b"1", log_level="debug"))
+    told = progress(exchanges, 71, 1, total=None, message=None)
+    assert told == (1, {"progressToken": 1, "progress": 1})
+    said = raw(level="info", logger=None, data=None)
+    noted = exchanges.route_note(MESSAGE, said, b"71")
+    assert noted is not None
+    assert json.loads(noted.params) == {"level": "info", "data": None}
+
+
 def test_progress_that_does_not_increase_is_dropped() -> None:
     exchanges = two_calls(Interest(b"1"))
     told = [progress(exchanges, 71, value) is not None for value in (-1, 0, 0, 0.5, 0.25, 3)]

@@ -25,7 +25,9 @@ def test_all_members_arrive_but_for_meta(params: dict[str, object]) -> None:
     for method in ("tools/call", "resources/read", "x-own/method"):
         parts = parts_of(method, text)
         meta = {"_meta": json.loads(bytes(parts.meta))} if bytes(parts.meta) else {}
-        assert {**json.loads(b"{" + parts.members + b"}"), **meta} == params
+        nulls = method != "x-own/method"
+        there = {key: value for key, value in params.items() if value is not None or not nulls}
+        assert {**json.loads(b"{" + parts.members + b"}"), **meta} == there
 
 
 @pytest.mark.parametrize(
@@ -91,3 +93,14 @@ def test_a_name_of_a_method_is_one(method: str) -> None:
 @pytest.mark.parametrize("method", ["", "/", "a/", "/a", "a//b", "a b", "a\r\nx: y", "\u00e4", "a" * 129])
 def test_anything_else_is_none(method: str) -> None:
     assert not is_method(method)
+
+
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read", "tools/list", "completion/complete"])
+def test_a_client_that_writes_null_for_what_it_leaves_out_has_left_it_out(method: str) -> None:
+    params = b'{"name":"t","uri":"a:b","arguments":null,"cursor":null,"context": null ,"_meta":null,"x":{"a":null}}'
+    assert parts_of(method, msgspec.Raw(params)).members == b'"name":"t","uri":"a:b","x":{"a":null}'
+
+
+def test_null_of_methods_that_are_not_the_protocols_is_theirs() -> None:
+    params = b'{"name":"mail.received","cursor":null}'
+    assert parts_of("events/poll", msgspec.Raw(params)).members == params[1:-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -444,6 +445,16 @@ async def test_doors_know_what_the_head_of_a_call_repeats() -> None:
 WATCH = msgspec.Raw(b'{"name":"mail.received","arguments":{},"cursor":null}')
 
 
+@asynccontextmanager
+async def streaming(clock: MockClock) -> AsyncIterator[tuple[Rig, trio.Nursery]]:
+    """A door in whose block time passes by itself; before that threads are at work."""
+    async with door("modern") as rig, trio.open_nursery() as nursery:
+        clock.autojump_threshold = 0.01
+        yield rig, nursery
+        clock.autojump_threshold = math.inf
+        nursery.cancel_scope.cancel()
+
+
 async def watch(rig: Rig, nursery: trio.Nursery, ear: Ear, id_: bytes, answers: list[Any]) -> None:
     """Open a stream of events for a client that calls it so."""
 
@@ -459,10 +470,10 @@ async def watch(rig: Rig, nursery: trio.Nursery, ear: Ear, id_: bytes, answers: 
 
 
 async def test_events_reach_the_client_of_their_stream_by_its_own_id_until_the_server_ends_it(
-    autojump_clock: MockClock,
+    mock_clock: MockClock,
 ) -> None:
     first, second, answers = Ear(), Ear(), list[Any]()
-    async with door("modern") as rig, trio.open_nursery() as nursery:
+    async with streaming(mock_clock) as (rig, nursery):
         await watch(rig, nursery, first, b'"mine"', answers)
         await watch(rig, nursery, second, b"7", answers)
         one, other = rig.server.streams
@@ -484,14 +495,13 @@ async def test_events_reach_the_client_of_their_stream_by_its_own_id_until_the_s
         await wait_all_tasks_blocked()
         closing = {"resultType": "complete", "_meta": {META_SUBSCRIPTION: "mine"}}
         assert answers == [{"jsonrpc": "2.0", "id": "mine", "result": closing}]
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_stream_lasts_while_something_comes_takes_no_place_of_a_call_and_ends_when_nothing_comes(
-    autojump_clock: MockClock,
+    mock_clock: MockClock,
 ) -> None:
     answers = list[Any]()
-    async with door("modern") as rig, trio.open_nursery() as nursery:
+    async with streaming(mock_clock) as (rig, nursery):
         for number in range(70):  # more than calls in flight
             await watch(rig, nursery, Ear(), b"%d" % number, answers)
         assert (await rig.result(MODERN, "tools/call", {"name": "tool1", "arguments": {}}))["content"] == []
@@ -502,12 +512,11 @@ async def test_a_stream_lasts_while_something_comes_takes_no_place_of_a_call_and
         assert len(answers) == 69  # of those that said nothing
         assert {each["error"]["data"]["type"] for each in answers} == {"timeout"}
         assert len(rig.server.streams) == 1
-        nursery.cancel_scope.cancel()
 
 
-async def test_a_client_that_misses_an_event_is_told_that_its_stream_is_over(autojump_clock: MockClock) -> None:
+async def test_a_client_that_misses_an_event_is_told_that_its_stream_is_over(mock_clock: MockClock) -> None:
     answers = list[Any]()
-    async with door("modern") as rig, trio.open_nursery() as nursery:
+    async with streaming(mock_clock) as (rig, nursery):
         await watch(rig, nursery, Ear(room=2), b"1", answers)
         (stream,) = rig.server.streams
         for number in range(3):

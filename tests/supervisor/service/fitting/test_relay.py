@@ -49,6 +49,40 @@ def test_what_is_null_and_may_not_be_is_left_out(written: Era, era: Era) -> None
     assert fit(result(body, written), era, "s") == b"{" + (complete if era == "modern" else b"") + value + kept + b"}"
 
 
+LEFT_OUT = [
+    (
+        {
+            "content": [{"type": "text", "text": "null", "annotations": None, "_meta": None, "x-own": None}],
+            "isError": None,
+        },
+        {"content": [{"type": "text", "text": "null", "x-own": None}]},
+    ),
+    (
+        {"content": [{"type": "resource", "resource": {"uri": "a:b", "mimeType": None, "text": "t", "blob": None}}]},
+        {"content": [{"type": "resource", "resource": {"uri": "a:b", "text": "t"}}]},
+    ),
+    ({"contents": [{"uri": "a:b", "text": "t", "_meta": None}]}, {"contents": [{"uri": "a:b", "text": "t"}]}),
+    (
+        {"description": None, "messages": [{"role": "user", "content": {"type": "text", "text": "t", "_meta": None}}]},
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "t"}}]},
+    ),
+    ({"completion": {"values": ["a"], "total": None, "hasMore": None}}, {"completion": {"values": ["a"]}}),
+    ({"tools": [], "nextCursor": None}, {"tools": []}),
+]
+
+
+@pytest.mark.parametrize(("said", "passed"), LEFT_OUT)
+def test_what_a_server_writes_as_null_and_strict_clients_refuse_is_left_out(said: Any, passed: Any) -> None:
+    assert json.loads(fit(result(json.dumps(said).encode()), "legacy", "s")) == passed
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"content":[{"type":"text","text":" null "}]}', b'{"content":null,"contents":[null]}']
+)
+def test_where_null_is_only_a_word_the_bytes_stay(body: bytes) -> None:
+    assert fit(result(body), "legacy", "s") == body
+
+
 def test_what_is_too_deep_to_be_looked_into_is_passed_on() -> None:
     body = b'{"a":' * 100_000 + b"null" + b"}" * 100_000
     assert fit(result(body), "legacy", "s") == body
