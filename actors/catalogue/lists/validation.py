@@ -59,6 +59,7 @@ def tool(raw: msgspec.Raw) -> Tool:
     value, entry = _decode("tools", raw)
     _check_name(entry.name)
     schema, needs_task = json.read(json.VALUE, entry.input_schema), b'"taskSupport"' in bytes(raw)
+    parameters = (each for part in _alternatives(schema) for each in _parameters(part, 0))
     mirrors, misplaced = _mirrors(schema) if MARK in bytes(raw) else ((), "")
     return Tool(
         name=entry.name,
@@ -66,7 +67,7 @@ def tool(raw: msgspec.Raw) -> Tool:
         description=entry.description[:MAX_DESCRIPTION],
         input_schema=_packed(entry.input_schema),
         required=tuple(islice(_needed(schema), MAX_REQUIRED)),
-        parameters=tuple(islice(_parameters(schema, 0), MAX_PARAMETERS)),
+        parameters=tuple(islice(parameters, MAX_PARAMETERS)),
         annotations=entry.annotations,
         meta=entry.meta,
         definition=raw,
@@ -204,3 +205,10 @@ def _parameters(schema: dict[str, Any], depth: int) -> Iterable[tuple[str, str]]
         for inner in (declared, declared.get("items")) if depth < 1 else ():
             if isinstance(inner, dict) and "properties" in inner:
                 yield from _parameters(inner, depth + 1)
+
+
+def _alternatives(schema: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Yield a schema, and those that it is a choice between or demands besides."""
+    yield schema
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        yield from (part for part in schema.get(keyword, ()) if isinstance(part, dict))

@@ -7,7 +7,8 @@ Nothing is decoded but the keywords that are looked at.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -31,8 +32,16 @@ _NAMED = {f'"{kind}"'.encode(): [kind] for kind in _TYPES}
 """What `type` says nearly always, as it is written."""
 
 
-class _Propertied(msgspec.Struct):
+class _Root(msgspec.Struct):
     properties: msgspec.Raw = EMPTY
+    allOf: msgspec.Raw = NO_RAW
+    anyOf: msgspec.Raw = NO_RAW
+    oneOf: msgspec.Raw = NO_RAW
+
+
+class _Alternative(NamedTuple):
+    known: Members
+    needed: frozenset[str]
 
 
 class _Typed(msgspec.Struct):
@@ -47,34 +56,41 @@ class _Object(msgspec.Struct):
     required: list[str] = []
 
 
-_propertied = msgspec.json.Decoder(_Propertied)
+_root = msgspec.json.Decoder(_Root)
 _object = msgspec.json.Decoder(_Object)
 _typed = msgspec.json.Decoder(_Typed)
 
 
 def signature(tool: Tool, most: int = MAX_SHOWN_PARAMETERS) -> str:
-    """Return `name(a: string, b?: integer)`: optional parameters with a question mark, of very many those required."""
-    needed = frozenset(tool.required)
+    """Return `name(a: string, b?: integer)`: optional parameters with a question mark, of very many those required.
+
+    Of a schema that is a choice between objects it is `name({a: string} | {b: integer})`.
+    """
     try:
-        parameters = _properties(tool)
+        alternatives = _alternatives(tool)
     except NotAnObject:
         shown = [name[:MAX_PARAMETER_CHARS] for name in tool.required[:most]]
         return clean(f"{tool.name}({', '.join([*shown, '...'])})")
-    names = list(parameters)
+    told = [_parameters(each.known, each.needed, most // len(alternatives)) for each in alternatives]
+    return clean(f"{tool.name}({told[0] if len(told) == 1 else ' | '.join(f'{{{each}}}' for each in told)})")
+
+
+def _parameters(known: Members, needed: Collection[str], most: int) -> str:
+    names = list(known)
     if len(names) > most:
         names.sort(key=lambda name: name not in needed)
     shown = [
-        _parameter(name, _kind(parameters[name], written=name in needed), "" if name in needed else "?")
+        _parameter(name, _kind(known[name], written=name in needed), "" if name in needed else "?")
         for name in names[:most]
     ]
-    return clean(f"{tool.name}({', '.join(shown)}{', ...' if len(names) > most else ''})")
+    return f"{', '.join(shown)}{', ...' if len(names) > most else ''}"
 
 
 def requirements(tool: Tool, most: int) -> str:
     """Return `(a, b, ...)`: the required parameters by name, with dots if there are others."""
     needed = [name[:MAX_PARAMETER_CHARS] for name in tool.required[:most]]
     try:
-        more = bool(_properties(tool).keys() - set(tool.required[:most]))
+        more = any(each.known.keys() - set(tool.required[:most]) for each in _alternatives(tool))
     except NotAnObject:
         more = True
     return clean(f"({', '.join([*needed, '...'] if more else needed)})")
@@ -83,19 +99,46 @@ def requirements(tool: Tool, most: int) -> str:
 def has_parameter(tool: Tool, name: str) -> bool:
     """Say whether a tool has a top-level parameter of that name, however large its schema is."""
     try:
-        return not missing_members(read(json.read(_propertied, tool.input_schema).properties), [name])
+        properties = [json.read(_root, tool.input_schema).properties, *(part.properties for part in _parts_of(tool))]
+        return any(not missing_members(read(each), [name]) for each in properties)
     except (json.UnreadableJson, NotAnObject):
         return False
 
 
-def _properties(tool: Tool) -> Members:
-    """Return the top-level parameters in the order of the schema. Raises `NotAnObject` if there are too many."""
+def _alternatives(tool: Tool) -> list[_Alternative]:
+    """Return what a call can consist of: the parameters of the schema, with those of each object that it is a choice
+    between, and of those that it demands besides. Raises `NotAnObject` if there are too many.
+    """
     try:
-        return members(json.read(_propertied, tool.input_schema).properties)
+        root = json.read(_root, tool.input_schema)
+        common = members(root.properties)
     except TooManyMembers:
         raise
     except (json.UnreadableJson, NotAnObject):
-        return {}
+        return [_Alternative({}, frozenset(tool.required))]
+    needed = {*tool.required}
+    for part in _read_parts(tool, root.allOf):
+        common = {**common, **members(part.properties)}
+        needed |= {*part.required}
+    chosen = [part for part in _read_parts(tool, root.anyOf, root.oneOf) if len(part.properties) > len(EMPTY)]
+    return [
+        _Alternative({**common, **members(part.properties)}, frozenset({*needed, *part.required})) for part in chosen
+    ] or [_Alternative(common, frozenset(needed))]
+
+
+def _parts_of(tool: Tool) -> list[_Object]:
+    root = json.read(_root, tool.input_schema)
+    return _read_parts(tool, root.allOf, root.anyOf, root.oneOf)
+
+
+def _read_parts(tool: Tool, *lists: msgspec.Raw) -> list[_Object]:
+    """Return the objects that lists of schemas name, a few of them; one level of references is followed."""
+    parts = [part for each in lists if len(each) for part in json.read_or(json.ELEMENTS, each, [])[:MAX_CHOICES]]
+    found = []
+    for part in parts:
+        path = json.text_at(part, "$ref").removeprefix("#/").split("/")
+        found.append(json.read_or(_object, json.at(tool.input_schema, *path) if path != [""] else part, _Object()))
+    return found
 
 
 def _parameter(name: str, kind: str, mark: str = "") -> str:
@@ -110,7 +153,7 @@ def _kind(schema: msgspec.Raw, depth: int = 0, *, written: bool = False) -> str:
         return choice
     kinds = _NAMED.get(bytes(typed.type)) or _types(typed.type)
     if not kinds and depth == 0 and 0 < len(typed.anyOf) <= _MAX_ALTERNATIVES_BYTES:
-        kinds = _alternatives(typed.anyOf)
+        kinds = _types_of(typed.anyOf)
     if kinds == ["array"] and depth == 0:
         item = _kind(typed.items, 1, written=written) if len(typed.items) else ""
         return f"{item}[]" if item in _TYPES or item[:1] == "{" else "array"
@@ -157,7 +200,7 @@ def _types(raw: msgspec.Raw) -> list[str]:
     return [kind for kind in named if isinstance(kind, str) and kind in _TYPES]
 
 
-def _alternatives(raw: msgspec.Raw) -> list[str]:
+def _types_of(raw: msgspec.Raw) -> list[str]:
     """Return the types of `anyOf`, nothing if one of them is not plain."""
     parts = json.read_or(json.ELEMENTS, raw, [])
     if len(parts) > MAX_CHOICES:

@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from actors.catalogue.offer import Tool
-from supervisor.metatools.schemas.signatures import requirements, signature
+from supervisor.metatools.schemas.signatures import has_parameter, requirements, signature
+
+A: dict[str, Any] = {"properties": {"a": {"type": "string"}}, "required": ["a"]}
+B: dict[str, Any] = {"properties": {"b": {"type": "integer"}}}
 
 
 def shown(schema: Any, *required: str) -> str:
@@ -96,3 +99,25 @@ def test_what_is_required_of_too_many_parameters_is_told_with_dots() -> None:
     for count, expected in ((2, "(p1, ...)"), (1, "(p1)"), (5000, "(p1, ...)")):
         text = msgspec.json.encode({"properties": {f"p{n}": {} for n in range(1, count + 1)}})
         assert requirements(Tool(name="t", input_schema=msgspec.Raw(text), required=("p1",)), 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"anyOf": [A, B]}, "t({a: string} | {b?: integer})"),
+        ({"oneOf": [{"$ref": "#/$defs/a"}, B], "$defs": {"a": A}}, "t({a: string} | {b?: integer})"),
+        (
+            {"properties": {"c": {"type": "boolean"}}, "anyOf": [A, B]},
+            "t({c?: boolean, a: string} | {c?: boolean, b?: integer})",
+        ),
+        ({"allOf": [A, B]}, "t(a: string, b?: integer)"),
+        ({"properties": A["properties"], "anyOf": [{"required": ["a"]}, {"required": ["x"]}]}, "t(a?: string)"),
+        ({"anyOf": [7, {"$ref": "#/none"}, {"$ref": "https://example.com"}]}, "t()"),
+        ({"anyOf": [{"properties": {f"p{n}": {}}} for n in range(99)]}, "t({p0?} | {p1?} | {p2?} | {p3?} | {p4?})"),
+    ],
+)
+def test_a_choice_between_objects_is_shown_as_one(schema: Any, expected: str) -> None:
+    tool = Tool(name="t", input_schema=msgspec.Raw(msgspec.json.encode({"type": "object", **schema})))
+    assert signature(tool) == expected
+    assert requirements(tool, 3) == ("()" if expected == "t()" else "(...)")
+    assert has_parameter(tool, "a") is ("a" in expected.replace("boolean", ""))
