@@ -18,7 +18,7 @@ class NamesChanged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RulesChanged(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration shows other tools of a server than before, shows them otherwise, or trusts it otherwise."""
+    """The configuration shows other tools of a server, shows them otherwise, or trusts or describes it otherwise."""
 
     server: str
 

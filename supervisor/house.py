@@ -255,6 +255,7 @@ async def _make_registry(
         conditions=ground.conditions,
         names=deployed.names,
         rules=lambda server: deployment.value.tool_rules_of(server),
+        described=lambda server: deployment.value.described.get(server, ""),
         pinning=known.approvals.pinning,
         reviewer=table,
         reviewed={name: await table.review(name, offer) for name, (_, offer) in offers.items()},

@@ -7,10 +7,11 @@ from actors.catalogue.offer import Item, Offer, Prompt, Tool
 from actors.search.document import Document, Kind
 
 
-def documents(server: str, offer: Offer) -> list[Document]:
-    """Return what the index must know of a server."""
+def documents(server: str, offer: Offer, described: str = "") -> list[Document]:
+    """Return what the index must know of a server. `described`: what its operator says that it is for."""
+    told = f"{described}\n{offer.instructions}" if described else offer.instructions
     others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts)
-    tools = [document_of(server, tool, offer.instructions) for tool in offer.tools]
+    tools = [document_of(server, tool, told) for tool in offer.tools]
     return tools + [document_of(server, item) for item in others]
 
 

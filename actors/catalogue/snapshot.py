@@ -35,6 +35,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     this server changed last. `narrowed`: it has some of its tools only, see `with_tools`; `hidden` are those of the
     others that are above the safety level that clients are shown. `standing` says which tools wait for approval, by the
     server's own names; those that are `held` are not in `offer`, and here by the names that clients would see.
+    `described`: what its operator says that it is for.
     """
 
     server: str
@@ -53,6 +54,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     hidden: frozenset[str] = frozenset()
     standing: Standing = TRUSTED
     held: Mapping[str, Reason] = {}
+    described: str = ""
 
     @classmethod
     def make(
@@ -65,6 +67,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         rules: ToolRules = NO_RULES,
         standing: Standing = TRUSTED,
         changes: ToolChanges = NO_CHANGES,
+        described: str = "",
     ) -> Entry:
         offer, held = standing.apply(rules.apply(changes.apply(own)))
         tools = {tool.name: tool for tool in offer.tools}
@@ -78,15 +81,17 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             standing=standing,
             held=held,
             available=available,
+            described=described,
             renamed={tool.own.name: name for name, tool in tools.items() if tool.own and tool.own.name != name},
             tools=tools,
             tool_names=Spellings(tools),
             prompt_names=Spellings(frozenset(prompt.name for prompt in offer.prompts)),
         )
 
-    def with_rules(self, rules: ToolRules, standing: Standing | None = None) -> Entry:
+    def with_rules(self, rules: ToolRules, standing: Standing | None = None, described: str | None = None) -> Entry:
         make = partial(Entry.make, self.server, self.transport, self.own, available=self.available)
-        return make(rules=rules, standing=standing or self.standing, changes=self.changes)
+        described = self.described if described is None else described
+        return make(rules=rules, standing=standing or self.standing, changes=self.changes, described=described)
 
     def after(self, before: Entry | None) -> Entry:
         """Return the entry with what was known before of names that changed."""
@@ -111,7 +116,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def segment(self) -> Segment:
         """What a search is to know of it; a while for many tools, and kept as long as the entry."""
-        return analyse(self.server, documents(self.server, self.offer))
+        return analyse(self.server, documents(self.server, self.offer, self.described))
 
     @cached_property
     def by_own_name(self) -> Mapping[str, Tool]:

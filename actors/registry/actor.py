@@ -8,6 +8,7 @@ wait, with what was published before still there; a bug with one server's texts 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -56,6 +57,7 @@ class Registry(Actor[Message]):
         conditions: Conditions | None = None,
         names: ServerNames | None = None,
         rules: Callable[[str], ToolRules] = lambda server: NO_RULES,
+        described: Callable[[str], str] = lambda server: "",
         pinning: Pinning | None = None,
         reviewer: Reviewer = NO_REVIEWER,
         reviewed: Mapping[str, ToolChanges] | None = None,
@@ -63,11 +65,13 @@ class Registry(Actor[Message]):
         """`names` are those of all configured servers, also of those that cannot run.
 
         `embedding` makes vectors for the index. `conditions` is told when something waits for resources. `rules` gives
-        what clients see of a server's tools now, and `pinning` which of them wait for approval; `RulesChanged` tells
-        that either gives something else. `reviewed` is what the `reviewer` made of what is known.
+        what clients see of a server's tools now, `described` what it is said to be for, and `pinning` which of them
+        wait for approval; `RulesChanged` tells that one of them gives something else. `reviewed` is what the `reviewer`
+        made of what is known.
         """
         super().__init__(4096)
         self._rules = rules
+        self._described = described
         self._pinning = pinning or Pinning()
         self._entries: dict[str, Entry] = {}
         self._variants = Variants(self._entries)
@@ -216,8 +220,8 @@ class Registry(Actor[Message]):
     def _make(self, launch: str, kind: str, own: Offer, changes: ToolChanges, *, available: bool = True) -> Entry:
         """Return the entry of what a server lists: here it is decided what of it is seen, and nowhere else."""
         server, standing = server_of(launch), self._judge(launch, own)
-        rules = self._rules(server)
-        return Entry.make(server, kind, own, available=available, rules=rules, standing=standing, changes=changes)
+        make = partial(Entry.make, server, kind, own, available=available, standing=standing, changes=changes)
+        return make(rules=self._rules(server), described=self._described(server))
 
     def _judge(self, server: str, own: Offer) -> Standing:
         before = self._entries.get(server)
@@ -232,8 +236,9 @@ class Registry(Actor[Message]):
         judged: dict[int, Entry] = {}
         for launch, entry in before.items():
             rules, standing = self._rules(entry.server), self._judge(launch, entry.own)
-            if entry.rules != rules or entry.standing != standing:
-                fresh = judged.get(id(entry)) or entry.with_rules(rules, standing)
+            described = self._described(entry.server)
+            if (entry.rules, entry.standing, entry.described) != (rules, standing, described):
+                fresh = judged.get(id(entry)) or entry.with_rules(rules, standing, described)
                 self._entries[launch] = judged[id(entry)] = fresh
         self._mark(*(launch for launch, entry in before.items() if self._entries[launch] is not entry))
 

@@ -62,7 +62,7 @@ class Variants:
 
 def shown_by(entry: Entry) -> tuple[object, ...]:
     """Return what decides how an offer is seen."""
-    return entry.available, entry.rules, entry.standing, entry.changes
+    return entry.available, entry.rules, entry.standing, entry.changes, entry.described
 
 
 def with_newest_counts(entry: Entry, newest: Entry | None) -> Entry:

@@ -258,7 +258,7 @@ class Reload:
             set_level(new.settings.log_level)
         await self._registry.address.tell(NamesChanged(names=new.names))
         for name in new.entries:
-            if old.tool_rules_of(name) != new.tool_rules_of(name) or old.trust_of(name) != new.trust_of(name):
+            if _seen_of(old, name) != _seen_of(new, name):
                 await self._registry.address.tell(RulesChanged(server=name))
         for name in changes.removed:
             await self._servers.remove(name, REMOVED, new.settings.reload_drain_s)
@@ -298,3 +298,8 @@ class Reload:
 
 def _end(reply: Reply[Reloaded]) -> None:
     reply.fail(ShuttingDown(ENDING))
+
+
+def _seen_of(deployment: Deployment, server: str) -> tuple[object, ...]:
+    """Return what a configuration says of what is seen, and found, of a server."""
+    return deployment.tool_rules_of(server), deployment.trust_of(server), deployment.described.get(server)

@@ -250,6 +250,26 @@ async def test_an_entry_that_was_wrong_at_the_start_stays_left_out_and_holds_up_
         assert (await shown.row("w"))["last_error"] is None
 
 
+async def test_a_server_is_found_by_what_its_entry_says_that_it_is_for(tmp_path: Path, data: DataDir) -> None:
+    holidays = "Plans holidays of the company: leave, absence, substitutes."
+    async with world(tmp_path, data, {"a": {**A, "description": holidays}, "b": B}) as shown:
+
+        async def servers_for(query: str) -> set[str]:
+            found = (await shown.call("discover_mcp_tools", query=query))["result"]["structuredContent"]
+            return {row["tool_path"].partition(":")[0] for row in found["tools"]}
+
+        assert await servers_for("plan my holidays") == {"a"}
+        assert await servers_for("rent a bicycle") == set()
+        await shown.edit({"a": {**A, "description": holidays}, "b": {**B, "description": "Rents bicycles."}})
+        for _ in range(1000):  # until it is indexed
+            if await servers_for("rent a bicycle") == {"b"}:
+                break
+            await trio.sleep(0.01)
+        else:
+            pytest.fail("the description of the entry is not searched")
+        assert shown.fakes["b"].starts == 1
+
+
 async def test_a_plan_says_what_a_reload_would_do_and_does_nothing(tmp_path: Path, data: DataDir) -> None:
     async with world(tmp_path, data, {"a": A}) as shown:
         shown.write({"b": B})
