@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from actors.catalogue.metadata import is_superseded
 from actors.catalogue.names.naming import resource_path, tool_path
 from actors.catalogue.offer import Item, Offer, Prompt, Tool
 from actors.search.document import Document, Kind
@@ -11,11 +12,12 @@ def documents(server: str, offer: Offer, described: str = "") -> list[Document]:
     """Return what the index must know of a server. `described`: what its operator says that it is for."""
     told = f"{described}\n{offer.instructions}" if described else offer.instructions
     others: tuple[Item, ...] = (*offer.resources, *offer.templates, *offer.prompts)
-    tools = [document_of(server, tool, told) for tool in offer.tools]
+    names = frozenset(tool.name for tool in offer.tools)
+    tools = [document_of(server, tool, told, deprecated=is_superseded(tool, names)) for tool in offer.tools]
     return tools + [document_of(server, item) for item in others]
 
 
-def document_of(server: str, item: Item, instructions: str = "") -> Document:
+def document_of(server: str, item: Item, instructions: str = "", *, deprecated: bool = False) -> Document:
     key, kind, name = _names(server, item)
     return Document(
         key=key,
@@ -26,6 +28,7 @@ def document_of(server: str, item: Item, instructions: str = "") -> Document:
         description=item.description,
         parameters=item.parameters if isinstance(item, Tool) else (),
         instructions=instructions,
+        deprecated=deprecated,
     )
 
 

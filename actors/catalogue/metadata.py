@@ -13,6 +13,7 @@ Sources: MCP 2025-11-25, schema, `ToolAnnotations`; the inference rules are in `
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -96,7 +97,13 @@ class _Definition(msgspec.Struct):
     input_schema: msgspec.Raw = msgspec.field(name="inputSchema", default=msgspec.Raw(b""))
 
 
+class _Deprecation(msgspec.Struct):
+    deprecated: Any = False
+
+
 _definition = msgspec.json.Decoder(_Definition)
+_NAMES = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_deprecation = msgspec.json.Decoder(_Deprecation)
 _Declared = dict[str, Any]
 
 
@@ -162,6 +169,22 @@ def is_idempotent(tool: Tool) -> bool:
     """Say whether a tool declares that it changes nothing, or nothing more when it is called again."""
     said = _object(tool.annotations)
     return said.get("readOnlyHint") is True or said.get("idempotentHint") is True
+
+
+def is_superseded(tool: Tool, names: Collection[str]) -> bool:
+    """Say whether a tool is not to be used any more for another one: its server declares it deprecated, or the
+    description says so and names another tool of the server, which has tools of these `names`.
+
+    One that only says it may speak of its whole server, and there is nothing to be used instead.
+    """
+    if b"deprecated" not in bytes(tool.definition).lower():
+        return False
+    if json.read_or(_deprecation, tool.input_schema, _Deprecation()).deprecated is True:
+        return True
+    if _declarations(tool).get("deprecated") is True:
+        return True
+    told = _NAMES.findall(tool.description)
+    return inference.says_deprecated(tool.description) and any(name in names and name != tool.name for name in told)
 
 
 def _declarations(tool: Tool) -> _Declared:

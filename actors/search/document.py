@@ -26,6 +26,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `key` is its path and unique in an index (`server:tool`). `parameters` are (name, description) pairs in the order
     of the schema, properties of nested objects included one level deep. `instructions` are those of its server.
+    `deprecated`: its server says that something else is to be used instead.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     description: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
     instructions: str = ""
+    deprecated: bool = False
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -38,6 +38,7 @@ FIELDS: dict[FieldName, Field] = {
     "instructions": Field(0.15, 0.4, 60.0),
 }
 SATURATION = 0.8  # k1 of BM25
+DEPRECATED = 0.8  # what words count of a document that its server advises against: its successor has the same ones
 REPEAT_LIMIT = 4  # a word counts at most this often per field: repeating it is free, so it is worth little
 
 # a query word's alternatives

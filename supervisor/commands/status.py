@@ -285,7 +285,8 @@ def _advise(what: str, servers: list[Row], advice: str) -> Text:
 def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:
     about = "" if tokens["exact"] else ("about " if tokens["counted"] else "so far about ")
     exposed, cost = tokens["exposed_tokens"], tokens["meta_tokens"]
-    return (
-        f"{totals['tools']} tools of {totals['servers']} servers would cost a model {about}{exposed:,} tokens; "
-        f"the four meta-tools cost {cost:,}: {tokens['summary']}"
-    )
+    offered = f"{totals['tools']} tools of {totals['servers']} servers"
+    if totals["tools"] and not exposed:
+        return f"the tokens of {offered} are being counted; the four meta-tools cost {cost:,}"
+    told = f"would cost a model {about}{exposed:,} tokens; the four meta-tools cost {cost:,}: {tokens['summary']}"
+    return f"{offered} {told}"

@@ -158,4 +158,9 @@ def requires_auth(name: str, description: str) -> bool:
 
 def deprecated(name: str, title: str, description: str) -> bool:
     """Say whether name or title has the word, or the description says it of the tool and not of something else."""
-    return "deprecated" in (*words(name), *words(title)) or _DEPRECATED.search(description) is not None
+    return "deprecated" in (*words(name), *words(title)) or says_deprecated(description)
+
+
+def says_deprecated(description: str) -> bool:
+    """Say whether a description says it of the tool."""
+    return _DEPRECATED.search(description) is not None

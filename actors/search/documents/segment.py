@@ -141,14 +141,14 @@ class _Analysis:
             field: [stem(w) for w in written if w not in STOP_WORDS or field in _NAMES]
             for field, written in fields.items()
         }
-        self._post(number, stems, fields)
+        self._post(number, stems, fields, tuning.DEPRECATED if document.deprecated else 1.0)
         own = set(stems["name"])
         for word in sorted(own):
             self.names.add(self._term(word), number, 1.0)
         for word in sorted(set(stems["joined"]) - own):
             self.names.add(self._term(word), number, 0.0)
 
-    def _post(self, number: int, stems: Fields, fields: Fields) -> None:
+    def _post(self, number: int, stems: Fields, fields: Fields, share: float) -> None:
         gained: dict[str, float] = {}
         only_instructions: set[str] = set()
         for field, stemmed in stems.items():
@@ -165,7 +165,7 @@ class _Analysis:
                 gained[word] = gained.get(word, 0.0) + weight * min(count, tuning.REPEAT_LIMIT)
         for word, weight in gained.items():
             term = self._term(word)
-            self.postings.add(term, number, weight / (tuning.SATURATION + weight))
+            self.postings.add(term, number, share * weight / (tuning.SATURATION + weight))
             if word not in only_instructions:  # a server's instructions must not make its own words common
                 self.counts[term] += 1
 

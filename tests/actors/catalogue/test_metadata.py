@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.lists.validation import Unusable, tool
-from actors.catalogue.metadata import MAX_TAGS, Metadata, describe, describe_all
-from actors.catalogue.offer import Tool
+from actors.catalogue.metadata import MAX_TAGS, Metadata, describe, describe_all, is_superseded
+from actors.catalogue.offer import Offer, Tool
+from actors.catalogue.snapshot import Entry
+from actors.search.documents.index import Index
+from actors.search.ranking.search import find
 
 GOOD = "Does a thing with the things you name."
 
@@ -217,3 +220,29 @@ def test_of_a_schema_over_64_kib_only_the_texts_are_looked_at() -> None:
     assert codes(found) == ["schema-size"]
     found = known(inputSchema={"type": "object", "properties": {"a": {"description": "\u200b" + "x" * 70_000}}})
     assert codes(found) == ["schema-size", "text-hidden"]
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        {"description": "Reads a file as text. DEPRECATED: use read_text_file instead."},
+        {"description": "Reads a file as text.", "_meta": {"deprecated": True}},
+        {"description": "Reads a file as text.", "inputSchema": {"type": "object", "deprecated": True}},
+    ],
+)
+def test_a_deprecated_tool_is_found_behind_the_one_to_be_used_instead(old: dict[str, Any]) -> None:
+    kept = {"name": "read_text_file", "description": "Reads a file from the disk, whole or in parts, as text."}
+
+    def first(*definitions: dict[str, Any]) -> str:
+        tools = tuple(tool(msgspec.Raw(json.dumps(each).encode())) for each in definitions)
+        index = Index.empty().rebuild([Entry.make("files", "stdio", Offer(tools=tools)).segment])
+        return find(index, "read a file as text").hits[0].document.name
+
+    assert first({"name": "read_file", "description": "Reads a file as text."}, kept) == "read_file"
+    assert first({"name": "read_file", **old}, kept) == "read_text_file"
+
+
+def test_a_tool_of_a_server_that_is_deprecated_as_a_whole_is_found_as_before() -> None:
+    said = "Reads a file as text. NOTE: this server is deprecated and no longer receives work."
+    old = tool(msgspec.Raw(json.dumps({"name": "read_file", "description": said}).encode()))
+    assert not is_superseded(old, frozenset({"read_file", "read_text_file"}))

@@ -332,3 +332,10 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
     assert all("mcpvisor ready after" in line and "notes" not in line for line in of_one)
     assert all("notes mcpvisor ready after" in line for line in of_all)
     assert "failing: failing; see `mcpvisor logs SERVER`" in shown_status.stdout
+
+
+def test_tokens_that_nobody_counted_yet_are_not_told_as_none() -> None:
+    tokens = {**savings(0, exact=False), "counted": False}
+    said = status.savings_line({"tools": 2, "servers": 1}, tokens)
+    assert said.startswith("the tokens of 2 tools of 1 servers are being counted")
+    assert "about 0 tokens" not in said
