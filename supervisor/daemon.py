@@ -110,7 +110,7 @@ class Daemon:
                 await self._start_servers(house, supervised)
                 if house.fleet is not None and not front.listens:
                     await self._know_others(house.fleet)
-                front.listen()
+                front.listen()  # not before each server is there: a known one would be called unknown
                 self.urls.set(urls)
                 task_status.started(urls)
                 await self.closing.wait()

@@ -166,6 +166,7 @@ async def build_house(ground: Ground, core: trio.Nursery, closing: trio.Event) -
         recall=registry.offer,
         keeper=known.approvals.pinning,
         observer=meters if tracer is None else tracer.observe(meters),
+        configured=lambda name: name in deployment.value.entries,
     )
     launches = Launches(deployment, servers, registry, recall_of(fleet, known.memory))
     known.memory.own_digest = launches.digest_of

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from actors.errors import SupervisorError, UnknownServer
+from actors.errors import ServerStarting, SupervisorError, UnknownServer
 from actors.kit import Address
 
 M = TypeVar("M")
 
+BEGIN_S: Final = 1.0
+"""An actor that is to begin has begun after so many seconds."""
+
 
 class Directory(Generic[M]):
-    """Names of running actors, in the order they were set, and why others of known names do not run."""
+    """Names of running actors, in the order they were set, and why others of known names do not run.
 
-    def __init__(self) -> None:
+    `expected` says of a name whether there is to be an actor: where nobody has explained why there is none, it is about
+    to begin.
+    """
+
+    def __init__(self, expected: Callable[[str], bool] = lambda name: False) -> None:
+        self._expected = expected
         self._addresses: dict[str, Address[M]] = {}
         self._absent: dict[str, Callable[[], SupervisorError]] = {}
 
@@ -33,7 +41,11 @@ class Directory(Generic[M]):
 
     def why_not(self, name: str) -> SupervisorError:
         why = self._absent.get(name)
-        return why() if why is not None else UnknownServer(f"there is no server {name[:80]!r}")
+        if why is not None:
+            return why()
+        if self._expected(name):
+            return ServerStarting(f"server {name!r} is about to start", server=name, retry_after_s=BEGIN_S)
+        return UnknownServer(f"there is no server {name[:80]!r}")
 
     def withdraw(self, name: str) -> None:
         """Have a running actor not be found any more."""

@@ -199,7 +199,7 @@ class Front:
         return all(map(is_listening, self._sockets))
 
     def listen(self) -> None:
-        """Have its sockets listen, as soon as it serves."""
+        """Serve whoever connects, at once or as soon as it serves at all."""
         self._state.opened.set()
 
     async def wait_answered(self) -> None:

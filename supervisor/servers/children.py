@@ -64,9 +64,13 @@ class Servers:
         recall: Callable[[str], Offer | None] = lambda server: None,
         keeper: PinKeeper = TRUSTING,
         observer: Observer = NO_OBSERVER,
+        configured: Callable[[str], bool] = lambda name: False,
     ) -> None:
-        """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of remotes."""
-        self.directory: Directory[ServerMessage] = Directory()
+        """`recall` gives what is known of a server, `keeper` what may be called; `reached`: `starts` of remotes.
+
+        `configured` says whether there is to be a server of a name.
+        """
+        self.directory: Directory[ServerMessage] = Directory(configured)
         self.statuses = Statuses()
         self._registry = registry
         self.subscribers = Subscribers(lambda wake: wakes().soon(wake))

@@ -17,6 +17,8 @@ from actors import server
 from actors.errors import (
     MailboxFull,
     ServerDisabled,
+    ServerGaveUp,
+    ServerStarting,
     ShuttingDown,
     TooManyCalls,
     UnknownServer,
@@ -41,7 +43,7 @@ class Rig:
     """A router before one mailbox that nobody empties but the test."""
 
     def __init__(self, max_in_flight: int, capacity: int, sleepers: module.Sleepers) -> None:
-        self.directory: Directory[server.ServerMessage] = Directory()
+        self.directory: Directory[server.ServerMessage] = Directory(lambda name: name == "new")
         self.box: Mailbox[Any] = Mailbox(capacity)
         self.launches: dict[tuple[str, Principal], str] = {}
         self.router = Router(self.directory, max_in_flight, self.launch_of, sleepers)
@@ -72,6 +74,21 @@ async def running(
             with rig.box, rig.directory.register("s", rig.box.address):
                 yield rig
             nursery.cancel_scope.cancel()
+
+
+async def test_a_server_that_is_configured_and_has_not_begun_is_starting_and_no_unknown_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with running() as rig:
+        with pytest.raises(ServerStarting) as starting:
+            await rig.router.address.ask(call("new"))
+        assert starting.value.retryable
+        assert starting.value.retry_after_s
+        with pytest.raises(UnknownServer):
+            await rig.router.address.ask(call("other"))
+        rig.directory.explain("new", lambda: ServerGaveUp("it cannot run"))
+        with pytest.raises(ServerGaveUp):
+            await rig.router.address.ask(call("new"))
 
 
 async def test_a_call_goes_to_its_server_and_the_answer_back_past_the_router(autojump_clock: MockClock) -> None:

@@ -189,6 +189,7 @@ async def running(
 
         async def run() -> None:
             state = EdgeState(counters, budget or Budget())
+            state.opened.set()
             await serve(
                 handler,
                 sockets,

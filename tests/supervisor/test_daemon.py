@@ -17,6 +17,7 @@ import httpx2
 import pytest
 import trio
 import trio.testing
+from trio.testing import wait_all_tasks_blocked
 
 from actors.errors import ConfigError, MailboxFull
 from actors.kit import Reply
@@ -28,7 +29,7 @@ from supervisor import process as module
 from supervisor.config import Configuration, load
 from supervisor.config.entries.edits import Change
 from supervisor.daemon import Daemon
-from supervisor.front.edge.listening import open_sockets
+from supervisor.front.edge.listening import open_sockets, url_of
 from supervisor.front.wiring import Front
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.host.hard_end import HardEnd
@@ -170,6 +171,32 @@ async def test_calls_find_their_server_by_each_of_its_names_from_the_first_momen
             message = failure(await called(f"{name}:echo"))["message"]
             assert message.startswith(f"server '{name}' ")
             assert words in message
+
+
+async def test_a_configured_server_is_never_unknown_though_it_is_called_before_the_daemon_has_begun(
+    tmp_path: Path, data: DataDir
+) -> None:
+    config = configuration(tmp_path, {f"server{number}": {"command": "x"} for number in range(60)})
+    async with running(config, data, connect=remembered) as client:
+        await until_ready(client)
+    sockets = open_sockets("127.0.0.1:0", 5.0)
+    daemon = Daemon(config, data, sockets, connect=remembered)
+    answers: list[Any] = []
+
+    async def call(name: str) -> None:
+        async with httpx2.AsyncClient(base_url=url_of(sockets[0]), timeout=60) as client:
+            answers.append(await called(client, f"{name}:echo"))
+
+    with trio.fail_after(120):
+        async with trio.open_nursery() as nursery:
+            async with trio.open_nursery() as clients:
+                for number in (0, 30, 59):
+                    clients.start_soon(call, f"server{number}")
+                await wait_all_tasks_blocked()
+                await nursery.start(daemon.run)
+            daemon.closing.set()
+    assert [failure(answer) for answer in answers if "error" in answer or answer["result"].get("isError")] == []
+    assert len(answers) == 3
 
 
 async def test_what_is_known_of_a_disabled_server_is_kept(tmp_path: Path, data: DataDir) -> None:

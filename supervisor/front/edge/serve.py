@@ -113,10 +113,12 @@ async def serve(
     With `certificates` all connections are encrypted.
 
     Started with the list of base URLs (`http://127.0.0.1:3001`). The sockets are closed at once when `closing` is
-    set; the rest takes at most `grace_s`. Cancelling it closes everything at once. Those of a reserved port listen from
-    `state.opened` on.
+    set; the rest takes at most `grace_s`. Cancelling it closes everything at once. Whoever connects waits until
+    `state.opened`; those of a reserved port listen only then.
     """
-    state = state or EdgeState()
+    if state is None:
+        state = EdgeState()
+        state.opened.set()
     context = ConnectionContext(
         settings=settings,
         budget=state.budget,
@@ -145,12 +147,12 @@ async def serve(
 
 
 async def _accept(listener: socket.socket, handle: Serve, connections: trio.Nursery, state: EdgeState) -> None:
-    if not is_listening(listener):
-        try:
-            await state.opened.wait()
+    try:
+        await state.opened.wait()
+        if not is_listening(listener):
             listener.listen(BACKLOG)
-        except BaseException:
-            listener.close()
-            raise
+    except BaseException:
+        listener.close()
+        raise
     accepting = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
     await accept_for_ever(accepting, handle, connections, state.conditions)

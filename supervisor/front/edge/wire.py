@@ -36,7 +36,7 @@ class EdgeState(msgspec.Struct, frozen=True, eq=False):
     budget: Budget = msgspec.field(default_factory=Budget)
     conditions: Conditions = msgspec.field(default_factory=Conditions)
     opened: trio.Event = msgspec.field(default_factory=trio.Event)
-    """Set when sockets of a reserved port may listen."""
+    """Set when whoever connects may be served."""
 
 
 class ConnectionContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
