@@ -49,6 +49,20 @@ def test_the_page_names_the_pinned_browser() -> None:
     assert f"Chromium {pin.partition('.')[0]}" in PAGE
 
 
+def wire_items() -> dict[str, str]:
+    """What stands under "On the wire", by heading."""
+    section = PAGE.partition("\n## On the wire\n")[2].partition("\n## ")[0]
+    return {each.partition("\n")[0]: each for each in section.split("\n### ")[1:]}
+
+
+@pytest.mark.parametrize("heading", wire_items())
+def test_every_choice_on_the_wire_names_tests_that_exist(heading: str) -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", wire_items()[heading].partition("**Tests:**")[2])
+    assert named
+    for file, name in named:
+        assert re.search(rf"^(?:async )?def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), name
+
+
 @pytest.mark.parametrize("pins", [CLIENTS, SUITES, BROWSER])
 def test_the_lock_file_names_no_registry(pins: Path) -> None:
     lock = json.loads((pins / "package-lock.json").read_text())

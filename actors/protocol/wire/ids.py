@@ -1,7 +1,7 @@
 """The ids of our requests, which are the tokens of their progress, too: integers. Pure.
 
 MCP allows strings and integers (2025-11-25 and 2026-07-28, basic "Requests"). The official SDKs but Java's send
-integers, so there are servers that read nothing else; and the clients of two SDKs take an answer that has such an id as
+integers, so there are servers that read nothing else; and the clients of three take an answer that has such an id as
 a string, so there are servers that write it as one. Hence one integer is one id, however it is written.
 """
 
