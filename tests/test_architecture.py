@@ -156,6 +156,7 @@ PURE = (
     "supervisor.identity.audit",
     "supervisor.identity.grants",
     "supervisor.identity.issuers",
+    "supervisor.identity.member_numbers",
     "supervisor.identity.operator_key",
     "supervisor.identity.people",
     "supervisor.identity.requester",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import click
 
 from actors.errors import ConfigError
-from actors.kit.paths import absolute
+from actors.kit.paths import absolute, is_file
 from supervisor.commands.common import console, plain, table
 from supervisor.commands.outcomes import BadConfiguration, CommandFailed
 from supervisor.commands.run import check_exposure, find_config, find_published
@@ -20,6 +21,7 @@ from supervisor.host.datadir import problems_of
 from supervisor.host.places import default_data_dir
 
 DISTRIBUTION = "mcpvisor"
+_NAME = re.compile(r"[\w.+@ -]+")
 
 
 @click.command()
@@ -85,12 +87,19 @@ def _words(server: ServerConfig) -> Iterator[str]:
         yield "in a sandbox"
 
 
+def _program(command: str) -> str:
+    """Return the name of the program; of a whole command line, or of what is none, nothing of the rest: a secret may be
+    in it.
+    """
+    name = PurePath(command if is_file(command) else command.split(maxsplit=1)[0]).name if command.strip() else ""
+    return name if _NAME.fullmatch(name) else "-"
+
+
 def _show(configuration: Configuration) -> None:
     rows = table("SERVER", "KIND", "STARTS", "NOTE")
     for server in configuration.servers:
         # Without arguments and addresses: they may hold secrets.
-        target = Path(server.command).name if server.command else "-"
-        rows.add_row(plain(server.path_name), server.kind, plain(target), ", ".join(_words(server)))
+        rows.add_row(plain(server.path_name), server.kind, plain(_program(server.command)), ", ".join(_words(server)))
     out = console()
     out.print(rows)
     out.print(f"configuration: {plain(configuration.path).plain}", markup=False)

@@ -12,25 +12,32 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 import trio
 from trio_websocket import ConnectionClosed, ConnectionRejected
 
+from actors.kit import Reply
+from actors.messages import Question
 from supervisor.bridge.address import read_address
 from supervisor.bridge.connection import NotReached, open_connection
 from supervisor.daemon_client.client import connect as connect_daemon
 from supervisor.daemon_client.requests import RequestRefused
 from supervisor.daemon_client.sockets import open_socket
+from supervisor.front import wiring
+from supervisor.front.pages.api import View
+from supervisor.front.pages.sockets import PageSockets
 from supervisor.host.datadir import DataDir, open_data_dir
 from supervisor.identity import tokens
 from supervisor.identity.key_file import KEY_FILE
 from supervisor.identity.operator_key import GOOD_FOR_S, OperatorKey, endpoint, sign_pass
 from supervisor.servers.deployment import DeployedServer
 from supervisor.servers.reloading.refusal import HEADER
+from supervisor.service.asking.elicitations import CallElicitations
 from supervisor.store.write_behind import WriteBehind
 from tests.fakes.http_client import modern, modern_headers
 from tests.fakes.mcp_server import FakeServer, tool
-from tests.fakes.memory import MemoryTransport
+from tests.fakes.memory import MemoryPeer, MemoryTransport
 from tests.fakes.websocket_client import open_websocket
 from tests.supervisor.test_daemon import configuration, running
 
@@ -643,6 +650,78 @@ async def test_whoever_comes_through_a_proxy_is_told_nothing_of_the_key(tmp_path
             answer = await at.ask(None, "GET", "/api/status", headers={name: "for=1.2.3.4"})
             assert challenges_in(answer.content).keys().isdisjoint({"challenge", "proof", "key_file"})
             assert KEY_FILE not in answer.text
+
+
+async def test_a_stranger_hears_nothing_of_how_much_there_is(tmp_path: Path, data: DataDir) -> None:
+    """Not of servers that are still on their way, nor of questions that wait for the operator."""
+    never = {"slow": {"command": "x"}, "slower": {"command": "x"}}
+    config = configuration(tmp_path, never, auth="tokens", identity=IDENTITY)
+    question = Question("elicitation/create", msgspec.Raw(b'{"message":"?","requestedSchema":{"type":"object"}}'))
+    shown: list[View] = []
+
+    def keep(view: View) -> PageSockets:
+        shown.append(view)
+        return PageSockets(view)
+
+    async def silent(peer: MemoryPeer) -> int:
+        del peer
+        await trio.sleep_forever()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wiring, "PageSockets", keep)
+        async with running(config, data, connect=lambda server: MemoryTransport(silent)) as http:
+            (view,) = shown
+            asked = CallElicitations(view.elicitations, "slow", timeout_s=60)
+            for _ in range(3):
+                asked.offer(question, Reply())
+            ready = await http.get("/readyz")
+            assert (ready.status_code, ready.json()["ready"]) == (503, False)
+            assert not re.search("[0-9]|slow", ready.text)
+            page = (await http.get("/ui/sign-in")).text
+            assert "badge" not in page
+            assert "<nav" in page
+            assert "/ui/servers" not in page
+
+
+async def test_a_member_cannot_tell_from_the_numbers_of_calls_how_many_others_made(
+    tmp_path: Path, data: DataDir
+) -> None:
+    async with doorway(tmp_path, data) as at:
+        for user in ("ana", "ben"):
+            await at.admit(user, role="admin")
+
+        async def numbers(who: str, **query: Any) -> Any:
+            return (await at.ask(who, "GET", "/api/calls", params=query)).json()
+
+        for number in range(3):
+            await at.call("ben", "clock-tell_time", n=number)
+            for _ in range(number * 2):
+                await at.call("ana", "clock-tell_time")
+        told = await numbers("ben")
+        mine = [row["number"] for row in told["calls"]]
+        assert len(set(mine)) == 3
+        assert max(mine) - min(mine) > 1000, "they are in no order"
+        assert told["newest"] == mine[0]
+        await at.call("ana", "clock-tell_time")
+        assert (await numbers("ben"))["newest"] == told["newest"]
+        first = await numbers("ben", limit=1)
+        rest = await numbers("ben", limit=5, before=first["next"])
+        assert [row["number"] for row in (*first["calls"], *rest["calls"])] == mine
+        every = await numbers("operator", limit=100)
+        assert [row["number"] for row in every["calls"]] == sorted(
+            (row["number"] for row in every["calls"]), reverse=True
+        )
+
+
+async def test_a_member_is_not_told_the_names_of_profiles_by_a_wrong_one(tmp_path: Path, data: DataDir) -> None:
+    profiles = {"salary-review": {"servers": ["clock"]}}
+    async with doorway(tmp_path, data, profiles=profiles) as at:
+        await at.admit("ben")
+        for wrong in ("x", "salary-revew"):
+            answer = await at.rpc("ben", "tools/list", f"/mcp?profile={wrong}")
+            assert (answer.status_code, "salary-review" in answer.text) == (404, False)
+        assert "salary-review" in (await at.rpc("operator", "tools/list", "/mcp?profile=x")).text
+        assert (await at.rpc("ben", "tools/list", "/mcp?profile=salary-review")).status_code == 200
 
 
 async def test_a_probe_without_a_token_is_told_no_names(tmp_path: Path, data: DataDir) -> None:

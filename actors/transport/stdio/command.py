@@ -18,6 +18,7 @@ from rapidfuzz import fuzz, process
 from actors.errors import SpawnFailed
 from actors.kit import is_want, reason_of
 from actors.kit.paths import NO_FILE, absolute, names_in, objection_to_directory, objection_to_program
+from actors.transport.redaction import without_secrets
 from actors.transport.stdio.launch import Launch
 from actors.transport.stdio.remedies import how_to_install
 
@@ -113,13 +114,14 @@ def _resolve(command: str, path: str, cwd: str) -> str:
         executable = command if command.startswith("/") else os.path.join(cwd, command)  # noqa: PTH118 - see above
         reason = objection_to_program(executable)
         if reason:
-            raise _refusal(f"{command}: {reason}")
+            raise _refusal(f"{without_secrets(command)}: {reason}")
     else:
         executable = _search(command, path)
     reason, hint = _shebang_objection(executable, path)
     if reason:
         short = reason.replace(f" on PATH {path}", " on the PATH")
-        raise _refusal(f"{command}: {short}", f"{executable}: {reason}", hint)
+        shown = without_secrets(command)
+        raise _refusal(f"{shown}: {short}", f"{without_secrets(executable)}: {reason}", hint)
     return executable
 
 
@@ -172,12 +174,12 @@ def _search(command: str, path: str) -> str:
             return candidate
         if not near and reason != NO_FILE:
             near = f"; {candidate}: {reason}"
-    hint = how_to_install(command)
+    hint, shown = how_to_install(command), without_secrets(command)
     if not near and not hint and (nearest := nearest_command(command, path)):
         near = f"; did you mean {nearest}?"
     raise _refusal(
-        f"command {command!r} was not found on the PATH",
-        f"command {command!r} was not found on PATH {path}{near}",
+        f"command {shown!r} was not found on the PATH",
+        f"command {shown!r} was not found on PATH {path}{near}",
         hint,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from actors.errors import SpawnFailed
 from actors.kit.paths import absolute, objection_to_directory
+from actors.transport.redaction import without_secrets
 from actors.transport.stdio.command import build_environment, is_whole_line, nearest_command, resolve_command
 from actors.transport.stdio.remedies import how_to_provide
 from actors.transport.stdio.sandbox.places import bwrap_program
@@ -47,7 +48,8 @@ def trouble_with(command: str, path: str, cwd: str) -> Trouble | None:
         if is_whole_line(command, path, cwd):
             return "the program cannot be started: this is a whole command line", WORDS
         near = nearest_command(command, path) if "/" not in command and not error.hint else None
-        what = error.message.replace(f"command {command!r}", "it").removeprefix(f"{command}: ")
+        shown = without_secrets(command)
+        what = error.message.replace(f"command {shown!r}", "it").removeprefix(f"{shown}: ")
         return f"the program cannot be started: {what}", how_to_provide(command, error.hint, near)
     return None
 

@@ -223,6 +223,7 @@ def _readiness(view: View) -> tuple[dict[str, Any], bool]:
     body = {"ready": not reason, "servers": len(statuses), "discovering": discovering, "failed": failing}
     if not REQUESTER.get().person.may("auditor"):
         body = {"ready": not reason}
+        reason = reason and "servers are being tried for the first time, or the daemon ends"
     return ({**body, "reason": reason} if reason else body), not reason
 
 

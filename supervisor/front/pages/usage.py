@@ -18,6 +18,7 @@ from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.host.loop.workbench import beside
+from supervisor.identity.member_numbers import MemberNumbers
 from supervisor.identity.people import user_of
 from supervisor.usage.records import FAILED, CallOutcome, CallRecord
 from supervisor.usage.summaries import WINDOWS, By, CallSelection, begin_of, figures, rows, timeline, total
@@ -81,10 +82,12 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
 
     async def calls(wanted: CallsQuery) -> Response:
         """Show the newest calls one by one, and the `next` to go on before; `arguments` are null if not kept, or not
-        yours to see.
+        yours to see. For a member a `number` is a name, in no order: it tells nothing of the calls of others.
         """
         which, listed, following = _selection(wanted), list[dict[str, Any]](), None
-        for number, record in view.history.calls(wanted.before):
+        own, numbers = which.principal, MemberNumbers(view.key)
+        before = None if wanted.before is None else numbers.read(wanted.before, own)
+        for number, record in view.history.calls(before):
             if not _has(wanted, which, record):
                 continue
             if len(listed) == wanted.limit:
@@ -92,9 +95,18 @@ def add_usage_routes(view: View, app: QuartTrio) -> None:
                 break
             shown = view.arguments(number) if _may_read(record) else None
             listed.append(
-                {**call_row(number, record), "arguments": None if shown is None else msgspec.Raw(shown.encode())}
+                {
+                    **call_row(numbers.show(number, own), record),
+                    "arguments": None if shown is None else msgspec.Raw(shown.encode()),
+                }
             )
-        return json_response({"calls": listed, "next": following, "newest": view.history.newest})
+        return json_response({"calls": listed, "next": following, "newest": _newest(numbers, own)})
+
+    def _newest(numbers: MemberNumbers, own: Principal | None) -> int:
+        if own is None:
+            return view.history.newest
+        number = next((number for number, record in view.history.calls(None) if record.principal == own), 0)
+        return numbers.show(number, own) if number else 0
 
     app.add_url_rule("/api/usage", "usage", with_query(UsageQuery, usage))
     app.add_url_rule("/api/usage/timeline", "usage_timeline", with_query(UsageQuery, usage_timeline))

@@ -19,6 +19,7 @@ from supervisor.front.pages.bodies import read_fields
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui.rendering import html
 from supervisor.identity.people import Role
+from supervisor.identity.requester import ANYBODY
 
 PLACES: Final[tuple[tuple[str, str, Role], ...]] = (
     ("/ui", "Overview", "member"),
@@ -60,15 +61,15 @@ class Frame:
 
     async def page(self, template: str, title: str, *, code: int = 200, **values: Any) -> Response:
         """Return a page: `values` are what its template needs beside what every page has."""
-        view, person = self.view, REQUESTER.get().person
+        view, person, stranger = self.view, REQUESTER.get().person, REQUESTER.get() is ANYBODY
         common = {
             "here": request.path,
             "json": "",
             "names": ORDERS,
             "now": view.clock(),
             "orders": self.may_order,
-            "places": [(path, name) for path, name, role in PLACES if person.may(role)],
-            "questions": len(view.elicitations.of(view.principal)),
+            "places": [(path, name) for path, name, role in PLACES if person.may(role) and not stranger],
+            "questions": 0 if stranger else len(view.elicitations.of(view.principal)),
             "title": title,
             "token": self.token,
             "urgent": 0,

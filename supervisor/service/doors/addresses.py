@@ -145,6 +145,9 @@ class _DoorsOfRealm:
 
     def _of_profile(self, profile: str) -> _Doors:
         profiles = self._deployment.value.settings.profiles
+        if profile not in profiles and self._gateway is not self._main:  # what there is for others is theirs to know
+            text = f"there is no profile {clean(profile[:MAX_NAME_SHOWN])!r}; ask whoever runs this daemon for its name"
+            raise UnknownDoor(text)
         if profile not in profiles:
             likely = nearest(profile, profiles)
             there = f"there are: {_some(sorted(profiles))}" if profiles else 'the configuration has no "profiles"'

@@ -70,6 +70,22 @@ def test_check_shows_the_servers_of_a_good_file(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("cat https://mcp.example/mcp?api_key=canary", "cat"),
+        ("nothing-there mcp-remote https://mcp.example/mcp?api_key=canary", "nothing-there"),
+        ("https://mcp.example/mcp?api_key=canary", "-"),
+        ("/nowhere/mcp?api_key=canary", "-"),
+        ("API_KEY=canary npx -y some-package", "-"),
+    ],
+)
+def test_check_shows_nothing_of_a_command_line_but_its_program(tmp_path: Path, command: str, shown: str) -> None:
+    result = invoke("check", written(tmp_path, {"mcpServers": {"one": {"command": command}}}))
+    assert "canary" not in result.output
+    assert ["one", "stdio", shown] in [line.split() for line in result.stdout.splitlines()]
+
+
 def test_check_shows_the_name_that_a_server_is_called_by(tmp_path: Path) -> None:
     result = invoke("check", written(tmp_path, {"mcpServers": {"filesystem-john-abc123": {"command": "/bin/cat"}}}))
     assert result.exit_code == 0
