@@ -13,7 +13,7 @@ only mean the same are enough for a tool that is declared to change nothing; for
 of one. Everything else is refused, and named: a value under a wrong name is worse than a call that fails.
 
 Where nothing is missing, a name that the schema does not have is refused if the schema says that it takes no others.
-Else it is sent, for the server may take it, and named if the call fails.
+Else it is sent, for the server may take it, and named if the call fails, or if it is like one that the schema has.
 """
 
 from __future__ import annotations

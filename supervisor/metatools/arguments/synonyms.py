@@ -14,8 +14,9 @@ from rapidfuzz.distance import OSA
 from actors.search.language.text import squash
 
 MAX_NAME_CHARS = 100
-SAME, SPELLED, SYNONYM, OTHER = 3, 2, 1, 0
-"""How alike two names are: but for case and separators; two spellings of a name; two words for a thing; not at all."""
+SAME, SPELLED, SYNONYM, PART, OTHER = 4, 3, 2, 1, 0
+"""How alike two names are: but for case and separators; two spellings of a name; two words for a thing; the other
+says more of the same (`deploymentId`, `targetDeploymentId`); not at all."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _MIN_MISSPELT = 5
@@ -86,7 +87,7 @@ _GROUPS = tuple(
 
 
 def likeness(one: str, other: str, context: Collection[str] = ()) -> int:
-    """Return how alike two names of arguments are: `SAME`, `SPELLED`, `SYNONYM` or `OTHER`.
+    """Return how alike two names of arguments are: `SAME`, `SPELLED`, `SYNONYM`, `PART` or `OTHER`.
 
     `context` are the words of the tool's name: they add nothing in front of a name (`issue_title` of `create_issue`).
     """
@@ -101,7 +102,9 @@ def likeness(one: str, other: str, context: Collection[str] = ()) -> int:
         return SPELLED
     pair = {"".join(a), "".join(b)}
     perhaps = _longer(a, b, _PERHAPS_FIRST) or _longer(b, a, _PERHAPS_FIRST)
-    return SYNONYM if perhaps or any(pair <= group for group in _GROUPS) else OTHER
+    if perhaps or any(pair <= group for group in _GROUPS):
+        return SYNONYM
+    return PART if len(a) < len(b) and b[-len(a) :] == a else OTHER
 
 
 def words(name: str) -> list[str]:

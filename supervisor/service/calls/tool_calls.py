@@ -143,6 +143,8 @@ def check_arguments(entry: Entry, tool: Tool, wanted: Execute) -> Checked:
         return Checked(given.text)
     if takes_no_others(tool):
         raise _wrong(entry, tool, others.sentence, unknown=others.unknown, meant=others.meant)
+    if others.meant:  # most servers pass over what they do not know: the call succeeds, and does something else
+        return Checked(given.text, others.sentence, anyway=True)
     no_such = f"{clean(tool_path(entry.server, tool.name))} may have no such argument"
     return Checked(given.text, f"{others.sentence}; {no_such}")
 

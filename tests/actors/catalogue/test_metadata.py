@@ -231,7 +231,10 @@ def test_of_a_schema_over_64_kib_only_the_texts_are_looked_at() -> None:
     ],
 )
 def test_a_deprecated_tool_is_found_behind_the_one_to_be_used_instead(old: dict[str, Any]) -> None:
-    kept = {"name": "read_text_file", "description": "Reads the contents of a file, whole or in parts, in any encoding, as text."}
+    kept = {
+        "name": "read_text_file",
+        "description": "Reads the contents of a file, whole or in parts, in any encoding, as text.",
+    }
 
     def first(*definitions: dict[str, Any]) -> str:
         tools = tuple(tool(msgspec.Raw(json.dumps(each).encode())) for each in definitions)

@@ -27,7 +27,7 @@ from tests.fakes.deployments import deployment
 from tests.fakes.exchanges import exchange
 
 PROPERTIES = {"path": {"type": "string"}, "maxCount": {"type": "integer"}}
-NAMED = "unknown: max_count (did you mean maxCount?); git:log may have no such argument"
+NAMED = "unknown: max_count (did you mean maxCount?)"
 
 
 def tool(**more: Any) -> Tool:
@@ -74,6 +74,21 @@ def test_what_a_schema_may_allow_is_sent_as_it_is_and_named_if_the_call_fails() 
     to_send = check_arguments(entry(tool()), tool(), wanted(path="x", max_count=3))
     assert json.loads(bytes(to_send.arguments)) == {"path": "x", "max_count": 3}
     assert to_send.remark == NAMED
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("count", "unknown: count (did you mean maxCount?)"),
+        ("max_count", NAMED),
+        ("random", ""),
+    ],
+)
+def test_a_call_that_succeeds_without_an_argument_that_was_misnamed_says_so(name: str, said: str) -> None:
+    """Most servers pass over what they do not know, so the call did something else than was meant."""
+    to_send = check_arguments(entry(tool()), tool(), wanted(path="x", **{name: 3}))
+    told = json.loads(with_remark(b'{"content":[{"type":"text","text":"done"}]}', to_send.remark, to_send.anyway))
+    assert [block["text"] for block in told["content"][1:]] == ([said] if said else [])
 
 
 def branching(annotations: bytes = b"") -> Tool:
