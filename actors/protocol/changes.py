@@ -40,6 +40,10 @@ OF_RESOURCES: Final = frozenset({SUBSCRIBE, UNSUBSCRIBE})
 CHANGES: Final = frozenset(
     {"notifications/tools/list_changed", "notifications/resources/list_changed", "notifications/prompts/list_changed"}
 )
+EVENTS_CHANGED: Final = "notifications/events/list_changed"
+"""Of the Events extension ("Dynamic event types"). We keep no list of those, so this is subscribed to, and told, as a
+resource of that name is: no URI is like it."""
+_EVENTS: Final = "io.modelcontextprotocol/events"
 MAX_URI_CHARS: Final = 8192
 """Of a resource that clients are told of."""
 _LISTS: Final = {"toolsListChanged": True, "resourcesListChanged": True, "promptsListChanged": True}
@@ -55,6 +59,7 @@ class _Honoured(msgspec.Struct):
     toolsListChanged: bool = False
     resourcesListChanged: bool = False
     promptsListChanged: bool = False
+    eventsListChanged: bool = False
     resourceSubscriptions: tuple[str, ...] | None = None
 
 
@@ -70,14 +75,17 @@ _honoured = msgspec.json.Decoder(_Honoured)
 
 
 def listen_params(uris: Collection[str]) -> bytes:
-    resources = {"resourceSubscriptions": list(uris)} if uris else {}
-    return jsonrpc.encode({"notifications": {**_LISTS, **resources}})
+    wanted = {"eventsListChanged": True} if EVENTS_CHANGED in uris else {}
+    resources = {"resourceSubscriptions": named} if (named := [uri for uri in uris if uri != EVENTS_CHANGED]) else {}
+    return jsonrpc.encode({"notifications": {**_LISTS, **wanted, **resources}})
 
 
 def read_change(method: str, params: msgspec.Raw) -> ListsChanged | ResourceUpdated | None:
     """Return what a notification says of lists and resources, None if it is about something else."""
     if method in CHANGES:
         return ListsChanged()
+    if method == EVENTS_CHANGED:
+        return ResourceUpdated(EVENTS_CHANGED)
     if method != UPDATED:
         return None
     uri = json.text_at(params, "uri")
@@ -90,7 +98,8 @@ def acknowledgement(params: msgspec.Raw) -> Acknowledgement | None:
         return None
     lists = honoured.toolsListChanged or honoured.resourcesListChanged or honoured.promptsListChanged
     id_ = canonical(bytes(json.at(params, "_meta", META_SUBSCRIPTION)))
-    return Acknowledgement(id_, lists, frozenset(honoured.resourceSubscriptions or ()))
+    events = {EVENTS_CHANGED} if honoured.eventsListChanged else set()
+    return Acknowledgement(id_, lists, frozenset(honoured.resourceSubscriptions or ()) | events)
 
 
 def is_supported(end: End | None) -> bool:
@@ -104,8 +113,10 @@ def is_supported(end: End | None) -> bool:
             return True
 
 
-def subscribable(capabilities: msgspec.Raw) -> bool:
+def subscribable(capabilities: msgspec.Raw, uri: str = "") -> bool:
     """Say whether a server with these capabilities tells of changes of resources (MCP, server/resources)."""
+    if uri == EVENTS_CHANGED:
+        return bytes(json.at(capabilities, "extensions", _EVENTS, "listChanged")) == b"true"
     return bytes(json.at(capabilities, "resources", "subscribe")) == b"true"
 
 

@@ -125,7 +125,7 @@ def _notes_of(params: msgspec.Raw, id_: bytes) -> Iterator[bytes]:
     """Yield a notification of each thing that an acknowledgement names."""
     meta = b'{"_meta":{"' + META_SUBSCRIPTION.encode() + b'":' + id_ + b"}"
     honoured = json.at(params, "notifications")
-    for kind in KINDS:
+    for kind in (*KINDS, "events"):
         if bytes(json.at(honoured, f"{kind}ListChanged")) == b"true":
             yield list_changed(kind, meta + b"}")
     for uri in json.read_or(_URIS, json.at(honoured, "resourceSubscriptions"), []):

@@ -20,7 +20,7 @@ from actors.launch import server_of
 from actors.messages import CallServer
 from actors.principal import Principal
 from actors.protocol.agreement.versions import Era
-from actors.protocol.changes import MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE, subscribable
+from actors.protocol.changes import EVENTS_CHANGED, MAX_URI_CHARS, SUBSCRIBE, UNSUBSCRIBE, subscribable
 from actors.protocol.wire.jsonrpc import encode
 from actors.router import Message as RouterMessage
 from actors.server.subscribers import Subscribers
@@ -75,8 +75,9 @@ class Subscriptions:
 
         Raises `SupervisorError`, and `RemoteError` with what the server says. A checkpoint, unless it is already.
         """
-        if offer is not None and not subscribable(offer.capabilities):
-            raise UnknownMethod(f"server {server!r} does not offer subscriptions to resources")
+        if offer is not None and not subscribable(offer.capabilities, uri):
+            what = "changes of its event types" if uri == EVENTS_CHANGED else "subscriptions to resources"
+            raise UnknownMethod(f"server {server!r} does not offer {what}")
         updates = _updates_of(exchange)
         if len(uri) > MAX_URI_CHARS:
             raise InvalidArguments(f"a URI of {len(uri)} characters; {MAX_URI_CHARS} are the most")

@@ -26,7 +26,7 @@ from actors.kit import Shares
 from actors.principal import Principal
 from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.asking.visits import COMPLETE
-from actors.protocol.changes import MAX_URI_CHARS, UPDATED
+from actors.protocol.changes import EVENTS_CHANGED, MAX_URI_CHARS, UPDATED
 from actors.protocol.wire import json, jsonrpc
 from supervisor.host.loop.wakes import Bell
 from supervisor.service.asking.exchange import Exchange
@@ -67,6 +67,8 @@ Change = Kind | Updated | Visited
 
 def told_of(change: Change, meta: bytes = b"{") -> bytes:
     """Return the bytes of one notification; `meta` is the beginning of its params, an object."""
+    if isinstance(change, Updated) and change.uri == EVENTS_CHANGED:
+        return jsonrpc.notification(EVENTS_CHANGED, meta + b"}" if len(meta) > 1 else None)
     if isinstance(change, Updated):
         separator = b"," if len(meta) > 1 else b""
         params = meta + separator + b'"uri":' + jsonrpc.encode(change.uri) + b"}"
@@ -182,7 +184,10 @@ class Watch:
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """One `subscriptions/listen`: the id of its request as JSON text, the kinds that are honoured, and `uris`."""
+    """One `subscriptions/listen`: the id of its request as JSON text, the kinds that are honoured, and `uris`.
+
+    Among these may be `EVENTS_CHANGED`, see there.
+    """
 
     id: bytes
     kinds: tuple[Kind, ...]
@@ -190,8 +195,10 @@ class Subscription(msgspec.Struct, frozen=True):
 
     def acknowledge(self, uris: Collection[str] = ()) -> bytes:
         """Return the bytes of the first message of the stream; `uris` are the resources that it tells of."""
-        resources = {"resourceSubscriptions": list(uris)} if uris else {}
-        honoured = jsonrpc.encode({**{_FIELDS[kind]: True for kind in self.kinds}, **resources})
+        kinds = {_FIELDS[kind]: True for kind in self.kinds}
+        events = {"eventsListChanged": True} if EVENTS_CHANGED in uris else {}
+        named = [uri for uri in uris if uri != EVENTS_CHANGED]
+        honoured = jsonrpc.encode({**kinds, **events, **({"resourceSubscriptions": named} if named else {})})
         params = self._meta() + b',"notifications":' + honoured + b"}"
         return jsonrpc.notification("notifications/subscriptions/acknowledged", params)
 
@@ -214,6 +221,7 @@ class _Wishes(msgspec.Struct, frozen=True, rename="camel"):
     tools_list_changed: bool | None = None
     resources_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
+    events_list_changed: bool | None = None
     resource_subscriptions: tuple[str, ...] | None = None
 
 
@@ -238,7 +246,9 @@ def read_subscription(id_: bytes, params: msgspec.Raw) -> Subscription:
         raise TooManyCalls(f"{len(uris)} resources are asked for; {MAX_SUBSCRIBED} are the most")
     if any(len(uri) > MAX_URI_CHARS for uri in uris):
         raise InvalidArguments(f"a URI has at most {MAX_URI_CHARS} characters")
-    return Subscription(id_, tuple(kind for kind in KINDS if getattr(wishes, f"{kind}_list_changed")), uris)
+    events = (EVENTS_CHANGED,) if wishes.events_list_changed else ()
+    kinds = tuple(kind for kind in KINDS if getattr(wishes, f"{kind}_list_changed"))
+    return Subscription(id_, kinds, (*events, *(uri for uri in uris if uri != EVENTS_CHANGED)))
 
 
 async def subscribe_all(service: Service, exchange: Exchange, uris: Sequence[str]) -> tuple[str, ...]:

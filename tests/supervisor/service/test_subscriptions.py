@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.life.states import State
 from actors.messages import SleepServer
-from actors.protocol.agreement.versions import Era
+from actors.protocol.agreement.versions import META_SUBSCRIPTION, Era
+from supervisor.front.mcp.listen import Updated, read_subscription, subscribe_all
 from supervisor.service.client import Client
 from supervisor.service.doors.addresses import DoorTable
 from supervisor.service.port import answer
@@ -77,6 +79,36 @@ async def test_the_first_asks_the_server_the_next_have_it_at_once_and_all_are_to
         await rig.update("file:///b")
         assert [updates.take() for updates in clients] == [("file:///a",)] * 3
         assert all(updates.used for updates in clients)
+
+
+EVENTS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/events": {"listChanged": True}}, "tools": {}}
+
+
+async def test_who_wants_to_hear_of_changed_event_types_does_and_the_server_is_asked_for_that() -> None:
+    async with before("modern", EVENTS) as rig:
+        rig.server.honours = {"toolsListChanged": True, "eventsListChanged": True}
+        asked = read_subscription(b"7", msgspec.Raw(b'{"notifications":{"eventsListChanged":true}}'))
+        updates = Updates()
+        listen = exchange(MODERN, "subscriptions/listen", updates=updates)
+        honoured = await subscribe_all(rig.doors.find("servers/s").service, listen, asked.uris)
+        said = json.loads(asked.acknowledge(honoured))["params"]
+        assert said == {"_meta": {META_SUBSCRIPTION: 7}, "notifications": {"eventsListChanged": True}}
+        wanted = [each["params"] for each in rig.server.messages if "listen" in each["method"]][-1]["notifications"]
+        assert (wanted["eventsListChanged"], "resourceSubscriptions" in wanted) == (True, False)
+        await rig.server.notify("notifications/events/list_changed")
+        await wait_all_tasks_blocked()
+        told = [json.loads(asked.notification(Updated(name))) for name in updates.take()]
+        changed = {"method": "notifications/events/list_changed", "params": {"_meta": {META_SUBSCRIPTION: 7}}}
+        assert told == [{"jsonrpc": "2.0", **changed}]
+
+
+async def test_where_no_server_tells_of_changed_event_types_that_is_left_out() -> None:
+    for door, capabilities in (("servers/s", SUBSCRIBES), ("all", EVENTS), ("", EVENTS)):
+        async with before("modern", capabilities) as rig:
+            asked = read_subscription(b"7", msgspec.Raw(b'{"notifications":{"eventsListChanged":true}}'))
+            listen = exchange(MODERN, "subscriptions/listen", updates=Updates())
+            honoured = await subscribe_all(rig.doors.find(door).service, listen, asked.uris)
+            assert json.loads(asked.acknowledge(honoured))["params"]["notifications"] == {}
 
 
 @both
