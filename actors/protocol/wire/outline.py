@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 PIECE_BYTES = 64 * 1024
-_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
+QUOTE, BACKSLASH, _COMMA = b'"\\,'
 _OPENING = frozenset(b"{[")
 _CLOSING = frozenset(b"}]")
 _STEP: npt.NDArray[np.int8] = np.zeros(256, np.int8)
@@ -173,16 +173,16 @@ def strings(text: bytes) -> Iterator[tuple[int, npt.NDArray[np.uint8], npt.NDArr
     escaped = False
     for start in range(0, len(data), PIECE_BYTES):
         piece = data[start : start + PIECE_BYTES]
-        quotes, escaped = _quotes(piece, escaped=escaped)
+        quotes, escaped = quote_marks(piece, escaped=escaped)
         parities = (np.cumsum(quotes, dtype=np.uint8) + inside) & 1
         inside = parities[-1]
         yield start, piece, parities == 1
 
 
-def _quotes(piece: npt.NDArray[np.uint8], *, escaped: bool) -> tuple[npt.NDArray[np.bool_], bool]:
+def quote_marks(piece: npt.NDArray[np.uint8], *, escaped: bool) -> tuple[npt.NDArray[np.bool_], bool]:
     """Return which bytes are quotes that begin or end a string, and whether the byte after the piece is escaped."""
-    quotes = piece == _QUOTE
-    slashes = np.flatnonzero(piece == _BACKSLASH)
+    quotes = piece == QUOTE
+    slashes = np.flatnonzero(piece == BACKSLASH)
     if escaped:
         quotes[0] = False
     if not slashes.size:

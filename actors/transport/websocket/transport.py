@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import h11
@@ -15,9 +17,11 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, Pong, TextMessage
 
 from actors.errors import SpawnFailed
+from actors.kit.decoding import decode_in_thread
 from actors.kit.fairness.share import LoopShare, share_of
 from actors.kit.nursery import background
 from actors.kit.want import first_of
+from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.border import Border
 from actors.transport.http.client.tls import trusted_certificates
 from actors.transport.http.client.verdict import UnforeseenAnswer, of_status, why
@@ -25,7 +29,8 @@ from actors.transport.http.remote import HttpLimits, Remote, server_of
 from actors.transport.websocket.connection import Meter, SocketConnection
 
 SUBPROTOCOL = "mcp"
-READ_BYTES = 4 * 1024
+READ_BYTES = 64 * 1024
+"""A read costs about as much whatever it brings; frames are taken apart one by one, in turns."""
 _OVERHEAD = 2
 """So many times the largest message may come without one being complete: frames may be small."""
 _ENDS = (ConnectionClosed, HandshakeError, wsproto.utilities.ProtocolError, h11.ProtocolError, UnicodeDecodeError)
@@ -115,6 +120,7 @@ class WebSocketTransport:
         path, query = self._url.path or "/", self._url.query
         share = share_of(server_of(self._remote.url))
         socket = _SharedSocket(
+            share,
             meter,
             WSConnection(ConnectionType.CLIENT),
             host=host,
@@ -124,23 +130,32 @@ class WebSocketTransport:
             max_message_size=self._limits.max_line_bytes,
             receive_buffer_size=READ_BYTES,
         )
-        socket.share = share
         nursery.start_soon(share.run, socket._reader_task)
         await socket._open_handshake.wait()
         return socket
 
 
 class _SharedSocket(WebSocketConnection):
-    """A WebSocket whose frames are read in the turns of its server, also those that bring nothing."""
+    """A WebSocket whose frames are read in the turns of its server, also those that bring nothing.
 
-    share: LoopShare
+    Its messages are bytes: a large one is gathered as it comes, and never a text, which is copied several times.
+    """
+
+    def __init__(self, share: LoopShare, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._share = share
+        self._body = bytearray()
 
     async def _handle_message_event(self, event: BytesMessage | TextMessage) -> None:
-        await self.share.turn()
-        await super()._handle_message_event(event)
+        await self._share.turn()
+        self._body += event.data.encode() if isinstance(event, TextMessage) else event.data
+        if len(self._body) > self._max_message_size or event.message_finished:
+            body, self._body = self._body, bytearray()
+            data = bytes(body) if len(body) < LARGE_BYTES else await decode_in_thread(partial(bytes, body))
+            await super()._handle_message_event(BytesMessage(data, True, True))
 
     async def _handle_pong_event(self, event: Pong) -> None:
-        await self.share.turn()
+        await self._share.turn()
         await super()._handle_pong_event(event)
 
 

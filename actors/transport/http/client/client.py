@@ -19,6 +19,8 @@ from actors.errors import SpawnFailed
 from actors.transport.http.client.proxies import EnvironmentProxy, proxy_for
 
 READ_BYTES: Final = 8 * 1024
+BODY_READ_BYTES: Final = 64 * 1024
+"""A read costs about as much whatever it brings, and what follows a head is not parsed in one go."""
 MAX_HEAD_BYTES: Final = 16 * 1024
 """What is not whole at that size is refused; so is a line of chunks, and what follows the last of them."""
 MAX_INTERIM: Final = 32
@@ -56,6 +58,8 @@ def _unusable(proxy: EnvironmentProxy, error: Exception) -> str:
 
 
 async def _receive_in_bounds(self: AsyncHTTP11Connection, *args: Any, **named: Any) -> Any:
+    in_body = self._h11_state.their_state is h11.SEND_BODY
+    self.READ_NUM_BYTES = BODY_READ_BYTES if in_body else READ_BYTES
     event = await _receive_event(self, *args, **named)
     if isinstance(event, h11.InformationalResponse):
         count = getattr(self, "_interim", 0) + 1

@@ -29,29 +29,53 @@ _LONG_BYTES = 256 * 1024
 """A body from that size on is copied in a thread."""
 _GZIP = zlib.MAX_WBITS | 16
 APART_S = (0.01, 0.05)
-"""Between two reads of a stream that says much, at least and at most: an answer after it is late by two at most."""
+"""Between two visits to a stream that says much, at least and at most: an answer after it is late by two at most."""
 PART = 0.05
-"""Between two reads there is this part of the time since the first one."""
+"""Between two visits there is this part of the time since the first one."""
 AT_ONCE = 5
-"""So many reads in a row do not wait for that."""
+"""So many visits in a row do not wait for that."""
+MOST_EVENTS = 40
+"""So many events one visit may bring, and those of the read that brought the last of them."""
 T = TypeVar("T")
 
 
 class Pace:
-    """How often a stream is read: in the long run the reads are `APART_S` apart, and `AT_ONCE` in a row may not be.
+    """How often a stream is read that tells of something: such visits are `APART_S` apart, but `AT_ONCE` in a row.
 
-    What one read brings costs some turns of the loop, about a millisecond, whether it is one event or forty. A server
-    that tells of progress a thousand times a second would take hundreds of turns from everybody else; read at this pace
-    it takes twenty, and its socket holds meanwhile what is not read. Whoever says little is read at once. What lasts
-    for long may wait a little longer: the answer after a flood of notes is late by a part of the time that it took.
+    What one visit tells costs some turns of the loop, about a millisecond, whether it is one event or forty. A server
+    that tells of progress a thousand times a second would take hundreds of turns from everybody else; visited at this
+    pace it takes twenty, and its socket holds meanwhile what is not read. Whoever says little is read at once. What
+    lasts for long may wait a little longer: the answer after a flood of notes is late by a part of the time that it
+    took.
+
+    A visit takes all that has gathered, in as many reads as that is, up to `MOST_EVENTS` events. So bytes do not count:
+    a large answer is one event of a thousand reads, none of which ends anything, and forty large notes are one visit.
+    What the reads cost is for the turn of the server (`LoopShare`), however many there are.
     """
 
     def __init__(self) -> None:
         self._first = math.inf
-        self._next = 0.0
+        self._next = -math.inf
+        self._told = 0
+        self._more = self._fresh = False
+
+    def read(self, *, more: bool) -> None:
+        """Take that there was a read, and whether `more` can be read at once."""
+        self._more, self._fresh = more, True
+
+    def tell(self) -> None:
+        """Take that an event has ended."""
+        self._told += 1
+
+    def due(self, now: float) -> float:
+        """Return the moment, maybe past, before which there should be no other read. One read is paused after once."""
+        if not (self._fresh and self._told) or (self._more and self._told < MOST_EVENTS):
+            return now
+        self._told, self._fresh = 0, False
+        return self.after(now)
 
     def after(self, now: float) -> float:
-        """Count a read at `now`; return the moment, maybe past, before which there should be no other."""
+        """Count a visit that ends `now`; return the moment, maybe past, before which there should be no other one."""
         self._first = min(self._first, now)
         least, most = APART_S
         apart = min(max((now - self._first) * PART, least), most)
@@ -84,8 +108,8 @@ class _Pieces:
     def __init__(self, response: httpx2.Response, share: LoopShare, pace: Pace | None = None) -> None:
         self.raw = response.aiter_raw()
         self._share = share
-        self._pace = pace
-        self._due = 0.0
+        self._socket = response.extensions.get("network_stream")
+        self.pace = pace
         self._rest = b""
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in ("", "identity", ENCODING):
@@ -98,12 +122,12 @@ class _Pieces:
     async def __anext__(self) -> bytes:
         await self._share.turn()
         while not (piece := self._take()):
-            if self._due > trio.current_time():
-                await trio.sleep_until(self._due)
+            if self.pace is not None and (due := self.pace.due(trio.current_time())) > trio.current_time():
+                await trio.sleep_until(due)
             step = Waiting(anext(self.raw))
             self._rest = await step
-            if self._pace is not None and step.waited:
-                self._due = self._pace.after(trio.current_time())
+            if self.pace is not None and step.waited:  # else it was of the last read: a chunk of many
+                self.pace.read(more=self._socket is not None and bool(self._socket.get_extra_info("is_readable")))
             await self._share.turn()
         return piece
 
@@ -162,16 +186,20 @@ async def _reading(response: httpx2.Response, share: LoopShare, pace: Pace | Non
 class _Told:
     """The events of a stream, as many as the turn of its server allows."""
 
-    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], share: LoopShare) -> None:
+    def __init__(self, told: AsyncIterator[httpx2.ServerSentEvent], share: LoopShare, pace: Pace | None) -> None:
         self._told = told
         self._share = share
+        self._pace = pace
 
     def __aiter__(self) -> _Told:
         return self
 
     async def __anext__(self) -> httpx2.ServerSentEvent:
         await self._share.turn()
-        return await anext(self._told)
+        event = await anext(self._told)
+        if self._pace is not None:
+            self._pace.tell()
+        return event
 
 
 @asynccontextmanager
@@ -189,7 +217,7 @@ async def events(
         told = aiter(httpx2.EventSource(_Said(response, pieces), limit))
         assert isinstance(told, AsyncGenerator)
         async with aclosing(told):
-            yield _Told(told, share)
+            yield _Told(told, share, pieces.pace)
 
 
 async def whole(response: httpx2.Response, limit: int, share: LoopShare) -> bytes | None:

@@ -10,7 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit.fairness.share import LoopShare
-from actors.transport.http.client.pieces import APART_S, AT_ONCE, PART, Pace, Waiting, events
+from actors.transport.http.client.pieces import APART_S, AT_ONCE, MOST_EVENTS, PART, Pace, Waiting, events
 from tests.fakes.late_clock import exact_clock
 
 LIMIT = 100_000
@@ -117,11 +117,46 @@ class Talkative(httpx2.AsyncByteStream):
             yield f"data: {number} {due}\n\n".encode()
 
 
+class Gathered(httpx2.AsyncByteStream):
+    """A server that has said everything: one read brings one of its `chunks`. Its own network stream, too."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+        self._left = len(chunks)
+
+    def get_extra_info(self, info: str) -> bool:
+        assert info == "is_readable"
+        return self._left > 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            await trio.lowlevel.checkpoint()
+            self._left -= 1
+            yield chunk
+
+
+def answer_of(server: httpx2.AsyncByteStream) -> httpx2.Response:
+    return httpx2.Response(
+        200,
+        headers={"content-type": "text/event-stream"},
+        stream=server,
+        request=httpx2.Request("GET", "http://here"),
+        extensions={"network_stream": server} if isinstance(server, Gathered) else {},
+    )
+
+
+async def seconds_of(chunks: list[bytes]) -> tuple[int, float]:
+    """How many events are told in some reads, and the seconds that nothing was done meanwhile."""
+    began, count = trio.current_time(), 0
+    async with events(answer_of(Gathered(chunks)), 10_000_000, LoopShare(), paced=True) as told:
+        async for _ in told:
+            count += 1
+    return count, trio.current_time() - began
+
+
 async def heard(server: Talkative, *, paced: bool = True) -> tuple[list[int], float]:
     """What was said, and the seconds by which the latest of it was late."""
-    response = httpx2.Response(
-        200, headers={"content-type": "text/event-stream"}, stream=server, request=httpx2.Request("GET", "http://here")
-    )
+    response = answer_of(server)
     numbers, latest = [], 0.0
     async with events(response, LIMIT, LoopShare(), paced=paced) as told:
         async for event in told:
@@ -152,3 +187,33 @@ async def test_a_stream_that_many_requests_share_is_always_read_at_once(autojump
     numbers, latest = await heard(Talkative(1000, 200), paced=False)
     assert numbers == list(range(200))
     assert latest == 0.0
+
+
+@exact_clock
+async def test_an_answer_of_4_mb_in_one_event_is_read_without_a_pause(autojump_clock: MockClock) -> None:
+    chunks = [b"data: ", *[b"x" * 8192] * 500, b"\n\n"]
+    assert await seconds_of(chunks) == (1, 0.0)
+
+
+@exact_clock
+async def test_a_large_answer_of_many_lines_is_read_without_a_pause(autojump_clock: MockClock) -> None:
+    chunks = [*[b"data: " + b"x" * 8000 + b"\n"] * 500, b"\n"]
+    assert await seconds_of(chunks) == (1, 0.0)
+
+
+@exact_clock
+async def test_large_notes_that_have_gathered_are_read_together(autojump_clock: MockClock) -> None:
+    notes = (AT_ONCE + 2) * MOST_EVENTS
+    count, seconds = await seconds_of([b"data: " + b"x" * 8000 + b"\n\n"] * notes)
+    assert count == notes
+    assert 0 < seconds <= 3 * LEAST_S
+
+
+@exact_clock
+async def test_a_flood_of_small_events_is_read_no_faster_than_its_pace_however_much_has_gathered(
+    autojump_clock: MockClock,
+) -> None:
+    reads = 400
+    count, seconds = await seconds_of([b"data: x\n\n" * MOST_EVENTS] * reads)
+    assert count == reads * MOST_EVENTS
+    assert seconds >= (reads - AT_ONCE - 1 / LEAST_S) * MOST_S
