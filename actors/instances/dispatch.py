@@ -182,7 +182,7 @@ class InstanceDispatch:
             reply.fail(error)
             return
         instance.open += 1
-        reply.on_abandon(given.abandon)
+        reply.on_abandon(lambda: given.abandon(reply.abandoned_for))
         run = instance.seat.run
         given.on_settled(lambda: self._on_settled(instance, run, call, given, held_s))
 

@@ -17,6 +17,7 @@ from actors.kit.mailbox import Address as Address
 from actors.kit.mailbox import Ask as Ask
 from actors.kit.mailbox import Mailbox as Mailbox
 from actors.kit.mailbox import Reply as Reply
+from actors.kit.mailbox import given_reason as given_reason
 from actors.kit.outbox import Mark as Mark
 from actors.kit.outbox import Outbox as Outbox
 from actors.kit.want import Conditions as Conditions

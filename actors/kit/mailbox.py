@@ -42,6 +42,8 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
     _value: R | None = None
     _error: Exception | None = None
     _on_abandon: Callable[[], None] | None = None
+    abandoned_for: str = ""
+    """The reason that somebody gave for abandoning it."""
     _on_settled: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -65,9 +67,10 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
             self._error = error
             self._settle()
 
-    def abandon(self) -> None:
-        """Say that nobody waits any more; tells whoever asked by `on_abandon`."""
+    def abandon(self, reason: str = "") -> None:
+        """Say that nobody waits any more, and the reason if somebody gave one; tells whoever asked by `on_abandon`."""
         if not self.settled:
+            self.abandoned_for = reason
             self._error = ActorStopped("nobody waits for this answer any more")
             told = self._on_abandon
             self._settle()
@@ -107,8 +110,8 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
         """Wait for the answer and return it, or raise the failure. Cancelling the wait abandons the reply."""
         try:
             await self._event.wait()
-        except trio.Cancelled:
-            self.abandon()
+        except trio.Cancelled as cancelled:
+            self.abandon(given_reason(cancelled))
             raise
         return self.result()
 
@@ -117,6 +120,11 @@ class Reply(msgspec.Struct, Generic[R], eq=False):
         if self._error is not None:
             raise self._error
         return cast("R", self._value)
+
+
+def given_reason(cancelled: trio.Cancelled) -> str:
+    """Return the reason that was given for cancelling a scope; what trio says of itself is for nobody else."""
+    return (cancelled.reason or "") if cancelled.source == "explicit" else ""
 
 
 class Envelope(msgspec.Struct, Generic[M], frozen=True, eq=False):

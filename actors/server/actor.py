@@ -119,8 +119,8 @@ class ServerActor(Actor[ServerMessage]):
             case Received():
                 if message.incarnation == self._course.life.incarnation:
                     self._traffic.receive(message)
-            case CallAbandoned(call=number):
-                self._traffic.abandon(number)
+            case CallAbandoned(call=number, reason=reason):
+                self._traffic.abandon(number, reason)
             case TimerFired(name=timer, number=number):
                 if self._timers.take(timer, number):
                     self._server.on_timer(timer)
@@ -261,7 +261,7 @@ class ServerActor(Actor[ServerMessage]):
         except (TooManyCalls, CallTooLarge) as error:
             reply.fail(error)
             return
-        reply.on_abandon(lambda: self._abandon(call.number))
+        reply.on_abandon(lambda: self._abandon(call.number, reply.abandoned_for))
         if serving:
             self._traffic.pump(now)
         else:
@@ -269,8 +269,8 @@ class ServerActor(Actor[ServerMessage]):
             self._server.wake(urgent=True)
         self._timers.start_by(Timer.DEADLINES, call.deadline)
 
-    def _abandon(self, number: int) -> None:
+    def _abandon(self, number: int, reason: str) -> None:
         try:
-            self.address.tell_nowait(CallAbandoned(number))
+            self.address.tell_nowait(CallAbandoned(number, reason))
         except SupervisorError:  # full or gone: the late answer, or the deadline, frees its place
             return

@@ -55,9 +55,10 @@ class ProcessExit(msgspec.Struct, frozen=True):
 
 
 class CallAbandoned(msgspec.Struct, frozen=True):
-    """Nobody waits for a call any more."""
+    """Nobody waits for a call any more, for a `reason` if its client gave one."""
 
     call: int
+    reason: str = ""
 
 
 class TimerFired(msgspec.Struct, frozen=True):

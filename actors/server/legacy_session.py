@@ -125,7 +125,7 @@ class LegacySession:
         except SupervisorError as error:
             reply.fail(error)
             return
-        reply.on_abandon(sent.abandon)
+        reply.on_abandon(lambda: sent.abandon(reply.abandoned_for))
         sent.on_settled(lambda: self._on_settled(actor, sent, message, reply, arrived))
 
     def _begin(self) -> SessionActor:

@@ -137,9 +137,9 @@ class Traffic:
         if (deadline := self._calls.next_deadline()) is not None:
             self._context.timers.start_by(Timer.DEADLINES, deadline)
 
-    def abandon(self, call: int) -> None:
+    def abandon(self, call: int, reason: str) -> None:
         link = self._processes.link
-        self._calls.abandon(call, link)
+        self._calls.abandon(call, link, reason)
         if link is not None:
             self._dialogue.on_call_end(link)
         self.pump()

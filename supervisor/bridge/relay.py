@@ -129,7 +129,7 @@ class Relay:
             self._memory.initialized = line
             if not self.is_open and self._memory.greeting is None:
                 self._queue.put(QueuedLine(line, {}), now)  # else it is told again with that
-        elif message.method == CANCELLED and (key := read_cancelled(message.params)) is not None:
+        elif message.method == CANCELLED and (key := read_cancelled(message.params)[0]) is not None:
             self._memory.listens.pop(key, None)
             self._sent.pop(key, None)
             if self._queue.withdraw(key):
@@ -201,7 +201,7 @@ class Relay:
         if note.method == ACKNOWLEDGED:
             told = self._memory.acknowledge(note.params)
             return [text] if told is None else told
-        if note.method == CANCELLED and (key := read_cancelled(note.params)) is not None:
+        if note.method == CANCELLED and (key := read_cancelled(note.params)[0]) is not None:
             self._asked.discard(key)
             if key in self._memory.listens:
                 return []

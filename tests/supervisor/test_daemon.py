@@ -10,6 +10,7 @@ import signal
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -508,3 +509,29 @@ async def test_a_tool_that_was_added_while_the_daemon_was_down_is_found_by_the_f
         answer = (await client.post("/mcp", json=call)).json()
     assert answer["result"]["structuredContent"] == {"s": 0}
     assert fake.starts == 2
+
+
+@pytest.mark.parametrize("reason", ["no longer wanted", None])
+async def test_the_reason_for_which_a_client_cancels_a_call_reaches_the_server(
+    tmp_path: Path, data: DataDir, reason: str | None
+) -> None:
+    fake = FakeServer(tools=[tool("hang")])
+    config = configuration(tmp_path, {"s": {"command": "x"}})
+    async with running(config, data, connect=lambda server: MemoryTransport(fake.serve)) as client:
+        await until_ready(client)
+        told = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+        opened = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": told})
+        session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+
+        async def post(method: str, params: dict[str, Any], **id_: int) -> None:
+            message = {"jsonrpc": "2.0", "method": method, "params": params, **id_}
+            await client.post("/mcp", json=message, headers=session)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(post, "tools/call", {"name": "s-hang", "arguments": {}}, id=7))
+            with trio.fail_after(20):
+                await fake.called.wait()
+                await post("notifications/cancelled", {"requestId": 7, **({"reason": reason} if reason else {})})
+                await fake.cancelled.wait()
+    (cancelled,) = [each["params"] for each in fake.messages if each.get("method") == "notifications/cancelled"]
+    assert cancelled["reason"] == (reason or "the client went away")

@@ -178,9 +178,9 @@ class Calls:
                     self.breakers.blame([call], self._hide(failure.reason), now)
         return False
 
-    def abandon(self, number: int, link: Link | None) -> None:
+    def abandon(self, number: int, link: Link | None, reason: str = "") -> None:
         if self.drop(number) and link is not None:
-            link.talk.cancel(number, "the client went away")
+            link.talk.cancel(number, reason or "the client went away")
 
     def take(self, number: int) -> Call | None:
         return self._in_flight.pop(number, None)

@@ -75,7 +75,9 @@ class OrderSent(FleetFrame, frozen=True, tag=2):
 
 
 class Abandoned(FleetFrame, frozen=True, tag=3):
-    """Nobody waits for an answer any more."""
+    """Nobody waits for an answer any more, for a `reason` if the client gave one."""
+
+    reason: str = ""
 
 
 class QuestionSettled(FleetFrame, frozen=True, tag=4):

@@ -122,9 +122,9 @@ class IncomingLink:
                 self._requests[id_].leave()
             case PartTaken(id=id_, size=size) if id_ in self._requests:
                 self._requests[id_].take_taken(size)
-            case Abandoned(id=id_):
+            case Abandoned(id=id_, reason=reason):
                 if id_ in self._open:
-                    self._open[id_].reply.abandon()
+                    self._open[id_].reply.abandon(reason)
                 elif id_ in self._requests:
                     self._requests[id_].abandon()
             case QuestionSettled(id=id_) | ClientProgressed(id=id_) as heard:

@@ -139,7 +139,7 @@ class OutgoingLink:
     def _abandon(self, id_: int) -> None:
         if (each := self._sent.pop(id_, None)) is not None:
             self._close(each)
-            self.stream.send(Abandoned(id_))
+            self.stream.send(Abandoned(id_, each.reply.abandoned_for))
 
     def _close(self, each: _Sent) -> None:
         questions, each.questions = each.questions, {}

@@ -238,8 +238,8 @@ def _take(session: HttpSession, message: Notification | Response) -> None:
         session.questions.on_progress(message.params)
     if message.method != "notifications/cancelled":
         return
-    key = read_cancelled(message.params)
-    if key is not None and not session.cancel(key):
+    key, reason = read_cancelled(message.params)
+    if key is not None and not session.cancel(key, reason):
         session.questions.on_cancelled(key)
 
 

@@ -83,11 +83,11 @@ class HttpSession:
         """True while a stream is open or a request is in flight: such a session is not idle."""
         return self.stream is not None or bool(self.in_flight)
 
-    def cancel(self, key: Key) -> bool:
+    def cancel(self, key: Key, reason: str) -> bool:
         """Cancel the request with this id; False if none is in flight in this session."""
         scope = self.in_flight.get(key)
         if scope is not None:
-            scope.cancel()
+            scope.cancel(reason=reason)
         return scope is not None
 
 

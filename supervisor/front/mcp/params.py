@@ -5,6 +5,8 @@ What a session needs is required, what a client says about itself is not: half o
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from actors.errors import InvalidArguments
@@ -14,6 +16,9 @@ from actors.protocol.exchanges import LOG_LEVELS, LogLevel
 from actors.protocol.wire import json
 from supervisor.front.mcp.envelope import MAX_NAME_BYTES, Key, fit_text, log_level
 from supervisor.service.client import EMPTY_OBJECT, Client
+
+MAX_REASON_CHARS: Final = 1000
+"""Of a reason for which a request is cancelled."""
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
@@ -46,6 +51,7 @@ class Initialize(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Cancelled(msgspec.Struct, frozen=True, rename="camel"):
     request_id: Key | None
+    reason: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _SetLevel(msgspec.Struct, frozen=True):
@@ -54,6 +60,7 @@ class _SetLevel(msgspec.Struct, frozen=True):
 
 _initialize = msgspec.json.Decoder(Initialize)
 _cancelled = msgspec.json.Decoder(_Cancelled)
+_text = msgspec.json.Decoder(str)
 _set_level = msgspec.json.Decoder(_SetLevel)
 
 
@@ -65,9 +72,10 @@ def read_initialize(params: msgspec.Raw) -> Initialize:
         raise InvalidArguments('"params.protocolVersion" must be a string, "clientInfo" an object') from None
 
 
-def read_cancelled(params: msgspec.Raw) -> Key | None:
-    """Return the id of the request that `notifications/cancelled` names; None if it names none."""
-    return json.read_or(_cancelled, params, _Cancelled(None)).request_id
+def read_cancelled(params: msgspec.Raw) -> tuple[Key | None, str]:
+    """Return the id of the request that `notifications/cancelled` names, None if it names none, and the reason."""
+    said = json.read_or(_cancelled, params, _Cancelled(None))
+    return said.request_id, json.read_or(_text, said.reason, "")[:MAX_REASON_CHARS]
 
 
 def read_level(params: msgspec.Raw) -> LogLevel:

@@ -144,17 +144,17 @@ class SocketSession:
 
     def _notice(self, message: Notification) -> None:
         if message.method == "notifications/cancelled":
-            self._cancel(read_cancelled(message.params))
+            self._cancel(*read_cancelled(message.params))
         elif message.method == PROGRESS:
             self._questions.on_progress(message.params)
         elif message.method == "notifications/initialized" and self._client is not None and not self._initialized:
             self._initialized = True
             self._listens.follow_all(self._client.principal, self._updates)
 
-    def _cancel(self, key: Key | None) -> None:
+    def _cancel(self, key: Key | None, reason: str) -> None:
         named = [unanswered for unanswered in self._unanswered if unanswered.request.key == key]
         for unanswered in named:
-            unanswered.scope.cancel()
+            unanswered.scope.cancel(reason=reason)
         if key is not None and not named:
             self._questions.on_cancelled(key)
         if key is not None:

@@ -112,13 +112,13 @@ class LaunchMessages:
 
         async def here(fence: int) -> None:
             answer: Reply[Any] = Reply()
-            reply.on_abandon(answer.abandon)
+            reply.on_abandon(lambda: answer.abandon(reply.abandoned_for))
             self.deliver(key, message, answer)
             reply.answer(await answer.wait())
 
         async def there(place: Place) -> None:
             answer: Reply[Any] = Reply()
-            reply.on_abandon(answer.abandon)
+            reply.on_abandon(lambda: answer.abandon(reply.abandoned_for))
             await self._links.ask(place, message, answer)
             reply.answer(await answer.wait())
 

@@ -21,7 +21,7 @@ import trio
 
 from actors.codes import URL_ELICITATION_REQUIRED
 from actors.errors import CallTimedOut, CannotAsk, MalformedRequest, ProtocolViolation, TooManyCalls
-from actors.kit import Address, Latest, Reply
+from actors.kit import Address, Latest, Reply, given_reason
 from actors.messages import CallServer, Question, Result
 from actors.protocol.asking import input_required
 from actors.protocol.asking.input_required import METHODS, InputRequest, InputRequired, Retry
@@ -199,8 +199,8 @@ class RoundTrips:
                     raise self._parking.park_and_ask(parked, message.server, by_result=not rounds.requests)
                 except CannotAsk:
                     rounds.close()
-        except (trio.Cancelled, TooManyCalls):
-            reply.abandon()
+        except (trio.Cancelled, TooManyCalls) as ended:
+            reply.abandon(given_reason(ended) if isinstance(ended, trio.Cancelled) else "")
             rounds.close()
             raise
         except (InputNeeded, AskedByResult):

@@ -14,7 +14,7 @@ import trio
 
 from actors.codes import MISSING_CAPABILITY
 from actors.errors import CannotAsk, SupervisorError
-from actors.kit import Reply
+from actors.kit import Reply, given_reason
 from actors.messages import Note, Question, Result
 from actors.principal import ClientKey
 from actors.protocol.agreement.client_capabilities import ELICIT, missing_capability, requirement
@@ -235,8 +235,8 @@ class Rounds:
                     await self._gather(reply)
                 if self._open:  # its server may have taken it back
                     break
-        except trio.Cancelled:
-            reply.abandon()
+        except trio.Cancelled as cancelled:
+            reply.abandon(given_reason(cancelled))
             raise
         finally:
             self._turn = None

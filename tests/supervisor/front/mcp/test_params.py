@@ -56,5 +56,12 @@ def test_the_name_of_a_client_is_cut_where_it_is_read() -> None:
     ],
 )
 def test_a_cancellation_names_a_request_by_type_and_value(params: bytes, key: int | str | None) -> None:
-    cancelled = read_cancelled(msgspec.Raw(params))
-    assert (type(cancelled), cancelled) == (type(key), key)
+    cancelled, reason = read_cancelled(msgspec.Raw(params))
+    assert (type(cancelled), cancelled, reason) == (type(key), key, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [(b'"enough"', "enough"), (b"5", ""), (b"null", ""), (b'"%b"' % (b"x" * 2000), "x" * 1000)]
+)
+def test_a_cancellation_may_give_a_reason(text: bytes, reason: str) -> None:
+    assert read_cancelled(msgspec.Raw(b'{"requestId":1,"reason":' + text + b"}")) == (1, reason)
