@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 import msgspec
 from authlib.oauth2.auth import ClientAuth
@@ -123,20 +123,30 @@ class AuthorizationServer:
 
 
 def authorization_url(endpoint: str, grant: Grant, *, state: str, verifier: str) -> str:
-    """Return where a user says yes. `verifier` is the secret behind the challenge (RFC 7636)."""
-    url: str = prepare_grant_uri(
-        endpoint,
-        grant.client.id,
-        "code",
-        redirect_uri=grant.client.redirect_uri,
-        scope=" ".join(grant.scope) or None,
-        state=state,
-        code_challenge=create_s256_code_challenge(verifier),
-        code_challenge_method="S256",
-        resource=grant.resource,
-        prompt="consent" if "offline_access" in grant.scope else None,  # else it is ignored (OpenID Connect Core 11)
-    )
+    """Return where a user says yes. `verifier` is the secret behind the challenge (RFC 7636).
+
+    What the endpoint has in its query stays there, but no parameter may be there twice (RFC 6749 3.1): ours count.
+    """
+    members = {
+        "redirect_uri": grant.client.redirect_uri,
+        "scope": " ".join(grant.scope) or None,
+        "state": state,
+        "code_challenge": create_s256_code_challenge(verifier),
+        "code_challenge_method": "S256",
+        "resource": grant.resource,
+        "prompt": "consent" if "offline_access" in grant.scope else None,  # else ignored (OpenID Connect Core 11)
+    }
+    given = {"client_id", "response_type", *(name for name, value in members.items() if value)}
+    url: str = prepare_grant_uri(_without(endpoint, given), grant.client.id, "code", **members)
     return url
+
+
+def _without(url: str, names: Collection[str]) -> str:
+    """Return an address without some parameters of its query; the others stay as they are written."""
+    before, mark, query = url.partition("?")
+    query, hash_, fragment = query.partition("#")
+    kept = [each for each in query.split("&") if unquote_plus(each.partition("=")[0]) not in names]
+    return f"{before}{mark if any(kept) else ''}{'&'.join(kept)}{hash_}{fragment}"
 
 
 def token_request(config: OAuthConfig, grant: Grant, kind: str, **members: str) -> tuple[bytes, dict[str, str]]:

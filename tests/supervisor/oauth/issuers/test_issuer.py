@@ -64,6 +64,15 @@ def test_where_a_user_says_yes() -> None:
     assert url(("offline_access",))["prompt"] == "consent"
 
 
+def test_no_parameter_is_twice_in_the_address_where_a_user_says_yes() -> None:
+    endpoint = "https://b.example/authorize?realm=a%20b&resource=https%3A%2F%2Fother&response%5Ftype=token#x"
+    made = urlsplit(authorization_url(endpoint, grant(CLIENT), state="st", verifier="v" * 43))
+    named = parse_qs(made.query, strict_parsing=True)
+    assert {name for name, values in named.items() if len(values) > 1} == set()
+    assert (named["realm"], named["resource"], named["response_type"]) == (["a b"], ["https://a"], ["code"])
+    assert (made.path, made.fragment) == ("/authorize", "x")
+
+
 @pytest.mark.parametrize("secret", ["s:/ö", "plain"])
 def test_how_a_client_says_who_it_is(secret: str) -> None:
     body, headers = token_request(NONE, grant(CLIENT), "authorization_code", code="c")
