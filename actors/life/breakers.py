@@ -10,6 +10,7 @@ was lost, what is no MCP. Whatever a server answers is none, an error neither.
 - *Discovery*: after some readings of the lists in a row that did not come to their end.
 
 The end of a process is one failure of its server, however many calls it took with it, and one of each of their tools.
+So is what takes several calls of a remote server that were under way together.
 """
 
 from __future__ import annotations

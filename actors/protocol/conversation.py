@@ -29,7 +29,7 @@ from actors.protocol.facts import (
 )
 from actors.protocol.listing import METHODS, Kind, Listed, ListLimits, ListWalk, PageSummary, capability_names
 from actors.protocol.open_questions import OpenQuestions
-from actors.protocol.outbound import CANCELLED, LISTENS, ClientRequest, Outbound, Tag
+from actors.protocol.outbound import CANCELLED, LISTENS, SIGN_OF_LIFE, ClientRequest, Outbound, Tag
 from actors.protocol.task_calls import TaskCalls
 from actors.protocol.tasks.tasks import STATUS
 from actors.protocol.wire import json, jsonrpc
@@ -131,7 +131,7 @@ class Conversation:
     def ask_for_life(self, *, again: bool = True) -> bool:
         """Ask for any answer at all; not `again`: unless one is awaited. Return whether it was asked for."""
         if asked := again or not self._out.peer.id_of("life"):
-            self._out.ask("life", "server/discover" if self.era == "modern" else "ping")
+            self._out.ask("life", SIGN_OF_LIFE[self.era])
         return asked
 
     @property

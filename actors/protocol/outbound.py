@@ -9,7 +9,7 @@ import msgspec
 
 from actors.protocol.agreement.client_capabilities import NOBODY
 from actors.protocol.agreement.era import Agreement, Identity
-from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION
+from actors.protocol.agreement.versions import META_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_VERSION, Era
 from actors.protocol.exchanges import LOG_LEVELS, NOTHING, UNASKED, UNSAID, Interest, LogLevel
 from actors.protocol.listing import Kind, capability_names
 from actors.protocol.wire import jsonrpc
@@ -19,6 +19,9 @@ from actors.protocol.wire.peer import Peer
 
 CANCELLED: Final = "notifications/cancelled"
 LISTEN: Final = "subscriptions/listen"
+SIGN_OF_LIFE: Final[dict[Era, str]] = {"legacy": "ping", "modern": "server/discover"}
+"""What any server of an era answers, and nothing follows from."""
+SIGNS_OF_LIFE: Final = frozenset(SIGN_OF_LIFE.values())
 
 ListenTag = Literal["listen", "other listen"]
 LISTENS: Final[tuple[ListenTag, ListenTag]] = ("listen", "other listen")

@@ -132,6 +132,8 @@ class Processes:
     def on_exit(self, end: ProcessExit) -> None:
         if not end.exit.asked:
             self._probe_failed()
+        if end.exit.forgotten:
+            self._context.calls.fail_in_flight(end.exit.reason, trio.current_time(), blames=False)
         renewable = self._context.calls.window.end(renewable=end.exit.renewable)
         exit_ = replace(end.exit, renewable=renewable)
         restart = self._context.server.restarts.policy.restart

@@ -96,6 +96,8 @@ class Traffic:
             if received.failure.retry_after_s:
                 self._liveness.leave_alone(received.failure.retry_after_s)
             self._take(link, partial(link.talk.on_failure, received.failure))
+            if received.failure.stale:
+                self._liveness.suspect()
         if link.hasty:
             self._processes.on_probe_answered()
         self.pump()

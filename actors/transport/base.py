@@ -28,7 +28,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
 
     `last_stderr` and `last_stdout` are the newest lines beside its messages; `install_log` is what the package manager
     that started it noted of its own failure in a file. `cause`: why it ended, where code and signal do not say.
-    `renewable`: only the session is over, and a new one may be begun at once. `denial`: what its sandbox denied it.
+    `renewable`: only the session is over, and a new one may be begun at once; `forgotten`: as the server does not know
+    it any more, which is no failure. `denial`: what its sandbox denied it.
     """
 
     code: int | None = None
@@ -39,6 +40,7 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = False
     cause: str = ""
     renewable: bool = False
+    forgotten: bool = False
     denial: str = ""
 
     @property

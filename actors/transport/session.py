@@ -21,7 +21,7 @@ TOGETHER_BYTES = 16 * 1024
 """What came on one stream since the actor last looked is taken at once, up to that."""
 LASTING_S = 5.0
 """A connection that was lost later than this after its greeting may be made again at once."""
-_GREETINGS = frozenset({"server/discover", "initialize"})
+GREETINGS = frozenset({"server/discover", "initialize"})
 
 
 class Session:
@@ -56,9 +56,14 @@ class Session:
         del messages, left
         return False
 
+    @property
+    def greeted(self) -> bool:
+        """Whether the greeting is done."""
+        return self._greeted_at is not None
+
     def count(self, message: Outgoing) -> None:
         """Take that a message is sent; the first one that is no greeting tells that the greeting is done."""
-        if self._greeted_at is None and message.method not in _GREETINGS:
+        if self._greeted_at is None and message.method not in GREETINGS:
             self._greeted_at = trio.current_time()
 
     async def hand_on(self, text: bytes, stream: bytes) -> None:
@@ -86,7 +91,7 @@ class Session:
 
     def expire(self, cause: str) -> None:
         """End it, as the server does not know it any more."""
-        self.end(Exit(cause=cause, renewable=True))
+        self.end(Exit(cause=cause, renewable=True, forgotten=True))
 
     def lose(self, cause: str) -> None:
         """End it, as the connection was lost; one that did not last is not made again at once."""

@@ -50,9 +50,9 @@ def test_the_page_names_the_pinned_browser() -> None:
 
 
 def wire_items() -> dict[str, str]:
-    """What stands under "On the wire", by heading."""
-    section = PAGE.partition("\n## On the wire\n")[2].partition("\n## ")[0]
-    return {each.partition("\n")[0]: each for each in section.split("\n### ")[1:]}
+    """What stands on the page "On the wire", by heading."""
+    page = (BACKGROUND / "on-the-wire.md").read_text(encoding="utf-8")
+    return {each.partition("\n")[0]: each for each in page.split("\n## ")[1:]}
 
 
 @pytest.mark.parametrize("heading", wire_items())

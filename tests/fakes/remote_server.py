@@ -102,6 +102,11 @@ class _Behind:
             return self._open[token]
         return next(iter(self._open.values())) if len(self._open) == 1 else self.unasked_send
 
+    def cut(self) -> None:
+        """Answer nothing any more."""
+        for to in self._open.values():
+            to.close()
+
     async def tell(self, body: bytes) -> None:
         await self.peer._stdin.write(body.replace(b"\n", b" ") + b"\n")
 
@@ -130,6 +135,7 @@ class RemoteServer:
     """`faults` answer requests of a method in its place. `plain`: it answers with JSON, not with events.
 
     `modern`: it has no sessions. `session_calls`: after so many calls a session is forgotten; `forgotten` counts those.
+    `unknown`: status, body and media type with which it refuses what is asked in a session that it does not know.
     """
 
     serve: Callable[[MemoryPeer], Awaitable[int]]
@@ -137,6 +143,7 @@ class RemoteServer:
     plain: bool = False
     modern: bool = False
     session_calls: int | None = None
+    unknown: tuple[int, bytes, str] = (404, b"no session", "text/plain")
     forgotten: int = 0
     requests: list[Request] = field(default_factory=list)
     url: str = ""
@@ -180,6 +187,16 @@ class RemoteServer:
             finally:
                 nursery.cancel_scope.cancel()
 
+    def restart(self, *, cuts: bool = False) -> None:
+        """Know no session any more. `cuts`: nor answer what was asked in one."""
+        for behind in self._behind.values() if cuts else ():
+            behind.cut()
+        self._behind.clear()
+
+    async def _unknown(self, request: Request) -> None:
+        status, body, kind = self.unknown
+        await request.respond(status, body, kind)
+
     def _new(self, session: str) -> _Behind:
         self._behind[session] = behind = _Behind(session)
         self._nursery.start_soon(behind.run, self.serve)
@@ -218,7 +235,7 @@ class RemoteServer:
             found = self._behind.get(request.headers.get(SESSION, ""))
             if found is None:
                 if SESSION in request.headers:
-                    await request.respond(404, b"no session", "text/plain")
+                    await self._unknown(request)
                 else:
                     await request.respond(400, NO_SESSION)
                 return True
@@ -247,7 +264,7 @@ class RemoteServer:
             behind.calls += 1
             if behind.calls > self.session_calls:
                 self.forgotten += self._behind.pop(behind.session, None) is not None
-                await request.respond(404, b"no session", "text/plain")
+                await self._unknown(request)
                 return True
         session = {"mcp_session_id": behind.session} if behind.session else {}
         async with behind.asked(request) as said:

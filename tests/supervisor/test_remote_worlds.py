@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import pytest
@@ -107,3 +109,138 @@ async def test_the_tools_of_a_server_that_went_away_are_found_and_marked(tmp_pat
             (row,) = found["result"]["structuredContent"]["tools"]
             assert (row["tool_path"], row["available"]) == ("weather:forecast", False)
             assert (await rows(client))["weather"]["tools"] == 1
+
+
+class Forgetful(RemoteServer):
+    """Is started again at each seventh call, and knows no session then; it takes that call, or not."""
+
+    calls = 0
+
+    async def _answer(self, request: Request) -> bool:
+        if request.method == "tools/call":
+            self.calls += 1
+            self._count()
+        return await super()._answer(request)
+
+    def _count(self) -> None:
+        if self.calls % 7 == 0:
+            self.restart()
+
+
+class Restarted(Forgetful):
+    """Is started again at the seventh call, once; nothing that it had taken is answered."""
+
+    def _count(self) -> None:
+        if self.calls == 7:
+            self.restart(cuts=True)
+
+
+UNINITIALIZED = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Server not initialized"}}'
+"""As the official TypeScript transport says it that was started anew."""
+UNKNOWN = {
+    "404": (404, b"session not found", "text/plain"),
+    "not-initialized": (400, UNINITIALIZED, "application/json"),
+    "text": (400, b"Who are you?", "text/plain"),
+    "401-without-a-challenge": (401, b"Unauthorized: Session not found", "text/plain"),
+    "409": (409, b'{"error":"stale"}', "application/json"),
+    "410": (410, b"", ""),
+    "422": (422, b'{"detail":[]}', "application/json"),
+}
+"""How servers say that they do not know a session."""
+
+
+@asynccontextmanager
+async def daemon_before(
+    server: RemoteServer, tmp_path: Path, data: DataDir, **settings: Any
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """Run a daemon for the block, ready before one server."""
+    async with running(configuration(tmp_path, {"s": {"url": server.url, **settings}}), data) as client:
+        await until_ready(client)
+        yield client
+
+
+async def sixty_calls(tmp_path: Path, data: DataDir, forgetful: RemoteServer) -> tuple[list[Any], Any]:
+    """Call it sixty times at once, and a healthy server after each; return the answers, and the status at the end."""
+    healthy, answers = RemoteServer(FakeServer().serve), []
+    async with forgetful.running(), healthy.running():
+        entries = {"forgets": {"url": forgetful.url}, "healthy": {"url": healthy.url}}
+        async with running(configuration(tmp_path, entries), data) as client:
+            await until_ready(client)
+
+            async def call(number: int) -> None:
+                answers.append((await called(client, "forgets-sleep", s=0.1))["result"])
+                assert (await called(client, "healthy-echo", n=number))["result"]["structuredContent"] == {"n": number}
+
+            with trio.fail_after(30):
+                async with trio.open_nursery() as nursery:
+                    for number in range(60):
+                        nursery.start_soon(call, number)
+            status_now = await rows(client)
+    return answers, {name: (row["state"], row["breakers"]) for name, row in status_now.items()}
+
+
+READY: Final[dict[str, Any]] = {"forgets": ("ready", []), "healthy": ("ready", [])}
+
+
+@pytest.mark.parametrize("unknown", ["404", "not-initialized"])
+async def test_sixty_calls_at_once_of_a_server_that_forgets_its_session_every_seven_calls_all_succeed(
+    tmp_path: Path, data: DataDir, unknown: str
+) -> None:
+    forgetful = Forgetful(FakeServer(tools=[tool("sleep")]).serve, unknown=UNKNOWN[unknown])
+    answers, states = await sixty_calls(tmp_path, data, forgetful)
+    assert [each for each in answers if each.get("isError")] == []
+    assert states == READY
+
+
+async def test_calls_that_a_server_loses_together_open_no_breaker_and_the_others_succeed(
+    tmp_path: Path, data: DataDir
+) -> None:
+    answers, states = await sixty_calls(tmp_path, data, Restarted(FakeServer(tools=[tool("sleep")]).serve))
+    lost = [each["structuredContent"]["error"]["code"] for each in answers if each.get("isError")]
+    assert lost == [-31502] * 6
+    assert states == READY
+
+
+async def test_a_server_that_was_started_again_is_used_again_however_it_says_that_it_knows_no_session(
+    tmp_path: Path, data: DataDir
+) -> None:
+    fakes = {name: FakeServer() for name in UNKNOWN}
+    servers = {name: RemoteServer(fakes[name].serve, unknown=unknown) for name, unknown in UNKNOWN.items()}
+    async with AsyncExitStack() as stack:
+        for server in servers.values():
+            await stack.enter_async_context(server.running())
+        entries = {name: {"url": server.url} for name, server in servers.items()}
+        async with running(configuration(tmp_path, entries), data) as client:
+            await until_ready(client)
+            for name, server in servers.items():
+                assert (await called(client, f"{name}-echo", n=1))["result"]["structuredContent"] == {"n": 1}
+                server.restart()
+                with trio.fail_after(10):
+                    assert (await called(client, f"{name}-echo", n=2))["result"]["structuredContent"] == {"n": 2}
+            assert {(row["state"], row["last_error"]) for row in (await rows(client)).values()} == {("ready", None)}
+    assert {name: server.count("POST", "initialize") for name, server in servers.items()} == dict.fromkeys(UNKNOWN, 2)
+    assert all(fake.count("tools/call") == 2 for fake in fakes.values())
+
+
+async def test_a_server_that_refuses_everything_in_a_new_session_too_is_not_ready(
+    tmp_path: Path, data: DataDir
+) -> None:
+    server = RemoteServer(FakeServer().serve)
+    async with server.running(), daemon_before(server, tmp_path, data, max_restarts=0) as client:
+        assert (await called(client, "s-echo", n=1))["result"]["structuredContent"] == {"n": 1}
+        for method in ("tools/call", "tools/list", "ping"):
+            server.faults[method] = status(400, b"no")
+        with trio.fail_after(20):
+            error = (await called(client, "s-echo", n=2))["result"]["structuredContent"]["error"]
+        assert error["outcome"] == "not_sent"
+        assert "HTTP 400" in error["message"]
+        assert (await rows(client))["s"]["state"] == "failed"
+
+
+async def test_a_request_that_a_living_session_refuses_costs_no_session(tmp_path: Path, data: DataDir) -> None:
+    server = RemoteServer(FakeServer().serve, faults={"tools/call": status(422, b"not these arguments")})
+    async with server.running(), daemon_before(server, tmp_path, data) as client:
+        error = (await called(client, "s-echo", n=1))["result"]["structuredContent"]["error"]
+        assert "HTTP 422" in error["message"]
+        assert (await rows(client))["s"]["state"] == "ready"
+    assert server.count("POST", "initialize") == 1

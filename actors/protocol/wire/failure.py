@@ -28,7 +28,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     about none: a server could tell nothing for a while.
 
     `reason` may reach clients. `sent`: the server may have carried the request out. `retry_after_s` is what it asks
-    for. `login`: its operator can log in at the server, which would help.
+    for. `login`: its operator can log in at the server, which would help. `stale`: nothing of it was done, and it may
+    be refused only because the server does not know the present session any more.
     """
 
     id: bytes
@@ -37,6 +38,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     sent: bool = True
     retry_after_s: float | None = None
     login: bool = False
+    stale: bool = False
 
     @property
     def unreached(self) -> bool:

@@ -17,6 +17,8 @@ from actors.protocol.wire.mirrors import Mirror
 
 MAX_UNREACHED: Final = 3
 """So often a call that found nobody at a server that lives is sent again."""
+MAX_STALE: Final = 2
+"""So often a call is sent again that was refused, as its session may not have been known any more."""
 _WORTH_S: Final = 1.0
 """By less than this no deadline is moved: a server may tell of progress a thousand times a second."""
 
@@ -29,7 +31,8 @@ class Call(msgspec.Struct, eq=False):
     `tool` is empty for what is no call of a tool. `size`: bytes to be written for it. `mark`: where they begin in the
     stream to the server, once it was sent, before which it waited for `waited_s`. `woke`: the server was not up when it
     came.
-    `unreached`: how often it found nobody who could have carried it out. `refused`: its headers were not those that the
+    `unreached`: how often it found nobody who could have carried it out, `stale`: how often it was refused, though
+    maybe only for its session, by the present incarnation, `stale_in`. `refused`: its headers were not those that the
     server wants, whose list may have changed, so it waits for that to be read; `mirrors` as they were.
     """
 
@@ -50,6 +53,8 @@ class Call(msgspec.Struct, eq=False):
     mark: Mark | None = None
     woke: bool = False
     unreached: int = 0
+    stale: int = 0
+    stale_in: str = ""
     refused: RemoteError | None = None
     mirrors: tuple[Mirror, ...] | None = None
 
@@ -63,13 +68,17 @@ class Call(msgspec.Struct, eq=False):
         """Whether the server may know of it: it was sent, and bytes of it were written."""
         return self.mark is not None and self.mark.passed
 
-    def may_wait(self, failure: Failure) -> bool:
+    def may_wait(self, failure: Failure, run: str) -> bool:
         """Say whether it is sent again after this: nothing of it was done, as its session is over or nobody was found.
 
-        The second is counted.
+        What is no proof of the first is counted for the incarnation `run`, and the second for all.
         """
+        if self.stale_in != run:
+            self.stale, self.stale_in = 0, run
         self.unreached += failure.unreached
-        return failure.cause == "expired" or (failure.unreached and self.unreached <= MAX_UNREACHED)
+        self.stale += failure.stale
+        again = (failure.unreached and self.unreached <= MAX_UNREACHED) or (failure.stale and self.stale <= MAX_STALE)
+        return failure.cause == "expired" or again
 
     def is_outdated(self, error: ErrorObject, era: Era) -> bool:
         """Say whether it is refused for its headers, for the first time (MCP 2026-07-28, streamable-http)."""

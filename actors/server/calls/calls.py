@@ -17,7 +17,7 @@ from actors.kit import Mark, Reply
 from actors.messages import Caller, CallServer, Note, Result
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallEnd, CallLost, CallNoted
-from actors.protocol.wire.failure import Failure
+from actors.protocol.wire.failure import GONE, Failure
 from actors.protocol.wire.jsonrpc import RemoteError
 from actors.protocol.wire.mirrors import MirrorsOf
 from actors.protocol.wire.peer import Answered, Malformed, Refused
@@ -80,6 +80,7 @@ class Calls:
         self._deadlines = Deadlines(self._in_flight, self.waiting)
         self.turns = CallTurns(server, self.waiting, self._in_flight, gate)
         self.total = self.failures = self.unheard = 0
+        self._lost_at = -math.inf
 
     @property
     def in_flight(self) -> int:
@@ -169,13 +170,25 @@ class Calls:
                 self.fail(call, RemoteError(error, waited_s=call.waited_s))
             case Malformed():
                 self.fail(call, malformed_error(self._server, fact, self._hide))
-            case CallLost(failure=failure) if call.may_wait(failure):
+            case CallLost(failure=failure) if call.may_wait(failure, link.run):
                 self.window.lose(failure)
                 self._queue.add_again([call])
             case CallLost(failure=failure):
                 self.fail(call, loss_error(self._server, failure, self._hide))
-                if failure.faulty:
+                if failure.faulty and not self._lost_with_others(call, failure, now):
                     self.breakers.blame([call], self._hide(failure.reason), now)
+        return False
+
+    def _lost_with_others(self, call: Call, failure: Failure, now: float) -> bool:
+        """Say whether a call is lost that was under way when another one was lost: that is one failure of the server.
+
+        Where it has a process, its end takes all calls; where it is remote, each connection ends by itself.
+        """
+        if failure.cause not in GONE:
+            return False
+        if call.sent_at is not None and call.sent_at <= self._lost_at:
+            return True
+        self._lost_at = now
         return False
 
     def abandon(self, number: int, link: Link | None, reason: str = "") -> None:
@@ -194,10 +207,10 @@ class Calls:
             self.failures += 1
             call.reply.fail(error)
 
-    def fail_in_flight(self, reason: str, now: float) -> None:
+    def fail_in_flight(self, reason: str, now: float, *, blames: bool = True) -> None:
         """The process is gone, or lost: whether those calls were executed is not known, unless no byte of them left.
 
-        What certainly did not leave waits for the next process.
+        What certainly did not leave waits for the next process. Not `blames`: that is no failure of the server.
         """
         calls = list(self._in_flight.values())
         self._in_flight.clear()
@@ -205,7 +218,8 @@ class Calls:
         for call in lost:
             self.fail(call, exit_error(self._server, reason))
         self._queue.add_again(call for call in calls if not call.left)
-        self.breakers.blame([call for call in lost if call.refused is None], reason, now)
+        if blames:
+            self.breakers.blame([call for call in lost if call.refused is None], reason, now)
 
     def fail_unreached(self, failure: Failure, now: float) -> None:
         """Calls found nobody, and nor did the question for a sign of life, though others may still be answered."""

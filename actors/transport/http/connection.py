@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from actors.errors import ServerExited
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import MODERN_VERSIONS
-from actors.protocol.outbound import LISTEN
+from actors.protocol.outbound import LISTEN, SIGNS_OF_LIFE
 from actors.protocol.wire.failure import Failure
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
@@ -97,6 +97,8 @@ class HttpConnection(Session):
             scope.deadline = trio.current_time() + longest
         with scope:
             failure = expiry(message.id) if self._expired else await self._ask_either(message)
+        if failure is not None and failure.stale:
+            failure = self._judge(message, failure)
         if message.id not in self._open:
             return  # nobody waits for it any more
         if failure is not None:
@@ -105,7 +107,16 @@ class HttpConnection(Session):
         self._settled.unpark_all()
         if failure is not None and failure.cause == "expired" and not self._expired:
             self._expired = True
-            self._nursery.start_soon(self._finish)
+            self._nursery.start_soon(self._finish, failure.reason)
+
+    def _judge(self, message: Outgoing, failure: Failure) -> Failure:
+        """Say what it means that a server refuses a request: while it is greeted that, and nothing else.
+
+        Else whoever sent it asks for a sign of life. Who refuses that, too, knows the session no more.
+        """
+        if not self.greeted:
+            return replace(failure, stale=False)
+        return expiry(message.id, failure.reason) if message.method in SIGNS_OF_LIFE else failure
 
     async def _ask_either(self, message: Outgoing) -> Failure | None:
         """Ask over the transport that the server speaks; whether it does is seen by its answer to `initialize`."""
@@ -122,18 +133,19 @@ class HttpConnection(Session):
         self._learn(other.kind)
         return second
 
-    async def _finish(self) -> None:
+    async def _finish(self, reason: str) -> None:
         """End a session that is over, when the other requests have their answers: they may be refused as well.
 
-        As long as these come there is time for the next one: many of them take longer on a busy machine. What was sent
-        before its sender heard of the end is refused at once, and counts like them.
+        A server that knows the session no more may still carry out what it took in it. As long as answers come there
+        is time for the next one. What was sent before its sender heard of the end is refused at once, and counts like
+        them.
         """
         waits = True
         while self._open and waits:
-            with trio.move_on_after(self._limits.stop_s) as patience:
+            with trio.move_on_after(self._limits.settle_s) as patience:
                 await self._settled.park()
             waits = not patience.cancelled_caught
-        self.expire(SESSION_OVER)
+        self.expire(reason)
 
     async def _say_goodbye(self) -> None:
         await self._share.run(self._channel.close)

@@ -35,12 +35,22 @@ _PLAIN: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _ENCODED: Final = "=?base64?"
 
 
+class _Error(msgspec.Struct):
+    code: int = 0
+
+
 class _Message(msgspec.Struct):
     id: msgspec.Raw = msgspec.Raw(b"")
     method: str | None = None
 
 
+class _Refusal(msgspec.Struct):
+    id: msgspec.Raw = msgspec.Raw(b"")
+    error: _Error | None = None
+
+
 _message = msgspec.json.Decoder(_Message)
+_refusal = msgspec.json.Decoder(_Refusal)
 
 
 def head_of(message: Outgoing, session: str) -> dict[str, str]:
@@ -92,6 +102,14 @@ def answers(text: bytes, id_: bytes) -> bool:
     if (message := json.read_or(_message, text, None)) is None:
         return False
     return message.method is None and canonical(bytes(message.id)) == id_
+
+
+def error_for(text: bytes, id_: bytes) -> int | None:
+    """Return the code of the JSON-RPC error that a text holds for a request; None if it holds none for that."""
+    refusal = json.read_or(_refusal, text, None)
+    if refusal is None or refusal.error is None or bytes(refusal.id) != id_:
+        return None
+    return refusal.error.code
 
 
 def media_type(value: str) -> str:

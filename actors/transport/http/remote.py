@@ -29,7 +29,7 @@ def server_of(url: str) -> str:
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of one connection. How long an answer may take is the business of the call, up to `call_max_s`.
 
-    At its end what is under way has `stop_s`; when its session is over, so long after each answer to some of it.
+    At its end what is under way has `stop_s`; when its session is over, `settle_s` after each answer to some of it.
     """
 
     max_line_bytes: int = 16 * 1024 * 1024
@@ -38,3 +38,4 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     write_timeout_s: float = 10.0
     call_max_s: float = 600.0
     stop_s: float = 2.0
+    settle_s: float = 20.0

@@ -67,7 +67,8 @@ class Site:
     def refusal(self, id_: bytes, response: httpx2.Response) -> Failure:
         proxy = self._proxy if self.url.scheme == "http" else ""  # else what it passes on is sealed
         after_s = retry_after_s(response.headers.get("retry-after"))
-        return of_status(id_, response.status_code, after_s, denial_of(response), proxy)
+        challenged = "www-authenticate" in response.headers
+        return of_status(id_, response.status_code, after_s, denial_of(response), proxy, challenged=challenged)
 
     async def _follow(self, verb: str, head: Mapping[str, str], body: bytes | None, url: httpx2.URL) -> httpx2.Response:
         for followed in range(MAX_REDIRECTS + 1):

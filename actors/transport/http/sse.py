@@ -10,6 +10,7 @@ from typing import Literal
 
 import httpx2
 import trio
+from msgspec.structs import replace
 
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.failure import Failure
@@ -57,9 +58,23 @@ class HttpSse:
                     return None
                 if status == 404 and message.method != "initialize":
                     return expiry(message.id)
-                return self._site.refusal(message.id, response)
+                return self._refusal_of_message(message.id, response)
         except httpx2.HTTPError as error:
             return self._site.failure(message.id, error)
+
+    def _refusal_of_message(self, id_: bytes, response: httpx2.Response) -> Failure:
+        """Say that what was refused was sent to the address that the stream names, which is another one than ours.
+
+        Behind a proxy that puts a path before those of its server, the server names one that leads past the proxy's.
+        """
+        failure = self._site.refusal(id_, response)
+        if failure.cause != "refused" or self._endpoint is None:
+            return failure
+        return replace(
+            failure,
+            reason=f"its stream names {self._endpoint.path} for messages, where nobody takes them "
+            f"(HTTP {response.status_code}); behind a proxy that adds a path, the server has to be told that path",
+        )
 
     async def tell(self, message: Outgoing) -> None:
         if self._endpoint is not None:

@@ -15,7 +15,9 @@ from typing import Literal, TypeVar
 
 import httpx2
 import trio
+from msgspec.structs import replace
 
+from actors import codes
 from actors.kit.decoding import decode_in_thread
 from actors.protocol.agreement.versions import MODERN_VERSIONS
 from actors.protocol.wire.failure import Failure
@@ -23,7 +25,7 @@ from actors.protocol.wire.framing import may_be_message
 from actors.protocol.wire.outgoing import Outgoing
 from actors.protocol.wire.weight import LARGE_BYTES
 from actors.transport.http.client.pieces import events, whole
-from actors.transport.http.client.verdict import expiry, is_expired, is_of_legacy
+from actors.transport.http.client.verdict import expiry
 from actors.transport.http.head import (
     EVENTS,
     JSON,
@@ -31,6 +33,7 @@ from actors.transport.http.head import (
     MAX_MIRRORED_CHARS,
     SESSION,
     answers,
+    error_for,
     head_of,
     head_of_session,
     mark_of,
@@ -40,7 +43,7 @@ from actors.transport.http.head import (
     session_of,
 )
 from actors.transport.http.site import Site
-from actors.transport.session import Session
+from actors.transport.session import GREETINGS, Session
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of the body of an answer that is no success, where a JSON-RPC error may be."""
@@ -164,17 +167,16 @@ class StreamableHttp:
         if minted and not self._session:  # a server that opens one for whatever comes first
             self._nursery.start_soon(self._site.share.run, self._site.forget, head_of_session("", minted))
         body = await whole(response, MAX_ERROR_BYTES, self._site.share) if kind == JSON and status != 401 else b""
-        agreed = message.version in MODERN_VERSIONS and message.method != "server/discover"
-        if agreed and is_of_legacy(status, body or b""):
-            return expiry(message.id)  # what was there before is of the modern era
-        if self._session and is_expired(status, body or b""):
+        code = error_for(body, message.id) if body else None
+        if status == 404 and self._session and code != codes.METHOD_NOT_FOUND:
             return expiry(message.id)
-        told = body and b'"error"' in body and may_be_message(body)
-        if body and told:
+        greets = message.method in GREETINGS
+        if body and (code is not None or (greets and b'"error"' in body and may_be_message(body))):
             await self._incoming.hand_on(body, message.id)
         elif message.method == "initialize":
             self.missing = f"HTTP {status}" if status in _OF_OTHERS else ""
-        return self._site.refusal(message.id, response)
+        failure = self._site.refusal(message.id, response)
+        return failure if code is None else replace(failure, stale=False)
 
     async def _events(self, response: httpx2.Response, stream: bytes, place: _Place) -> Failure | None:
         """Hand on the messages of a stream, up to the answer to the request whose stream it is; None if that came."""

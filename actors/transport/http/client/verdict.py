@@ -7,12 +7,9 @@ import socket
 import ssl
 
 import httpx2
-import msgspec
 from msgspec.structs import replace
 
-from actors import codes
 from actors.protocol.wire.failure import Cause, Failure
-from actors.protocol.wire.json import read_or
 from actors.transport.http.authorization import Denial, NoToken
 from actors.transport.http.client.client import TOO_MANY_INTERIM
 
@@ -30,22 +27,11 @@ _SAID: dict[Cause, str] = {
     "unavailable": "it is not available (HTTP {status})",
     "protocol": "it gave no answer (HTTP {status})",
 }
+_NOT_OF_SESSION = frozenset({401, 402, 403, 407, 413, 414, 429, 431, 451})
+"""They say who may ask, how often, or that this one message is too large: whatever session it is asked in."""
 _OF_PROXIES = (407, 502, 503, 504)
 """What a proxy says for itself (RFC 9110 15.5.8, 15.6)."""
 _ELSEWHERE = "it sends us on to where nothing is sent (HTTP {status}); its address may have changed"
-
-
-class _Error(msgspec.Struct, frozen=True):
-    code: int
-    message: str = ""
-
-
-class _Refusal(msgspec.Struct, frozen=True):
-    error: _Error
-
-
-_REFUSAL = msgspec.json.Decoder(_Refusal)
-_OF_LEGACY = (-32000, codes.INVALID_REQUEST)
 
 
 class UnforeseenAnswer(httpx2.RemoteProtocolError):
@@ -53,12 +39,18 @@ class UnforeseenAnswer(httpx2.RemoteProtocolError):
 
 
 def of_status(
-    id_: bytes, status: int, retry_after_s: float | None, denial: Denial | None = None, proxy: str = ""
+    id_: bytes,
+    status: int,
+    retry_after_s: float | None,
+    denial: Denial | None = None,
+    proxy: str = "",
+    *,
+    challenged: bool = True,
 ) -> Failure:
     """Return the failure for a status that is no success, and for what an authorizer says of it.
 
     A body is not repeated: it may hold anything. `proxy` is the variable of the environment that names who may have
-    answered in the place of the server.
+    answered in the place of the server. `challenged`: the answer says how to log in.
     """
     cause = _CAUSES.get(status)
     if cause is None:
@@ -73,31 +65,26 @@ def of_status(
         sent=not 400 <= status < 500,
         retry_after_s=retry_after_s,
         login=denial is not None and denial.login,
+        stale=_may_be_stale(status, challenged=challenged),
     )
 
 
-def is_expired(status: int, body: bytes) -> bool:
-    """Say whether a server does not know the session that it was asked in: 404, and from some servers 400."""
-    return status == 404 or (status == 400 and b"session" in body[:4096].lower())
+def _may_be_stale(status: int, *, challenged: bool) -> bool:
+    """Say whether a server may refuse a request because it does not know its session, or its era, any more.
 
-
-def is_of_legacy(status: int, body: bytes) -> bool:
-    """Say whether a server that is asked in the modern era answers as one of the legacy era does that knows no other.
-
-    It misses a session or `initialize`, or does not take the revision (the official SDKs, "Bad Request: ..."). What the
-    modern era itself refuses by 400 has other codes.
+    It should say so by 404 (MCP 2025-11-25, "Session Management"). Servers also say it by 400 (the official TypeScript
+    transport where it was started anew), 401 without a challenge (rmcp before 1.0), 409, 410 and others, as JSON-RPC or
+    as any text. So no word is looked for: the server is asked for a sign of life.
     """
-    error = read_or(_REFUSAL, body, None) if status == 400 else None
-    return (
-        error is not None
-        and error.error.code in _OF_LEGACY
-        and any(word in error.error.message.lower() for word in ("session", "initializ", "protocol version"))
-    )
+    if status == 401 and not challenged:  # a real one has a challenge (RFC 9110 15.5.2)
+        return True
+    return 400 <= status < 500 and status not in _NOT_OF_SESSION
 
 
-def expiry(id_: bytes) -> Failure:
+def expiry(id_: bytes, why: str = "") -> Failure:
     """Return the failure of a request in a session that is over: nothing of it was done."""
-    return Failure(id=id_, cause="expired", reason=SESSION_OVER, sent=False)
+    reason = f"{SESSION_OVER}: {why}" if why else SESSION_OVER
+    return Failure(id=id_, cause="expired", reason=reason, sent=False)
 
 
 def _through(proxy: str) -> str:

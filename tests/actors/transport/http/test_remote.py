@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import trio
@@ -34,11 +35,12 @@ async def remote(
     starts: Starts | None = None,
     policy: RestartPolicy | None = None,
     *,
+    limits: HttpLimits = LIMITS,
     within_s: float = 20,
 ) -> AsyncIterator[Rig]:
     with trio.fail_after(within_s):
         async with server.running():
-            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), LIMITS)
+            transport = HttpTransport(Remote(url=server.url, headers={"authorization": "Bearer t"}), limits)
             async with running_server(transport=transport, era=era, starts=starts, policy=policy) as rig:
                 yield rig
                 await rig.stop()
@@ -226,6 +228,18 @@ async def test_sixty_calls_at_once_of_a_server_that_forgets_its_sessions_are_all
     assert answers == {number: {"n": number} for number in range(60)}
     carried_out = [each["params"]["arguments"]["n"] for each in fake.messages if each.get("method") == "tools/call"]
     assert sorted(carried_out) == list(range(60))
+
+
+async def test_calls_under_way_in_a_session_that_is_forgotten_may_still_be_answered() -> None:
+    fake = FakeServer(tools=[tool("sleep")])
+    server = Forgetful(fake, lambda request: request.method == "tools/call")
+    limits = HttpLimits(stop_s=0.02)
+    async with (
+        remote(server, fake, "legacy", Starts(per_s=1000.0), limits=limits) as rig,
+        trio.open_nursery() as nursery,
+    ):
+        for _ in range(14):
+            nursery.start_soon(partial(rig.call, "sleep", s=0.3))
 
 
 async def test_a_call_of_a_server_that_forgets_every_session_at_once_is_tried_a_few_times_and_was_not_sent() -> None:

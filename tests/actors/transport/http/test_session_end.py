@@ -26,7 +26,7 @@ STOP_S = 2.0
 async def test_refusals_that_come_slowly_are_all_heard_before_a_session_ends(
     autojump_clock: MockClock, answered: int, takes_s: float
 ) -> None:
-    site = cast("Site", SimpleNamespace(limits=HttpLimits(stop_s=STOP_S), share=None))
+    site = cast("Site", SimpleNamespace(limits=HttpLimits(settle_s=STOP_S), share=None))
     async with trio.open_nursery() as nursery:
         connection = HttpConnection(site, nursery, "http", lambda kind: None)
         under_way: dict[bytes, Any] = {b"1": trio.CancelScope(), b"2": trio.CancelScope(), b"3": trio.CancelScope()}
@@ -40,7 +40,7 @@ async def test_refusals_that_come_slowly_are_all_heard_before_a_session_ends(
 
         nursery.start_soon(answer)
         began = trio.current_time()
-        await connection._finish()
+        await connection._finish("it is over")
         assert len(connection._open) == 3 - answered
         assert trio.current_time() - began == lasting(takes_s, wakes=4)
         assert connection.over
@@ -55,7 +55,7 @@ async def test_all_that_is_sent_while_a_session_ends_is_told_that_it_was_refused
         await trio.sleep(0.15 if message.id == b"1" else 0)
         return expiry(message.id)
 
-    site = cast("Site", SimpleNamespace(limits=HttpLimits(stop_s=STOP_S), share=SimpleNamespace(run=run)))
+    site = cast("Site", SimpleNamespace(limits=HttpLimits(settle_s=STOP_S), share=SimpleNamespace(run=run)))
     ids = [str(number).encode() for number in range(2 * MAX_ARRIVED)]
     async with trio.open_nursery() as nursery:
         connection = HttpConnection(site, nursery, "http", lambda kind: None)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.errors import ServerError, ServerExited, SupervisorError
+from actors.errors import ServerError, ServerExited, ServerGaveUp, SupervisorError
 from actors.life.states import State
 from actors.protocol.agreement.versions import Era
 from actors.transport.http import sse
@@ -199,6 +199,16 @@ async def test_a_message_that_is_refused_costs_its_call(
         assert await rig.call("echo", n=2) == {"n": 2}
         assert rig.actor.life.state is State.READY
     assert fake.starts == 1
+
+
+@pytest.mark.parametrize("kind", ["sse", "http"])
+async def test_a_server_behind_a_prefix_that_it_does_not_know_is_told_which_address_is_wrong(kind: HttpKind) -> None:
+    server = SseServer(FakeServer().serve, faults={"initialize": answer(404)})
+    async with before(server, kind) as rig:
+        with pytest.raises(ServerGaveUp, match=r"its stream names /messages for messages, .* \(HTTP 404\)") as raised:
+            await rig.call("echo")
+        assert raised.value.outcome == "not_sent"
+        assert "session" not in raised.value.message
 
 
 async def test_a_session_that_is_forgotten_is_begun_anew_and_its_call_is_asked_once_more() -> None:

@@ -9,7 +9,7 @@ import ssl
 import httpx2
 import pytest
 
-from actors.transport.http.client.verdict import is_expired, of_error, of_status, why
+from actors.transport.http.client.verdict import of_error, of_status, why
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,18 @@ def test_a_status_says_why_and_whether_anything_was_done(status: int, cause: str
     assert str(status) in failure.reason
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "expired"),
-    [(404, b"", True), (400, b"Bad Request: No valid Session ID", True), (400, b"no", False), (500, b"session", False)],
-)
-def test_a_session_is_over_when_the_server_says_so(status: int, body: bytes, expired: bool) -> None:
-    assert is_expired(status, body) is expired
+@pytest.mark.parametrize("status", [400, 404, 405, 406, 408, 409, 410, 415, 421, 422, 425, 426, 499])
+def test_a_refusal_may_be_for_a_session_that_is_not_known_any_more(status: int) -> None:
+    assert of_status(b"1", status, None).stale
+
+
+@pytest.mark.parametrize("status", [302, 401, 402, 403, 407, 413, 414, 429, 431, 451, 500, 503])
+def test_who_may_ask_how_often_and_how_much_has_nothing_to_do_with_a_session(status: int) -> None:
+    assert not of_status(b"1", status, None).stale
+
+
+def test_a_401_that_says_no_way_to_log_in_may_be_for_the_session() -> None:
+    assert of_status(b"1", 401, None, challenged=False).stale
 
 
 @pytest.mark.parametrize(
