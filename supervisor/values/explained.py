@@ -49,9 +49,9 @@ def explain_values(
     configuration: Configuration, entry: ServerConfig, stored: GivenValues, *, user: str, team: str
 ) -> ExplainedServer:
     """Return what holds for a user, or without one for a team. Raises `InvalidArguments` for nobody."""
-    masked = {name for each in stored.stored.values() for name in each.get(entry.path_name, {})}
-    free = {name: replace(rule, options=()) if name in masked else rule for name, rule in entry.values.items()}
-    config, server = replace(entry, values=free), entry.path_name
+    # What a daemon was given as a secret comes as `***`, which it took as one of the options.
+    known = {name: replace(rule, options=(*rule.options, HIDDEN)) for name, rule in entry.values.items() if rule.options}
+    config, server = replace(entry, values={**entry.values, **known}), entry.path_name
     deployment = replace(deploy(configuration, key=_NO_KEY, given=stored), entries={server: config})
     person = _person(deployment, user, team) if user else None
     of = team if person is None else team_of(deployment, person, server)
@@ -60,10 +60,11 @@ def explain_values(
     of_user = deployment.given.of(people, ("user", user), server) if user else {}
     holds = effective(config, of_team, of_user)
     safe = effective(config, _mask(config, of_team), _mask(config, of_user)).config
+    rows = rows_of_server(deployment, server, user=person, team=of, hidden=True)
     return ExplainedServer(
-        config=replace(safe, url=safe.url.replace(_QUOTED, HIDDEN)),
+        config=replace(safe, url=safe.url.replace(_QUOTED, HIDDEN), values=entry.values),
         team=of,
-        rows=list(rows_of_server(deployment, server, user=person, team=of, hidden=True)),
+        rows=[replace(row, options=rule_of(entry, row.name).options) for row in rows],
         missing=holds.missing,
         faults=holds.faults,
     )

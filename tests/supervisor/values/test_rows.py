@@ -162,6 +162,20 @@ def test_what_was_given_as_a_secret_may_have_options() -> None:
     assert explained("github", given, user="ana").config.env["LOG"] == "***"
 
 
+def test_explain_refuses_no_value_that_the_daemon_accepts_and_accepts_none_that_it_refuses() -> None:
+    for value, faults, missing in (("-v", (), {}), ("--other", (), {"LEVEL": "user"})):
+        servers = {"a": {"command": "c", "args": ["${user:LEVEL}"], "values": {"LEVEL": {"options": ["-v", "-q"]}}}}
+        text = json.dumps({"mcpServers": servers, "supervisor": {"identity": {"users": {"ben": {}}}}})
+        read = parse(text, Path("/x/mcp.json"), {})
+        given = GivenValues().with_value(("user", "ben"), "a", "LEVEL", Given(value=value))
+        deployment = deploy(read, key=KEY, given=given)
+        by_daemon = deployment.effective_for("a", person(deployment, "ben"))
+        assert (by_daemon.faults, by_daemon.missing) == (faults, missing)
+        holds = explain_values(read, read.servers[0], given, user="ben", team="")
+        assert (holds.faults, holds.missing) == (faults, missing)
+        assert [row.options for row in holds.rows] == [("-v", "-q")]
+
+
 @pytest.mark.parametrize(
     ("user", "team", "said"), [("zed", "", "no user 'zed' in"), ("ana", "core", "no user 'ana' in the team 'core'")]
 )
