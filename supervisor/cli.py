@@ -72,8 +72,8 @@ GROUPS: Final = {
 _MODULES: Final = {command: module for modules in GROUPS.values() for command, module in modules.items()}
 
 
-LINE: Final = 66
-"""Characters that a line of the overview has room for, behind the name of a command."""
+_WHOLE: Final = 10_000
+"""Characters of a summary: it is wrapped, never cut."""
 
 
 class Commands(click.Group):
@@ -95,12 +95,25 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is meant; names the likely one where there is none, as groups of click do."""
+        name = args[0]
+        if name not in _MODULES and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches  # only who mistypes waits for it
+
+            near = get_close_matches(name.lower(), _MODULES, 1)
+            said = f"did you mean {near[0]}?" if near else "mcpvisor --help lists them"
+            ctx.fail(f"no command is called {name[:100]!r}: {said}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a list of the commands for each subject."""
         width = max(map(len, _MODULES))
         for title, modules in GROUPS.items():
             commands = ((name, self.get_command(ctx, name)) for name in modules)
-            rows = [(name.ljust(width), command.get_short_help_str(LINE)) for name, command in commands if command]
+            rows = [(name.ljust(width), command.get_short_help_str(_WHOLE)) for name, command in commands if command]
             with formatter.section(title.capitalize()):
                 formatter.write_dl(rows)
 

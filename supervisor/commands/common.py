@@ -185,6 +185,11 @@ def plain(text: object) -> Text:
     return Text(" ".join(clean(str(text)).split()))
 
 
+def plain_line(text: object) -> Text:
+    """Return a line of a server as it may be shown, with its indentation and what stands below each other."""
+    return Text(clean(str(text)).replace("\n", " ").expandtabs().rstrip())
+
+
 def state_text(state: object) -> Text:
     return Text(plain(state).plain, style=STATE_STYLES.get(str(state), "yellow"))
 

@@ -85,7 +85,13 @@ def find_client(name: str) -> ClientProgram:
     for client in CLIENTS:
         if client.name == name:
             return client
-    likely = nearest(name, [client.name for client in CLIENTS])
-    names = ", ".join(client.name for client in CLIENTS)
-    hint = f"did you mean {likely}?" if likely else f"known are {names}"
+    word = name.casefold().replace(" ", "-")
+    names = [client.name for client in CLIENTS]
+    titled = [
+        client.name
+        for client in CLIENTS
+        if word and word in f"{client.name} {client.title}".casefold().replace(" ", "-")
+    ]
+    likely = titled or [each for each in names if each in word] or [each for each in (nearest(word, names),) if each]
+    hint = f"did you mean {' or '.join(likely)}?" if likely else f"known are {', '.join(names)}"
     raise click.UsageError(f"no client is called {plain(name).plain!r}: {hint}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def explain(server: str | None, config: Path | None, *, user: str, team: str, as
         values = explain_daemon(configuration, _data_dir(environ), environ)
         notes = [note for note in configuration.notes if note.server is None]
     else:
-        entry = _find(configuration, server)
+        entry = _find(configuration, server, url)
         notes = [note for note in configuration.notes if note.server == entry.name]
         if user or team:
             holds = _holds(configuration, entry, user=user, team=team, url=url)
@@ -142,8 +143,8 @@ def _way_to_give(server: str, name: str, tier: Tier) -> str:
     return f"{name} is missing: its user gives it by mcpvisor config set {server} {name}"
 
 
-def _find(configuration: Configuration, name: str) -> ServerConfig:
-    """Raises `CommandFailed` for a server that is not there, or is left out."""
+def _find(configuration: Configuration, name: str, url: str) -> ServerConfig:
+    """Raises `CommandFailed` for a server that is not there, or is left out. It names the file that was read."""
     entries = {entry.path_name: entry for entry in configuration.servers}
     entry = entries.get(name) or next((each for each in configuration.servers if each.name == name), None)
     if entry is not None:
@@ -152,7 +153,12 @@ def _find(configuration: Configuration, name: str) -> ServerConfig:
         raise CommandFailed("\n".join([*wrong, f"{name} is left out until this is mended"]))
     near = nearest_names(name, configuration.server_names)
     hint = f"did you mean {', '.join(near)}?" if near else f"mcpvisor check {configuration.path} lists them"
-    raise CommandFailed(f"there is no server {name[:100]!r}; {hint}")
+    missing = f"there is no server {name[:100]!r} in {absolute(str(configuration.path))}"
+    with suppress(CommandFailed):
+        running = ask(url, lambda daemon: daemon.configuration(), warns=False).path
+        if Path(absolute(running)) != Path(absolute(str(configuration.path))):
+            hint = f"the daemon reads another file: mcpvisor explain {name[:100]} --config {running}"
+    raise CommandFailed(plain(f"{missing}; {hint}").plain)
 
 
 def _data_dir(environ: dict[str, str]) -> EffectiveValue:

@@ -18,6 +18,7 @@ from supervisor.commands.common import (
     node_option,
     page,
     plain,
+    plain_line,
     run,
     say,
     url_option,
@@ -103,4 +104,4 @@ def line(logged: Line, width: int = 0) -> Text:
     at = time.strftime("%m-%d %H:%M:%S", time.localtime(logged["time"]))
     name, style = SOURCES.get(logged["source"], (str(logged["source"]), ""))
     of = (f"{plain(logged['server']).plain:{width}} ", "cyan") if "server" in logged else ""
-    return Text.assemble((at, "dim"), " ", of, (f"{name:8}", style), " ", plain(logged["text"]))
+    return Text.assemble((at, "dim"), " ", of, (f"{name:8}", style), " ", plain_line(logged["text"]))

@@ -37,7 +37,7 @@ def nodes(*, as_json: bool, url: str) -> None:
     if as_json:
         print_json(told)
     elif not told["node"]:
-        say('This daemon is alone. To have several work as one, see "fleet" in docs/guides/fleet.md.')
+        say('This daemon is alone. To have several work as one, set "fleet" in "supervisor" of each; --help has more.')
     else:
         _show(told)
 

@@ -1,7 +1,8 @@
 """`status`: how the servers of a running daemon are doing.
 
 - What needs attention comes last, next to the prompt.
-- In a pipe and below 120 columns a server is a line of numbers, and under it, wrapped at words, what is wrong with it.
+- A server is a line of numbers, and under it, over the whole width, what is wrong with it. From 120 columns on there
+  are more numbers.
 - What is wrong is said once, also if the daemon tells it of the configuration and of the server.
 """
 
@@ -28,14 +29,12 @@ from supervisor.commands.common import (
     print_json,
     size_text,
     state_text,
-    table,
 )
 
 PATH = "/api/status"
-COLUMNS = ("SERVER", "STATE", "SINCE", "PID", "MEMORY", "CPU", "TOOLS", "TOKENS", "CALLS", "RESTARTS", "PROBLEMS")
-NUMBERS = ("SINCE", "PID", "MEMORY", "CPU", "TOOLS", "TOKENS", "CALLS", "RESTARTS")
 CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALLS", 5), ("RESTARTS", 8))
 """The numbers of a card and how wide they are; the name has the rest, up to what the longest needs."""
+WIDE_COLUMNS = (*CARD_COLUMNS[:2], ("PID", 7), ("MEMORY", 6), ("CPU", 5), *CARD_COLUMNS[2:])
 WIDE = 120
 MIN_NAME = 12
 MAX_PROBLEMS = 3
@@ -139,27 +138,15 @@ def sort_by_need(servers: list[Row]) -> list[Row]:
 
 
 def render_servers(servers: list[Row], now: float, out: Console) -> RenderableType:
-    """Return the rows of `/api/status` as a table, or as cards if it is narrow; `now` is unix time in seconds."""
-    if out.is_terminal and out.width >= WIDE:
-        return servers_table(servers, now)
-    return servers_cards(servers, now, out.width)
+    """Return the rows of `/api/status`; `now` is unix time in seconds. A pipe has the columns of a narrow terminal."""
+    return servers_cards(servers, now, out.width, WIDE_COLUMNS if out.is_terminal else CARD_COLUMNS)
 
 
-def servers_table(servers: list[Row], now: float) -> RenderableType:
-    rows = table(*COLUMNS, right=NUMBERS)
-    for row in sort_by_need(servers):
-        rows.add_row(
-            plain(row["server"]),
-            state_text(state_of(row)),
-            duration(now - row["since"]),
-            *(_number(row, name) for name in NUMBERS[1:]),
-            Text("; ").join(_details(row, now)),
-        )
-    return rows
-
-
-def servers_cards(servers: list[Row], now: float, width: int) -> RenderableType:
-    columns = _columns_for(width)
+def servers_cards(
+    servers: list[Row], now: float, width: int, wanted: Sequence[tuple[str, int]] = CARD_COLUMNS
+) -> RenderableType:
+    """Return a line of numbers for each server, and below it, over the whole width, what is to be known of it."""
+    columns = _columns_for(width, wanted if width >= WIDE else CARD_COLUMNS)
     longest = max((len(plain(row["server"])) for row in servers), default=0)
     size = max(MIN_NAME, min(width - _width_of(columns), longest))
     head = _card_line(Text("SERVER"), [Text(name) for name, _ in columns], columns, size)
@@ -182,9 +169,8 @@ def _number(row: Row, column: str) -> str:
     return number(row.get(column.lower()))
 
 
-def _columns_for(width: int) -> Sequence[tuple[str, int]]:
+def _columns_for(width: int, columns: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
     """Return the columns that have room; state and age always do."""
-    columns: Sequence[tuple[str, int]] = CARD_COLUMNS
     while len(columns) > 2 and width - _width_of(columns) < MIN_NAME:
         columns = columns[:-1]
     return columns

@@ -56,7 +56,10 @@ def stdio(url: str | None, config: Path | None) -> None:
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--url") from None
     if sys.stdin.isatty():
-        click.echo("this speaks MCP on stdin and stdout: a client starts it, see docs/start/stdio.md", err=True)
+        click.echo(
+            "this speaks MCP on stdin and stdout: a client starts it; see mcpvisor connect",
+            err=True,
+        )
     with logging_to_stderr("info"):
         code = trio.run(_serve, address, _starter(address, config, listens=url is not None))
     sys.exit(code)

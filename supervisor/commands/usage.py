@@ -20,6 +20,7 @@ from supervisor.commands.common import (
     duration,
     limit_option,
     node_option,
+    page,
     plain,
     print_json,
     print_table,
@@ -28,6 +29,8 @@ from supervisor.commands.common import (
     table,
     url_option,
 )
+from supervisor.commands.outcomes import CommandFailed
+from supervisor.config.syntax.keys import nearest_names
 from supervisor.daemon_client.client import DaemonClient, connect
 from supervisor.usage.summaries import NAMES, WINDOWS, By
 
@@ -62,6 +65,8 @@ def usage(*, window: str, by: By, server: str, user: str, limit: int, as_json: b
     wanted = {"window": window, "by": by, "server": server, "user": user}
     parameters = {name: value for name, value in wanted.items() if value}
     told, line = ask(url, lambda daemon: read(daemon, parameters))
+    if server and not told["rows"]:
+        _refuse_unknown(url, server)
     if as_json:
         print_json({**told, "timeline": line["buckets"]})
         return
@@ -125,6 +130,15 @@ def rows_table(told: dict[str, Any], limit: int) -> Table:
             "-" if row["newest"] is None else duration(now - row["newest"]),
         )
     return shown
+
+
+def _refuse_unknown(url: str, name: str) -> None:
+    """Raise `CommandFailed` for a server that is not there; one that was removed may have been called all the same."""
+    known = [row["server"] for row in page(url, "/api/me", needs="servers", warns=False)["servers"]]
+    if name not in known:
+        near = nearest_names(name, known)
+        hint = f"did you mean {', '.join(near)}?" if near else "mcpvisor me lists yours"
+        raise CommandFailed(plain(f"there is no server {name[:100]!r}; {hint}").plain)
 
 
 def summary(told: dict[str, Any], line: dict[str, Any]) -> str:

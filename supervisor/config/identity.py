@@ -31,7 +31,7 @@ _HTTPS: Final = "it begins with https://, as a secret or a key is fetched there"
 
 def read_identity(written: Any, expand: Expand, problem: Problem) -> dict[str, Any]:
     """Return the members of the object as `People` takes them. `problem` takes keys from `supervisor` inwards."""
-    own = read_members(People, written, (IDENTITY,), problem, IDENTITY)
+    own = read_members(People, written, (IDENTITY,), problem)
     read: dict[str, Any] = {key: _read_named(key, own[key], expand, problem) for key in _KINDS if key in own}
     issuers = [_read_issuer(at, each, problem) for at, each in enumerate(own.get(ISSUERS, ()))]
     _check_subjects(read.get("users", {}), [each.get("issuer") for each in issuers], problem)
@@ -40,7 +40,7 @@ def read_identity(written: Any, expand: Expand, problem: Problem) -> dict[str, A
 
 def _read_issuer(at: int, written: Any, problem: Problem) -> dict[str, Any]:
     place: KeyPath = (IDENTITY, ISSUERS, at)
-    own = read_members(Issuer, written, place, problem, IDENTITY)
+    own = read_members(Issuer, written, place, problem)
     if not _is_provider(own.get("issuer", "")):
         problem((*place, "issuer"), "must be the https address of an identity provider", _HTTPS)
     for number in (at for at, each in enumerate(own.get("algorithms", ())) if each not in ALGORITHMS):
@@ -53,7 +53,7 @@ def _read_issuer(at: int, written: Any, problem: Problem) -> dict[str, Any]:
 
 
 def _read_introspection(written: Any, place: KeyPath, problem: Problem) -> dict[str, Any]:
-    own = read_members(Introspection, written, place, problem, IDENTITY)
+    own = read_members(Introspection, written, place, problem)
     if own.get("endpoint") and not _is_provider(own["endpoint"], query=True):
         problem((*place, "endpoint"), "is not an address", _HTTPS)
     if not (own.get("client_id") and own.get("client_secret")):
@@ -99,7 +99,7 @@ def _read_named(kind: str, named: dict[str, Any], expand: Expand, problem: Probl
             problem((IDENTITY, kind, name), fault, f'rename it, for example to "{suggest_name(name)}"')
         place = (IDENTITY, kind, name)
         given = GivenReader(place, expand, problem).read(members.get(VALUES, {}))
-        own = read[name] = read_members(_KINDS[kind], {**members, VALUES: given}, place, problem, IDENTITY)
+        own = read[name] = read_members(_KINDS[kind], {**members, VALUES: given}, place, problem)
         patterns = [] if isinstance(own.get(CONFIRM), str) else own.get(CONFIRM, [])
         for at in (at for at, each in enumerate(patterns) if ":" not in each and each != "*"):
             problem((*place, CONFIRM, at), "names no server, so it fits no tool", 'write "server:tool", or "*" for all')

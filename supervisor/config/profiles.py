@@ -35,7 +35,7 @@ def read_profiles(members: Mapping[str, Any], default: object, problem: Problem)
 
 
 def _read(name: str, written: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    own = read_members(ViewProfile, written, (PROFILES, name), problem, "tools")
+    own = read_members(ViewProfile, written, (PROFILES, name), problem)
     for at, pattern in enumerate(own.get("tools") or ()):
         if not all(pattern.partition(":")):
             problem((PROFILES, name, "tools", at), "is not the path of a tool", "write server:tool, or server:*")

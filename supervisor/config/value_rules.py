@@ -95,7 +95,7 @@ def read_values(written: Any, problem: Problem) -> dict[str, Any]:
     named = {name: members for name, members in written.items() if not is_comment(name)}
     if len(named) > MAX_NAMES:
         problem((VALUES,), f"has more than {MAX_NAMES} values", "")
-    return {name: read_members(ValueRule, members, (VALUES, name), problem, VALUES) for name, members in named.items()}
+    return {name: read_members(ValueRule, members, (VALUES, name), problem) for name, members in named.items()}
 
 
 def place_faults(

@@ -51,6 +51,9 @@ def base_url(url: str) -> str:
     scheme, _, rest = text.partition("://")
     scheme = {"ws": "http", "wss": "https"}.get(scheme.lower(), scheme.lower())
     rest = rest.partition("?")[0].partition("#")[0].rstrip("/")
+    host, slash, path = rest.partition("/")
+    if "ui" in (parts := path.split("/")):  # of a page that somebody looks at
+        rest = (host + slash + "/".join(parts[: parts.index("ui")])).rstrip("/")
     for door in DOORS:
         rest = rest.removesuffix(door).rstrip("/")
     return f"{scheme}://{rest}"

@@ -133,7 +133,7 @@ def check_version(path: Path, version: int) -> None:
         raise ConfigError(
             f"the database was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})",
             path=str(path),
-            hint="run the newer version, or put the copy of this one in its place (docs/guides/upgrading.md)",
+            hint="run the newer version, or put the copy of this one in its place",
         )
 
 

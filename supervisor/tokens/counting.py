@@ -98,7 +98,7 @@ def savings(exposed_tokens: int, *, exact: bool) -> dict[str, Any]:
         "saved_tokens": saved_tokens,
         "saved_percent": percent,
         "exact": exact,
-        "summary": f"{saved_tokens:,} saved ({percent:g} %)" if saved_tokens > 0 else NOTHING_SAVED,
+        "summary": f"{saved_tokens:,} tokens saved ({percent:g} %)" if saved_tokens > 0 else NOTHING_SAVED,
     }
 
 

@@ -50,7 +50,9 @@ def explain_values(
 ) -> ExplainedServer:
     """Return what holds for a user, or without one for a team. Raises `InvalidArguments` for nobody."""
     # What a daemon was given as a secret comes as `***`, which it took as one of the options.
-    known = {name: replace(rule, options=(*rule.options, HIDDEN)) for name, rule in entry.values.items() if rule.options}
+    known = {
+        name: replace(rule, options=(*rule.options, HIDDEN)) for name, rule in entry.values.items() if rule.options
+    }
     config, server = replace(entry, values={**entry.values, **known}), entry.path_name
     deployment = replace(deploy(configuration, key=_NO_KEY, given=stored), entries={server: config})
     person = _person(deployment, user, team) if user else None

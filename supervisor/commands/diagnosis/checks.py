@@ -191,7 +191,7 @@ def _limits(facts: Facts) -> Iterator[Verdict]:
     for server, limits in facts.limits.items():
         for name, way in limits.items():
             ways.setdefault((name, way), []).append(server)
-    todo = "have systemd delegate a control group: Delegate=yes, see docs/guides/budgets.md"
+    todo = "have systemd delegate a control group: Delegate=yes in its unit"
     for (name, way), servers in sorted(ways.items()):
         if way == "kernel":
             yield Verdict("ok", f"{name} of {_some(servers)}: the kernel lets nobody over it")

@@ -64,7 +64,7 @@ def translate_oauth(members: Mapping[str, Any], problem: Problem) -> tuple[dict[
     for name in members:
         if name not in ours and name not in _KEYS and not is_comment(name):
             likely = nearest(name, [*ours, *_KEYS])
-            problem(name, "unknown key", f'did you mean "{likely}"?' if likely else "see docs/reference/logins.md")
+            problem(name, "unknown key", f'did you mean "{likely}"?' if likely else f"known are {', '.join(ours)}")
     own, spelled = translate(members, ours, SPELLINGS)
     own = {key: value for key, value in own.items() if value is not None}
     scope = own.get("scope")

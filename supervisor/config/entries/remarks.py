@@ -155,4 +155,4 @@ def unknown_key(key: str) -> tuple[tuple[str, ...], str]:
         return (likely,), f'did you mean "{likely}"?'
     if key in keys_of(Settings):
         return (), 'it belongs into the top-level "supervisor" object'
-    return (), "remove it, or see docs/reference/servers.md for the keys"
+    return (), "remove it; mcpvisor explain SERVER shows the keys of an entry"

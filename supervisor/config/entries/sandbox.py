@@ -45,7 +45,7 @@ def read_sandbox(
     written: Mapping[str, Any], place_of: Callable[[KeyPath, str], str], home: str, problem: Problem
 ) -> dict[str, Any]:
     """Return the members of a sandbox. `place_of` gives what a path means: variables, `~`, and where it starts."""
-    own = read_members(SandboxConfig, written, (SANDBOX,), problem, "servers")
+    own = read_members(SandboxConfig, written, (SANDBOX,), problem)
     if "kind" not in written:
         problem((SANDBOX,), "says nothing without a kind", 'write "kind": "bubblewrap"')
     for key in _PLACES:

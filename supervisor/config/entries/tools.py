@@ -12,8 +12,8 @@ from typing import Any, Final
 from actors.catalogue.lists.validation import MAX_DESCRIPTION
 from actors.catalogue.tool_rules import ToolRules, name_fault
 from supervisor.config.syntax.jsonc import KeyPath
-from supervisor.config.syntax.keys import is_comment, names_with, nearest
-from supervisor.config.syntax.values import Remark, keys_of, type_faults
+from supervisor.config.syntax.keys import is_comment, names_with
+from supervisor.config.syntax.values import Remark, hint_of, keys_of, type_faults
 
 ALLOWED: Final = names_with("allow")
 DENIED: Final = names_with("deny")
@@ -35,12 +35,7 @@ def read_tools(members: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     own = {"allow": written} if is_list else {key: value for key, value in written.items() if not is_comment(key)}
     keys = keys_of(ToolRules)
     for key in own.keys() - keys.keys():
-        likely = nearest(key, keys)
-        problem(
-            ("tools", key),
-            "unknown key",
-            f'did you mean "{likely}"?' if likely else "see docs/reference/tools.md",
-        )
+        problem(("tools", key), "unknown key", hint_of(key, keys))
     for below, message, hint in type_faults(own, keys):
         problem(("tools", *(below[1:] if is_list else below)), message, hint)
     for name, text in own.get("describe", {}).items() if isinstance(own.get("describe"), dict) else ():

@@ -105,7 +105,7 @@ class _Reading:
     def __init__(self, at: KeyPath, written: Mapping[str, Any], problem: Problem) -> None:
         self._at = at
         self._problem = problem
-        self._own = read_members(EventSink, written, at, problem, "events")
+        self._own = read_members(EventSink, written, at, problem)
 
     def read(self, expand: Callable[[str], str], place: Callable[[str], str]) -> dict[str, Any]:
         for key, make in (("url", expand), ("secret", expand), ("path", place)):
@@ -143,11 +143,8 @@ def _faults_of_all(own: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str]]
     for at, pattern in enumerate(own.get("events", ())):
         if not any(fnmatchcase(kind, pattern) for kind in KINDS):
             likely = nearest(pattern, KINDS)
-            yield (
-                ("events", at),
-                "fits no kind of event",
-                f'did you mean "{likely}"?' if likely else "see docs/reference/event-kinds.md",
-            )
+            hint = f'did you mean "{likely}"?' if likely else 'for example "mcp.server.*"'
+            yield ("events", at), "fits no kind of event", hint
 
 
 def _faults_of_http(own: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str]]:

@@ -55,7 +55,7 @@ class FleetSettings(Confidential, Struct, frozen=True, kw_only=True):
 
 def read_fleet(written: Mapping[str, Any], expand: Callable[[str], str], problem: Problem) -> dict[str, Any]:
     """Return the members of the object. `problem` takes keys from `supervisor` inwards."""
-    own = read_members(FleetSettings, written, (FLEET,), problem, "daemon")
+    own = read_members(FleetSettings, written, (FLEET,), problem)
     try:
         own |= {name: expand(own[name]) for name in ("engine", "node", "listen") if name in own}
         own.setdefault("engine", "")

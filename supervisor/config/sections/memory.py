@@ -39,4 +39,4 @@ class MemorySettings(Struct, frozen=True, kw_only=True):
 
 def read_memory(written: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
     """Return the members of the object. `problem` takes keys from `supervisor` inwards."""
-    return read_members(MemorySettings, written, (MEMORY,), problem, "daemon")
+    return read_members(MemorySettings, written, (MEMORY,), problem)

@@ -233,24 +233,23 @@ Problem = Callable[[KeyPath, str, str], None]
 """Records a fault: the key from where its reader begins inwards, what is wrong, and what to do."""
 
 
-def read_members(
-    struct: type[Struct], written: Mapping[str, Any], place: KeyPath, problem: Problem, page: str
-) -> dict[str, Any]:
-    """Return the members of the object at a place that a struct takes; unknown ones and wrong types are problems.
-
-    `page` of the reference has the keys.
-    """
+def read_members(struct: type[Struct], written: Mapping[str, Any], place: KeyPath, problem: Problem) -> dict[str, Any]:
+    """Return the members of the object at a place that a struct takes; unknown ones and wrong types are problems."""
     keys = keys_of(struct)
     own = {key: value for key, value in written.items() if not is_comment(key)}
     for key in own.keys() - keys.keys():
-        likely = nearest(key, keys)
-        hint = f'did you mean "{likely}"?' if likely else f"see docs/reference/{page}.md"
-        problem((*place, key), "unknown key", hint)
+        problem((*place, key), "unknown key", hint_of(key, keys))
     faults = list(type_faults(own, keys))
     for below, message, hint in faults:
         problem((*place, *below), message, hint)
     wrong = {below[0] for below, *_ in faults}
     return {key: value for key, value in own.items() if key in keys and key not in wrong}
+
+
+def hint_of(word: str, known: Iterable[str]) -> str:
+    """Return which of the known words is probably meant, else all of them: who reads it has no other page at hand."""
+    likely = nearest(word, known)
+    return f'did you mean "{likely}"?' if likely else f"known are {', '.join(known)}"
 
 
 def type_faults(members: Mapping[str, Any], keys: Mapping[str, Key]) -> Iterator[Remark]:

@@ -256,10 +256,11 @@ def test_durations_are_short(seconds: float, words: str) -> None:
 
 
 def test_estimated_savings_are_called_so() -> None:
-    tokens = {"exposed_tokens": 1000, "meta_tokens": 250, "summary": "750 saved (75 %)"}
+    tokens = {"exposed_tokens": 1000, "meta_tokens": 250, "summary": "750 tokens saved (75 %)"}
     said = status.savings_line({"tools": 9, "servers": 2}, {**tokens, "exact": False, "counted": True})
     assert said == (
-        "9 tools of 2 servers would cost a model about 1,000 tokens; the four meta-tools cost 250: 750 saved (75 %)"
+        "9 tools of 2 servers would cost a model about 1,000 tokens; "
+        "the four meta-tools cost 250: 750 tokens saved (75 %)"
     )
 
 

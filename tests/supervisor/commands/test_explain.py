@@ -71,7 +71,7 @@ def test_json_has_the_same(home: Path) -> None:
 def test_an_unknown_name_gets_the_nearest_ones(home: Path) -> None:
     result = explain("tme")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "there is no server 'tme'; did you mean time?" in result.stderr
+    assert f"there is no server 'tme' in {home}; did you mean time?" in result.stderr
     assert f"mcpvisor check {home} lists them" in explain("something else").stderr
 
 

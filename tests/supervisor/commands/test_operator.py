@@ -59,6 +59,16 @@ def test_a_narrow_status_is_a_line_for_each_server_and_whole_words_below_it() ->
     assert all(line.startswith("    ") for line in found[3:])
 
 
+def wide(rows: list[status.Row], width: int = 120) -> list[str]:
+    """What a wide terminal shows."""
+    return shown(status.render_servers(rows, NOW, Console(width=width, force_terminal=True)), width)
+
+
+def test_what_is_wrong_with_a_server_has_the_whole_width_of_a_wide_terminal_too() -> None:
+    error = "the program that it is started by was not found, as its directory is not where it is looked for"
+    assert f"    error (0s ago): {error}" in wide([row("a", "failed", last_error=error, last_error_at=NOW)])
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 119])
 def test_columns_of_cards_stand_below_each_other_whatever_the_width_and_the_names(width: int) -> None:
     names = ["a", "filesystem", "a-long-name-of-a-server-in-a-team"]
@@ -78,7 +88,7 @@ def test_what_needs_attention_comes_last_in_both_forms() -> None:
         row("b", "dormant"),
         row("a", "stopped", disabled=True),
     ]
-    for lines in (cards(rows), shown(status.servers_table(rows, NOW), 200)):
+    for lines in (cards(rows), wide(rows)):
         assert [line.split()[0] for line in lines[1:]] == ["a", "b", "c", "d", "e", "f"]
         assert lines[1].split()[1] == "disabled"
 
@@ -87,7 +97,7 @@ def test_each_problem_is_said_once_and_many_are_counted() -> None:
     many = tuple(f"tool {number} left out" for number in range(9))
     for lines in (
         cards([row("a", last_error=many[0], problems=list(many))]),
-        shown(status.servers_table([row("a", last_error=many[0], problems=list(many))], NOW), 300),
+        wide([row("a", last_error=many[0], problems=list(many))]),
     ):
         text = "\n".join(lines)
         assert text.count("tool 0 left out") == 1
@@ -313,6 +323,9 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
             told_nothing = await ask(url, "logs", "--grep", "xyzzy")
             told_wrong = [await ask(url, "logs", *wrong) for wrong in (("--grep", "x" * 201), ("--since", "then"))]
             shown_status = await ask(url, "status")
+            mistyped = await ask(url, "usage", "--server", "note")
+            (tmp_path / "other.json").write_text("{}")
+            explained = await ask(url, "explain", "notes", "--config", str(tmp_path / "other.json"))
             followed = [await follow(url, *of, "-f", "-n", "0", "--grep", "READY after") for of in (("notes",), ())]
     assert (restarted.exit_code, restarted.stdout) == (0, "notes is restarted and ready, 3 tools\n")
     assert (mixed.exit_code, mixed.stdout) == (1, "notes is restarted and ready, 3 tools\n")
@@ -328,6 +341,11 @@ async def test_orders_and_logs_of_a_real_server(tmp_path: Path) -> None:
     assert "stderr   Error: no key" in told_all.stdout
     assert (told_nothing.stdout, told_nothing.stderr) == ("", "There are no such lines.\n")
     assert [wrong.exit_code for wrong in told_wrong] == [2, 2]
+    assert (mistyped.exit_code, mistyped.stdout) == (1, "")
+    assert "there is no server 'note'; did you mean notes?" in mistyped.stderr
+    assert explained.exit_code == 1
+    assert f"there is no server 'notes' in {tmp_path / 'other.json'}; the daemon reads another" in explained.stderr
+    assert "mcpvisor explain notes --config " in explained.stderr
     of_one, of_all = followed
     assert all("mcpvisor ready after" in line and "notes" not in line for line in of_one)
     assert all("notes mcpvisor ready after" in line for line in of_all)

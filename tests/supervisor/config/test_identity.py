@@ -53,7 +53,7 @@ def test_users_and_teams_are_read() -> None:
         ({"users": {"ana": {"confirm": "always"}}}, "identity.users.ana.confirm", "one of"),
         ({"users": {"ana": {"confirm": ["write_note"]}}}, "identity.users.ana.confirm[0]", 'write "server:tool"'),
         ({"teams": {"core": {"confirm": "none"}}}, "identity.teams.core.confirm", "one of"),
-        ({"teams": {"core": {"zzz": 1}}}, "identity.teams.core.zzz", "docs/reference/identity.md"),
+        ({"teams": {"core": {"zzz": 1}}}, "identity.teams.core.zzz", "known are members"),
     ],
 )
 def test_what_is_wrong_is_named_and_nothing_is_taken(identity: Any, key: str, words: str) -> None:

@@ -45,7 +45,7 @@ def test_profiles_are_read_by_name_and_one_may_be_everybodys() -> None:
         ({"profiles": []}, ".profiles", 3, "must be an object of objects", ""),
         ({"profiles": {"a": []}}, ".profiles.a", 4, "must be an object", ""),
         ({"profiles": {"a": {"sevrers": []}}}, ".profiles.a.sevrers", 5, "unknown key", 'did you mean "servers"?'),
-        ({"profiles": {"a": {"zzz": []}}}, ".profiles.a.zzz", 5, "unknown key", "docs/reference/tools.md"),
+        ({"profiles": {"a": {"zzz": []}}}, ".profiles.a.zzz", 5, "unknown key", "known are servers"),
         ({"profiles": {"a": {"servers": "github"}}}, ".profiles.a.servers", 5, "must be a list of at most 1000", ""),
         ({"profiles": {"a": {"deny": ["x", 5]}}}, ".profiles.a.deny[1]", 7, "must be a string", "quotes"),
         ({"profiles": {"a": {"tools": ["read"]}}}, ".profiles.a.tools[0]", 6, "not the path of a tool", "server:tool"),

@@ -165,7 +165,7 @@ def test_savings_show_the_numbers_behind_the_percentage() -> None:
         "saved_tokens": 6_650,
         "saved_percent": 95.0,
         "exact": True,
-        "summary": "6,650 saved (95 %)",
+        "summary": "6,650 tokens saved (95 %)",
     }
 
 

@@ -130,7 +130,7 @@ LONG = "x" * (MAX_STRING_BYTES + 1)
         ({"comand": "c"}, ".comand", 4, "unknown key", 'did you mean "command"?'),
         ({**C, "idleTimeoutS": 1}, ".idleTimeoutS", 5, "unknown key", 'did you mean "idle_timeout_s"?'),
         ({**C, "cold_starts": 1}, ".cold_starts", 5, "unknown key", 'top-level "supervisor" object'),
-        ({**C, "zzz": 1}, ".zzz", 5, "unknown key", "docs/reference/servers.md"),
+        ({**C, "zzz": 1}, ".zzz", 5, "unknown key", "mcpvisor explain SERVER"),
         ({**C, "kind": "stdio"}, ".kind", 5, "unknown key", ""),
         ({"command": 5}, ".command", 4, "must be a string", ""),
         ({**C, "args": "a b"}, ".args", 5, "must be a list of strings", ""),
