@@ -10,6 +10,7 @@ import msgspec
 
 from actors.errors import CallTooLarge
 from actors.kit import Reply
+from actors.launch import server_of
 from actors.messages import (
     CallServer,
     Note,
@@ -20,7 +21,9 @@ from actors.messages import (
     SleepServer,
     WakeServer,
 )
+from actors.protocol.agreement.versions import META_SUBSCRIPTION
 from actors.protocol.wire import json
+from actors.server.calls.errors import unheard_error
 from supervisor.fleet.errors import Elsewhere, NodeAway
 from supervisor.fleet.links import failures
 from supervisor.fleet.links.encoding import BadFrame, read_answering
@@ -176,8 +179,11 @@ class OutgoingLink:
                 if len(each.body) > MAX_TEXT_BYTES:  # a node that keeps the rules sends none
                     raise BadFrame("a result that is too long")
             case NoteSent(method=method, params=params):
-                if (caller := _caller_of(each)) is not None:
-                    caller.note(Note(method, params))
+                caller = _caller_of(each)
+                heard = caller is None or caller.note(Note(method, params))
+                if not heard and META_SUBSCRIPTION.encode() in params:  # a part of a stream, which is over with it
+                    each.reply.fail(unheard_error(server_of(each.place.launch)))
+                    self._abandon(frame.id)
             case QuestionSent():
                 self._ask_client(each, frame)
             case QuestionTakenBack(question=number):

@@ -171,7 +171,8 @@ def call(**fields: Any) -> CallServer:
 class Client:
     """Implements `Caller`: a client that is asked, and told."""
 
-    def __init__(self, *, visits: bool = False) -> None:
+    def __init__(self, *, visits: bool = False, reads: bool = True) -> None:
+        self._reads = reads
         self.identity = ("user/ana", "session 1")
         self.notes: list[Note] = []
         self.questions: list[tuple[Question, Reply[msgspec.Raw]]] = []
@@ -182,7 +183,7 @@ class Client:
     def note(self, note: Note) -> bool:
         self.notes.append(note)
         self.changed.set()
-        return True
+        return self._reads
 
     def ask(self, question: Question) -> Reply[msgspec.Raw]:
         reply: Reply[msgspec.Raw] = Reply()
@@ -364,6 +365,24 @@ async def test_what_a_server_says_and_asks_meanwhile_reaches_the_client_and_its_
         assert heard == [b'{"progress":1}']
         answer.answer(Result(msgspec.Raw(b"{}"), "legacy"))
         await reply.wait()
+
+
+async def test_a_client_that_misses_a_part_of_a_stream_is_told_that_it_is_over() -> None:
+    client = Client(reads=False)
+    part = Note("notifications/events/event", b'{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}')
+    async with linked() as (a, b, place):
+        reply = await ask(a, place, call(exchange=client))
+        _, message, answer = await b.was_asked()
+        abandoned = trio.Event()
+        answer.on_abandon(abandoned.set)
+        assert isinstance(message, CallServer)
+        assert message.exchange is not None
+        message.exchange.note(Note("notifications/message", b'{"level":"info"}'))  # one of these may be missed
+        message.exchange.note(part)
+        with pytest.raises(TooManyCalls, match="go on from the last cursor"):
+            await reply.wait()
+        await abandoned.wait()
+        assert client.notes == [Note("notifications/message", b'{"level":"info"}'), part]
 
 
 async def test_a_question_that_nobody_waits_for_any_more_is_taken_back() -> None:
