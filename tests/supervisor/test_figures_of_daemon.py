@@ -420,7 +420,9 @@ async def test_every_number_of_people_and_changes(tmp_path: Path, data: DataDir)
 
 async def test_a_member_is_shown_the_numbers_of_their_own_calls(tmp_path: Path, data: DataDir) -> None:
     async with shown(tmp_path, data) as at:
-        mine = at.of(user="ben")
+        told = (await at.script.at.ask("ben", "GET", "/api/calls?limit=500")).json()["calls"]
+        numbers = [row["number"] for row in told]  # their own, which no other figure goes by
+        mine = [{**row, "number": number} for row, number in zip(at.of(user="ben"), numbers, strict=True)]
         page, now = await at.page("/ui", "ben")
         servers: Table = {}
         for name, tools in TOOLS.items():
