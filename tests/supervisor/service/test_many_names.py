@@ -113,12 +113,12 @@ async def test_however_many_people_have_questions_open_there_is_a_place_for_one_
     all_ = Elicitations(Feed(3), lambda: 0.0)
     question = Question("elicitation/create", msgspec.Raw(json.dumps(FORM).encode()))
 
-    def ask(user: str) -> None:
-        client = Client(principal=Principal(user), name="c")
+    def ask(user: str, number: int) -> None:
+        client = Client(principal=Principal(user), name=f"client {number}")
         CallElicitations(all_, "s", client=client, timeout_s=60).offer(question, Reply())
 
     for user in "abcdef":
         with suppress(CannotAsk):
-            for _ in range(LIMIT):
-                ask(user)
-    ask("one more")
+            for number in range(LIMIT):
+                ask(user, number)
+    ask("one more", 0)
