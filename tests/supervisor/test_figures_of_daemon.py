@@ -437,7 +437,8 @@ async def test_a_member_is_shown_the_numbers_of_their_own_calls(tmp_path: Path, 
             **plots("calls", mine, "1h", now),
             **wanted.call_rows("calls", mine),
         }
-        check(page, expected)
+        base = str(at.script.at.client.base_url).rstrip("/")
+        check(page, expected, (f"{base}/mcp", f"{base}/mcp/servers/desk"))
         wanted.check_plots(page.all("figure"), mine, "1h", now)
         page, _ = await at.page("/ui/calls", "ben")
         check(page, {**wanted.frame(VERSION, questions=0), **wanted.call_rows("list", mine)})

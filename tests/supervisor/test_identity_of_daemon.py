@@ -713,6 +713,15 @@ async def test_a_member_cannot_tell_from_the_numbers_of_calls_how_many_others_ma
         )
 
 
+async def test_a_member_sees_on_the_dashboard_how_to_connect_a_client(tmp_path: Path, data: DataDir) -> None:
+    async with doorway(tmp_path, data, public_url="https://mcp.example") as at:
+        await at.admit("ben")
+        page = (await at.ask("ben", "GET", "/ui")).text
+        assert "<code>https://mcp.example/mcp</code>" in page
+        assert "<code>https://mcp.example/mcp/servers/clock</code>" in page
+        assert "<code>Authorization: Bearer TOKEN</code>" in page
+
+
 async def test_a_member_is_not_told_the_names_of_profiles_by_a_wrong_one(tmp_path: Path, data: DataDir) -> None:
     profiles = {"salary-review": {"servers": ["clock"]}}
     async with doorway(tmp_path, data, profiles=profiles) as at:

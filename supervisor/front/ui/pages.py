@@ -12,6 +12,7 @@ from quart import Response, abort, request
 from quart_trio import QuartTrio
 
 from actors.launch import is_own, server_of
+from supervisor.config.syntax.units import PROVIDER_TOKENS
 from supervisor.front.pages.api import View
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui import attention, trying
@@ -86,7 +87,9 @@ class Dashboard(Frame):
         }
         if not person.may("auditor"):
             own, values = await self.ask("me"), await self.ask("values")
-            return await self.page("mine", "Overview", own=own, values=values["values"], json="/api/me", **told)
+            signs_in = self.view.deployment.value.settings.auth in PROVIDER_TOKENS
+            told |= {"own": own, "values": values["values"], "base": self.view.elicitations.base, "signs_in": signs_in}
+            return await self.page("mine", "Overview", json="/api/me", **told)
         status, by_server = await self.ask("status"), await self._by_server()
         values = (await self.ask("values"))["values"] if person.user else []
         await tell_lacking(self, status["servers"])

@@ -77,7 +77,7 @@ class Elicitations:
         self._audit = audit
         self._feed = feed
         self._clock = clock
-        self._base = base
+        self.base = base
         self._open: dict[str, Elicitation] = {}
         self._places = Shares(MAX_OPEN)
         self._shared: dict[Principal, Quota] = {}
@@ -93,7 +93,7 @@ class Elicitations:
         return elicitation if elicitation is not None and elicitation.principal == principal else None
 
     def address(self, id_: str = "") -> str:
-        return f"{self._base}{PAGES}/{id_}" if id_ else f"{self._base}{PAGES}"
+        return f"{self.base}{PAGES}/{id_}" if id_ else f"{self.base}{PAGES}"
 
     def offer(
         self, call: CallElicitations, question: Question, reply: Reply[msgspec.Raw], *, repeats: bool = False
