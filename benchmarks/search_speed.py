@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 from rapidfuzz import fuzz, process
 
+from actors.catalogue.documents import parameters_of
 from actors.catalogue.lists import validation
 from actors.search.document import Document
 from actors.search.documents.index import Index
@@ -61,7 +62,7 @@ def documents_of(tools: Sequence[Tool]) -> dict[str, list[Document]]:
             server=server,
             name=tool.name,
             description=tool.description or "",
-            parameters=validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool)))).parameters,
+            parameters=parameters_of(validation.tool(msgspec.Raw(msgspec.json.encode(definition(tool))))),
         )
         out.setdefault(server, []).append(document)
     return out

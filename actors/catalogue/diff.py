@@ -117,7 +117,7 @@ def merge_renames(known: Mapping[str, str], fresh: Mapping[str, str], names: Ite
 def _by_definition(tools: Iterable[Tool]) -> dict[_Telling, list[Tool]]:
     alike: dict[_Telling, list[Tool]] = defaultdict(list)
     for tool in tools:
-        if tool.description or tool.parameters:
+        if tool.description or b'"properties"' in bytes(tool.input_schema):
             alike[tool.title, tool.description, bytes(tool.input_schema)].append(tool)
     return alike
 

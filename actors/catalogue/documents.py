@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
 from actors.catalogue.metadata import is_superseded
 from actors.catalogue.names.naming import resource_path, tool_path
 from actors.catalogue.offer import Item, Offer, Prompt, Tool
+from actors.protocol.wire import json
 from actors.search.document import Document, Kind
+
+MAX_PARAMETERS = 60
+_MAX_NAME = 256
 
 
 def documents(server: str, offer: Offer, described: str = "") -> list[Document]:
@@ -26,7 +34,7 @@ def document_of(server: str, item: Item, instructions: str = "", *, deprecated: 
         name=name,
         title=item.title,
         description=item.description,
-        parameters=item.parameters if isinstance(item, Tool) else (),
+        parameters=parameters_of(item) if isinstance(item, Tool) else (),
         instructions=instructions,
         deprecated=deprecated,
     )
@@ -39,3 +47,33 @@ def _names(server: str, item: Item) -> tuple[str, Kind, str]:
         case Prompt(name=name):
             return f"{tool_path(server, name)}#prompt", "prompt", name
     return resource_path(server, item.uri), "template" if item.template else "resource", item.name or item.uri
+
+
+def parameters_of(tool: Tool) -> tuple[tuple[str, str], ...]:
+    """Return the parameters of a tool with their descriptions, those of nested objects one level deep.
+
+    Read of the schema when an index is made: kept, they would be most of its text once more.
+    """
+    schema = json.read_or(json.VALUE, tool.input_schema, None)
+    parts = _alternatives(schema) if isinstance(schema, dict) else ()
+    return tuple(islice((each for part in parts for each in _parameters(part, 0)), MAX_PARAMETERS))
+
+
+def _parameters(schema: dict[str, Any], depth: int) -> Iterable[tuple[str, str]]:
+    properties = schema.get("properties")
+    if not isinstance(properties, dict):
+        return
+    for name, value in properties.items():
+        declared = value if isinstance(value, dict) else {}
+        described = declared.get("description")
+        yield name[:_MAX_NAME], described[:1000] if isinstance(described, str) else ""
+        for inner in (declared, declared.get("items")) if depth < 1 else ():
+            if isinstance(inner, dict) and "properties" in inner:
+                yield from _parameters(inner, depth + 1)
+
+
+def _alternatives(schema: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Yield a schema, and those that it is a choice between or demands besides."""
+    yield schema
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        yield from (part for part in schema.get(keyword, ()) if isinstance(part, dict))

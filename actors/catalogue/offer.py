@@ -29,7 +29,7 @@ EMPTY_OBJECT = msgspec.Raw(b"{}")
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One tool. `parameters` are (name, description) pairs, those of nested objects one level deep included.
+    """One tool.
 
     `required` are the parameters that a call must have: those that the schema requires and for which it has no default.
 
@@ -45,7 +45,6 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     description: str = ""
     input_schema: msgspec.Raw = EMPTY_OBJECT
     required: tuple[str, ...] = ()
-    parameters: tuple[tuple[str, str], ...] = ()
     annotations: msgspec.Raw = NO_RAW
     meta: msgspec.Raw = NO_RAW
     definition: msgspec.Raw = EMPTY_OBJECT

@@ -29,7 +29,6 @@ MAX_DESCRIPTION = 16 * 1024
 MAX_DEFINITION_BYTES = 1024 * 1024
 MAX_DEPTH = 128
 MAX_MARKS = 200_000
-MAX_PARAMETERS = 60
 MAX_REQUIRED = 256
 
 
@@ -59,7 +58,6 @@ def tool(raw: msgspec.Raw) -> Tool:
     value, entry = _decode("tools", raw)
     _check_name(entry.name)
     schema, needs_task = json.read(json.VALUE, entry.input_schema), b'"taskSupport"' in bytes(raw)
-    parameters = (each for part in _alternatives(schema) for each in _parameters(part, 0))
     mirrors, misplaced = _mirrors(schema) if MARK in bytes(raw) else ((), "")
     return Tool(
         name=entry.name,
@@ -67,7 +65,6 @@ def tool(raw: msgspec.Raw) -> Tool:
         description=entry.description[:MAX_DESCRIPTION],
         input_schema=_packed(entry.input_schema),
         required=tuple(islice(_needed(schema), MAX_REQUIRED)),
-        parameters=tuple(islice(parameters, MAX_PARAMETERS)),
         annotations=entry.annotations,
         meta=entry.meta,
         definition=raw,
@@ -192,23 +189,3 @@ def _mirrors(schema: Any) -> tuple[tuple[Mirror, ...], str]:
         return mirrors_in(schema), ""
     except MisplacedMirror as reason:
         return (), str(reason)
-
-
-def _parameters(schema: dict[str, Any], depth: int) -> Iterable[tuple[str, str]]:
-    properties = schema.get("properties")
-    if not isinstance(properties, dict):
-        return
-    for name, value in properties.items():
-        declared = value if isinstance(value, dict) else {}
-        described = declared.get("description")
-        yield name[:MAX_NAME], described[:1000] if isinstance(described, str) else ""
-        for inner in (declared, declared.get("items")) if depth < 1 else ():
-            if isinstance(inner, dict) and "properties" in inner:
-                yield from _parameters(inner, depth + 1)
-
-
-def _alternatives(schema: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """Yield a schema, and those that it is a choice between or demands besides."""
-    yield schema
-    for keyword in ("anyOf", "oneOf", "allOf"):
-        yield from (part for part in schema.get(keyword, ()) if isinstance(part, dict))

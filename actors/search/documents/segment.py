@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from msgspec.structs import replace
 
 from actors.search import tuning
 from actors.search.document import KINDS, Document
@@ -64,7 +65,8 @@ class Segment:
 
 
 def analyse(server: str, documents: Sequence[Document]) -> Segment:
-    """Return the segment of a server; `Index.with_meanings` adds vectors.
+    """Return the segment of a server; `Index.with_meanings` adds vectors. Its documents are without parameters, which
+    are most of their text, and only read here.
 
     Pure and self-contained: safe in a worker thread. Of documents with the same key the last one counts. Texts are
     clipped, so the cost of a document is bounded.
@@ -75,7 +77,7 @@ def analyse(server: str, documents: Sequence[Document]) -> Segment:
         analysis.add(number, document)
     return Segment(
         server=server,
-        documents=ordered,
+        documents=tuple(replace(document, parameters=()) for document in ordered),
         kinds=np.array([KINDS.index(document.kind) for document in ordered], np.int32),
         verbs=np.array(analysis.verbs, np.int32),
         stems=tuple(analysis.terms),

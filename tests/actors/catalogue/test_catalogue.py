@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.diff import MAX_COMPARED_BYTES, MAX_REMEMBERED, Change, compare, merge_renames
-from actors.catalogue.documents import documents
+from actors.catalogue.documents import MAX_PARAMETERS, documents, parameters_of
 from actors.catalogue.lists import validation
 from actors.catalogue.names.naming import resource_path, resource_uri, split_resource
 from actors.catalogue.names.resolution import Resolved, Unknown
@@ -38,7 +38,7 @@ def test_a_tool_keeps_its_own_definition_and_what_ranking_needs() -> None:
     (tool,) = offer_of(definition).tools
     assert json.loads(bytes(tool.definition)) == definition
     assert (tool.name, tool.title, tool.description, tool.required) == ("t", "T", "D", ("p",))
-    assert tool.parameters == (("p", "d"),)
+    assert parameters_of(tool) == (("p", "d"),)
     assert json.loads(bytes(tool.input_schema)) == schema
 
 
@@ -107,10 +107,10 @@ def test_parameters_are_found_one_level_deep_and_are_bounded() -> None:
     inner = {"properties": {"deep": {"description": "found", "properties": {"deeper": {}}}}}
     schema = {"properties": {"list": {"items": inner}, "object": inner, "odd": 7}, "required": ["list", 7]}
     (tool,) = offer_of({"name": "a", "inputSchema": schema}).tools
-    assert [name for name, _ in tool.parameters] == ["list", "deep", "object", "deep", "odd"]
+    assert [name for name, _ in parameters_of(tool)] == ["list", "deep", "object", "deep", "odd"]
     assert tool.required == ("list",)
     wide: dict[str, Any] = {"properties": {f"p{number}": {} for number in range(1000)}}
-    assert len(offer_of({"name": "a", "inputSchema": wide}).tools[0].parameters) == validation.MAX_PARAMETERS
+    assert len(parameters_of(offer_of({"name": "a", "inputSchema": wide}).tools[0])) == MAX_PARAMETERS
 
 
 @pytest.mark.case("L15")
