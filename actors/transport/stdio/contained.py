@@ -63,6 +63,10 @@ class Contained:
         """Kill everything with all means, also if a helper does not answer; frees what `kill` needed."""
         self.kill()
 
+    async def wait_ended(self) -> None:
+        """Wait until the server itself has ended, in the task that calls `wait` then: others of it may be left."""
+        await self.process.wait()
+
     async def wait(self) -> tuple[int | None, int | None]:
         """Wait until all of it is gone, in one task; return (exit code, None), (None, signal) or (None, None)."""
         code = await self.process.wait()
@@ -131,6 +135,10 @@ class Shimmed(Contained):
             await self.process.wait()
         if not self._has_reported:
             await self._sweep(_APPEAR_S)
+
+    async def wait_ended(self) -> None:
+        while b"\n" not in self._received and await self._receive():
+            pass
 
     async def wait(self) -> tuple[int | None, int | None]:
         while await self._receive():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import select
 import sys
 from contextlib import suppress
 from typing import Final
@@ -19,6 +20,7 @@ FLOOD_BYTES: Final = 4096
 FLOOD_S: Final = 1.0
 """For so long after its last line too many somebody floods: it is told of once, and not of each pause."""
 _IDLE_TICK_S = 0.05
+_DRAIN_TICK_S = 0.01
 _LOST = (OSError, ValueError, trio.ClosedResourceError, trio.BrokenResourceError)
 """Closed by the other side, or by ours, before or while we wait."""
 
@@ -111,12 +113,13 @@ class ServerOutput:
         self._reads += 1
         try:
             # A server mostly answers later than it was asked: a read before the wait would find nothing.
-            while True:
-                await trio.lowlevel.wait_readable(self._stream.fileno())
+            while (fd := self._stream.fileno()) >= 0:  # trio does not forget a wait for one that is closed
+                await trio.lowlevel.wait_readable(fd)
                 with suppress(BlockingIOError):
                     data = os.read(self._stream.fileno(), size)
                     self._count(data.count(b"\n"), trio.current_time())
                     return data
+            return b""
         except _LOST:
             return b""
         finally:
@@ -140,12 +143,13 @@ class ServerOutput:
             seen = self._reads
             await trio.sleep(_IDLE_TICK_S)
 
-    async def wait_vain(self, seconds: float) -> None:
-        """Wait until somebody waits to read, and has done so for that long; one who is merely slow does not."""
-        seen = -1
-        while not self._reading or seen != self._reads:
-            seen = self._reads
-            await trio.sleep(seconds)
+    async def wait_drained(self) -> None:
+        """Wait until all that is in the pipe was read; somebody may still hold its other end."""
+        look = select.poll()
+        with suppress(*_LOST):
+            look.register(self._stream.fileno(), select.POLLIN)
+        while any(event & select.POLLIN for _, event in look.poll(0)):  # noqa: ASYNC110 - a reader has the one wait
+            await trio.sleep(_DRAIN_TICK_S)
 
     def close(self) -> None:
         self._stream.close()

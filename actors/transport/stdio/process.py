@@ -228,17 +228,23 @@ class ProcessConnection:
         with self._background:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._drain_stderr)
-                nursery.start_soon(self._watch)
+                nursery.start_soon(self._watch, nursery)
 
     async def _drain_stderr(self) -> None:
         while data := await self._stderr.read():
             self.asides.stderr(data, told=not self._stderr.floods)
         self._stderr_over.set()
 
-    async def _watch(self) -> None:
-        """Wait for the exit and publish it. The ends of the pipes follow it at once, unless a process escaped."""
-        code, number = await self._contained.wait()
+    async def _watch(self, nursery: trio.Nursery) -> None:
+        """Wait for the exit and publish it.
+
+        Once the server has ended nobody answers any more, and what it has answered is in the pipe. What it started may
+        hold the other end of that, and take seconds to die: calls in flight do not wait for that.
+        """
+        await self._contained.wait_ended()
         self._ending.set()
+        nursery.start_soon(self._end_output)
+        code, number = await self._contained.wait()
         with trio.move_on_after(_STDERR_END_S):
             await self._stderr_over.wait()
         self._exit = Exit(
@@ -250,7 +256,9 @@ class ProcessConnection:
             denial=self._launch.denial,
         )
         self._exited.set()
-        await self._stdout.wait_vain(self._limits.reap_s)
+
+    async def _end_output(self) -> None:
+        await self._stdout.wait_drained()
         self._stdout.close()
 
     async def _close(self) -> None:

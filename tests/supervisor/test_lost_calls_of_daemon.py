@@ -1,0 +1,100 @@
+"""A call in flight has its error when its server is dead, whatever else of that still has to die."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import trio
+
+from actors.transport.stdio.contained import Contained
+from actors.transport.stdio.containment import ALL, GroupContainment
+from actors.transport.stdio.process import ProcessTransport
+from actors.transport.stdio.resources.allotment import Allotment
+from actors.transport.stdio.sandbox.bubblewrap import Sandbox
+from supervisor.host.datadir import DataDir, open_data_dir
+from supervisor.servers.deployment import DeployedServer
+from tests.e2e.daemons import stand_in
+from tests.fakes.failures import failure
+from tests.supervisor.test_daemon import configuration, running, until_ready
+
+BEHIND = 'exec 3<&0; setsid "$@" <&3 3<&- & wait'
+"""A launcher whose server has a session of its own: it outlives it, and holds its output."""
+
+
+class LongDying(Contained):
+    """Of which something is left until the test says that it is gone."""
+
+    def __init__(self, started: Contained, swept: trio.Event) -> None:
+        super().__init__(started.process, started.pid)
+        self._swept = swept
+
+    async def wait(self) -> tuple[int | None, int | None]:
+        await self._swept.wait()
+        return await super().wait()
+
+
+class SlowContainment(GroupContainment):
+    def __init__(self) -> None:
+        super().__init__()
+        self.swept = trio.Event()
+
+    async def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        sandbox: Sandbox | None = None,
+        allotment: Allotment = ALL,
+    ) -> Contained:
+        started = await super().spawn(argv, env=env, cwd=cwd, sandbox=sandbox, allotment=allotment)
+        return LongDying(started, self.swept)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Any:
+    with open_data_dir(tmp_path / "data", {}) as directory:
+        yield directory
+
+
+async def row(client: httpx2.AsyncClient) -> dict[str, Any]:
+    (only,) = (await client.get("/api/status")).json()["servers"]
+    return dict(only)
+
+
+@pytest.mark.process
+async def test_a_call_in_flight_is_told_that_its_server_was_killed_before_the_last_of_that_is_dead(
+    tmp_path: Path, data: DataDir
+) -> None:
+    containment = SlowContainment()
+
+    def connect(server: DeployedServer) -> ProcessTransport:
+        return ProcessTransport(server.launch, server.limits, containment=containment, name=server.name)
+
+    behind = stand_in("growing")
+    entry = {"command": "/bin/sh", "args": ["-c", BEHIND, "launcher", behind["command"], *behind["args"]]}
+    answers: list[Any] = []
+
+    async def hang(client: httpx2.AsyncClient) -> None:
+        params = {"name": "execute_mcp_tool", "arguments": {"tool_path": "desk:hang", "arguments": {}}}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        answers.append((await client.post("/mcp", json=body, timeout=90)).json())
+
+    async with running(configuration(tmp_path, {"desk": entry}), data, connect=connect) as client:
+        await until_ready(client)
+        try:
+            with trio.fail_after(30):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(hang, client)
+                    while (status := await row(client))["in_flight"] == 0:  # noqa: ASYNC110 - polled over HTTP
+                        await trio.sleep(0.01)
+                    os.kill(status["pid"], signal.SIGKILL)
+        finally:
+            containment.swept.set()
+    assert failure(answers[0])["data"]["outcome"] == "unknown"
