@@ -58,6 +58,8 @@ class RestartLog:
         self._last_probe: float | None = None
         self._probing = False
         self._ruined = False
+        self.failing = False
+        """Whether it has failed since it was ready last, and was not only short of what a start takes."""
         self.total = 0
 
     def without_restarts(self) -> RestartLog:
@@ -66,8 +68,7 @@ class RestartLog:
 
     def ready(self, now: float) -> None:
         self._ready_since = now
-        self._probing = False
-        self._ruined = False
+        self._probing = self._ruined = self.failing = False
         self._wants = self._retries = self._absences = 0
 
     @property
@@ -82,6 +83,7 @@ class RestartLog:
     def admit(self, now: float) -> float | None:
         """Record a failure; return the delay in seconds before the next start, or None to give up."""
         stable = self._forgive(now)
+        self.failing = True
         self._ready_since = None
         self._wants = 0
         self.total += 1
@@ -112,6 +114,7 @@ class RestartLog:
     def absent(self) -> float:
         """Return the delay in seconds before a remote server that cannot be reached is tried again."""
         self._absences += 1
+        self.failing = True
         self._probing = False
         return self.pause_s(self._absences)
 
@@ -151,7 +154,7 @@ class RestartLog:
         self._failures.clear()
         self._level = self._wants = self._retries = self._absences = 0
         self._last_probe = None
-        self._probing = self._ruined = False
+        self._probing = self._ruined = self.failing = False
 
     def probe(self, now: float) -> float:
         """Ask for one demand probe of a failed server: 0.0 grants it, else the seconds until the next is due."""

@@ -85,7 +85,7 @@ class Processes:
             installs=self._new,
             hear=server.journal.overhear,
         )
-        self._turn = process.turn = Turn(before=self._turn if self._again else None)
+        self._turn = process.turn = Turn(again=server.restarts.failing, before=self._turn if self._again else None)
         self._again = False
         process.predecessor = server.predecessor
         if urgent:

@@ -126,6 +126,21 @@ async def test_what_somebody_calls_goes_before_installs_that_nobody_waits_for(au
         assert begun.keys() == {"s0", "s1", "s2", "s11"}
 
 
+@pytest.mark.parametrize("commands", ["npx -y {}", "server {}"])
+async def test_a_server_that_was_just_added_goes_before_the_retries_of_broken_ones(
+    autojump_clock: MockClock, commands: str
+) -> None:
+    fakes = {f"broken{number}": FakeServer(installs_s=40, exits_at="initialize") for number in range(20)}
+    fakes["added"] = FakeServer()
+    lines = {name: commands.format(name) for name in fakes}
+    async with fleet(fakes, commands=lines, later={"added"}, max_restarts=1000) as running:
+        await trio.sleep(900)
+        begun = trio.current_time()
+        await discover(running.servers.directory, ["added"])
+        assert running.ready_at["added"] - begun < 5
+        assert max(fake.starts for fake in fakes.values()) > 2
+
+
 async def test_the_time_until_a_server_is_ready_does_not_count_the_wait_for_its_turn(autojump_clock: MockClock) -> None:
     fakes = {f"s{number}": FakeServer(installs_s=100) for number in range(4)}
     async with fleet(fakes, commands={name: f"npx -y {name}" for name in fakes}) as running:
@@ -139,6 +154,30 @@ async def test_the_time_until_a_server_is_ready_does_not_count_the_wait_for_its_
     waited_s, took_s = float(started.split()[2]), float(ready.split()[2])
     assert waited_s > 90
     assert waited_s + took_s == pytest.approx(ready_at, abs=1)
+
+
+async def test_first_attempts_pass_those_again_and_find_a_place(autojump_clock: MockClock) -> None:
+    gate = Gate(4, kept=1)
+    entered: list[str] = []
+
+    async def hold(name: str, turn: Turn) -> None:
+        async with gate.place(turn):
+            entered.append(name)
+            await trio.sleep(20)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(4):
+            nursery.start_soon(hold, f"again{number}", Turn(again=True))
+            await wait_all_tasks_blocked()
+        assert entered == ["again0", "again1"]
+        for name, turn in {"first": Turn(), "second": Turn(), "urgent": Turn(urgent=True, again=True)}.items():
+            nursery.start_soon(hold, name, turn)
+            await wait_all_tasks_blocked()
+        assert entered == ["again0", "again1", "first", "urgent"]
+    assert entered[4:] == ["second", "again2", "again3"]
+    for places in (1, 2):
+        async with Gate(places, kept=1).place(Turn(again=True)):
+            pass
 
 
 async def test_one_place_is_kept_for_urgent_ones(autojump_clock: MockClock) -> None:
