@@ -14,7 +14,7 @@ from actors.catalogue.offer import Offer
 from actors.instance_status import InstanceStatus
 from actors.kit.mailbox import Address, Ask, Reply
 from actors.life.breakers import OpenBreaker
-from actors.life.states import State, Wanted
+from actors.life.states import Down, State, Wanted
 from actors.observer import CallTrace
 from actors.principal import LOCAL, Principal
 from actors.protocol.agreement.versions import Era
@@ -204,9 +204,9 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     of another one answers. `legacy_session`: a session of the legacy era is open beside the modern conversation.
     `tasks`: those of clients that are not over, as far as is known. `retry_at` is when a call may find it up again,
     sooner than `next_start` where a call may try it; None where it is up or coming, and where calls do not help.
-    `awaits` are values that somebody has to give before it can be started. `away`: it is remote, and cannot be reached
-    now. `discovery`: how its lists were read. `last_sign_at` is when it last said anything; None if it is not there, or
-    has not.
+    `awaits` are values that somebody has to give before it can be started. `down`: it failed, and no start has
+    succeeded since; see `Recovery.down`. `discovery`: how its lists were read. `last_sign_at` is when it last said
+    anything; None if it is not there, or has not.
     `breakers` are those that are open: calls of what they are about are refused.
     `instances`: each of them, where there can be several.
     """
@@ -244,7 +244,7 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     requires_reauth: bool = False
     reason: str = ""
     awaits: tuple[str, ...] = ()
-    away: bool = False
+    down: Down | None = None
     discovery: Readings = Readings()
     last_sign_at: float | None = None
     breakers: tuple[OpenBreaker, ...] = ()

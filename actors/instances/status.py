@@ -44,7 +44,7 @@ def whole(
         activity=first.activity,
         next_start=first.next_start,
         retry_at=first.retry_at,
-        away=first.away,
+        down=first.down if all(each.down for each in every) else None,
         pid=first.pid if leader.pid is None else leader.pid,
         last_error=next((f"instance {row.number}: {row.last_error}" for row in rows if row.last_error), None),
         last_error_at=next((status.last_error_at for status in every if status.last_error), None),

@@ -65,6 +65,8 @@ class Timer(enum.StrEnum):
 
 
 Wanted = Literal["up", "dormant", "stopped"]
+Down = Literal["offline", "error", "permanently_failed"]
+"""A server that failed and is not back: it cannot be reached, it fails and is started again, or it was given up."""
 
 
 class Life(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from actors.catalogue.offer import Offer, unchanged
 from actors.catalogue.snapshot import Catalogue, Entry, compare_entries
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.catalogue.trust import Standing
+from actors.installation import DISABLED, installation_status
 from actors.instance_status import InstanceChanged
 from actors.kit import Actor, Conditions, Feed, Latest, Reply
 from actors.launch import is_own, launches_of, server_of
@@ -82,6 +83,7 @@ class Registry(Actor[Message]):
         self.statuses: Latest[Mapping[str, ServerStatus]] = Latest({})
         self.feed: Feed[Happening] = Feed(feed_size)
         self.changes = StateChanges()
+        self._told: dict[str, str] = {}
         self._entries |= {
             name: self._make(name, kind, own, (reviewed or {}).get(name, NO_CHANGES))
             for name, (kind, own) in known.items()
@@ -140,6 +142,7 @@ class Registry(Actor[Message]):
                 self._saver.forget(server)
                 self._reviews.forget(server)
                 self.changes.forget(server)
+                self._told.pop(server, None)
                 self.statuses.set({name: s for name, s in self.statuses.value.items() if name != server})
                 self._mark(server)
             case NamesChanged(names=names):
@@ -162,12 +165,32 @@ class Registry(Actor[Message]):
         self.statuses.set({**self.statuses.value, status.server: status})
         for type_, data in happening.breaker_changes(before, status):
             self._emit(type_, status.server, data)
-        if before is None or message.previous is not status.state or before.disabled != status.disabled:
-            self._emit("server_state", status.server, happening.state_data(message))
-            self.changes.add(message, self._clock())
-            available, entry = happening.is_available(status), self._entries.get(status.server)
-            if entry is not None and available is not None and entry.available != available:
-                self._put(status.server, replace(entry, available=available), status.reason)
+        moved = before is None or message.previous is not status.state or before.disabled != status.disabled
+        self._tell(message, moved=moved)
+        available, entry = happening.is_usable(status), self._entries.get(status.server)
+        if entry is not None and entry.available != available:
+            self._put(status.server, replace(entry, available=available), status.reason)
+
+    def _tell(self, message: ServerChanged, *, moved: bool) -> None:
+        """Tell that a server is in another state, or that its users may expect something else of it."""
+        launch = message.status.server
+        word = self._word_of(message.status)
+        before = self._told.get(launch, word)
+        if moved or word != before:
+            self._told[launch] = word
+            self._emit("server_state", launch, happening.state_data(message, word, before))
+            self.changes.add(message, word, self._clock())
+
+    def _word_of(self, status: ServerStatus) -> str:
+        seen, launch = self.catalogue.value, status.server
+        entry = seen.own.get(launch) if is_own(launch) else seen.entries.get(launch)
+        return installation_status(status, listed=entry is not None and entry.available) or DISABLED
+
+    def _tell_listed(self, launches: Iterable[str]) -> None:
+        """Tell of which servers users may expect something else since the catalogue is another."""
+        for launch in launches:
+            if (status := self.statuses.value.get(launch)) is not None:
+                self._tell(ServerChanged(status=status, previous=status.state), moved=False)
 
     def _put(self, launch: str, entry: Entry, reason: str = "") -> None:
         """Have a launch offer something else, or be available or not, for a `reason`."""
@@ -198,7 +221,7 @@ class Registry(Actor[Message]):
         if before is not None and has_same_tools(before.own, own):
             own = replace(own, token_counts=before.own.token_counts, tokens_exact=before.own.tokens_exact)
         kind = status.transport if status is not None else "stdio"
-        available = status is None or happening.is_available(status) is not False
+        available = status is None or happening.is_usable(status)
         same = before is not None and (before.available, before.changes) == (available, changes)
         if same and before is not None and unchanged(before.own, own):
             self._judge_again([server])
@@ -255,6 +278,7 @@ class Registry(Actor[Message]):
         if own:
             self.catalogue.set(self.catalogue.value.with_own(own))
             self._counting.want({launch: entry for launch, entry in own.items() if entry is not None})
+            self._tell_listed(own)
         for server in {*launches} - own.keys():
             self._indexing.mark(server)
 
@@ -269,6 +293,7 @@ class Registry(Actor[Message]):
         self._unsearched -= (message.entries.keys() - message.tools_only) | message.removed
         self.catalogue.set(replace(following, indexed=not self._unsearched))
         self._indexing.on_published(message)
+        self._tell_listed(entries)
         for server, change in changes.items():
             for type_, data in happening.change_data(change):
                 self._emit(type_, server, data)

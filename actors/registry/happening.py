@@ -15,6 +15,7 @@ import msgspec
 from actors.catalogue.diff import Change, OfferChange
 from actors.catalogue.snapshot import Entry
 from actors.catalogue.trust import Standing
+from actors.installation import is_available
 from actors.instance_status import InstanceChanged
 from actors.life.breakers import OpenBreaker
 from actors.life.states import RAN, State
@@ -30,9 +31,6 @@ MAX_LAUNCHES: Final = 10_000
 MAX_REASON_CHARS: Final = 200
 
 
-_AVAILABLE = {State.READY: True, State.DORMANT: True, State.FAILED: False}
-
-
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One entry of the event feed. `time` is unix seconds, `principal` whose call it is about."""
 
@@ -44,14 +42,20 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: dict[str, Any] = {}
 
 
-def state_data(message: ServerChanged) -> dict[str, Any]:
+def state_data(message: ServerChanged, word: str, before: str) -> dict[str, Any]:
+    """Return what is told of a server whose users may expect a `word` of it, where they could expect another one."""
     status = message.status
-    data: dict[str, Any] = {"state": status.state.value, "previous": message.previous.value}
+    data: dict[str, Any] = {
+        "state": status.state.value,
+        "previous": message.previous.value,
+        "status": word,
+        "previous_status": before,
+    }
     if status.pid is not None:
         data["pid"] = status.pid
     if status.disabled:
         data["disabled"] = True
-    if message.reason or status.state in (State.FAILED, State.RESPAWNING):
+    if message.reason or status.state in (State.FAILED, State.RESPAWNING) or status.down:
         data["reason"] = message.reason or status.last_error or ""
     return data
 
@@ -89,9 +93,9 @@ def of_fact(message: ServerListed | InstanceChanged) -> tuple[str, str, dict[str
     return "instance_state", message.server, {**data, **({"reason": message.reason} if message.reason else {})}
 
 
-def is_available(status: ServerStatus) -> bool | None:
-    """Say whether the tools of a server can be used; None: its state says nothing about that."""
-    return False if status.disabled else _AVAILABLE.get(status.state)
+def is_usable(status: ServerStatus) -> bool:
+    """Say whether the tools of a server can be used. That it lists them proves it, before it says that it is up."""
+    return is_available(status) or (status.down is not None and status.state in (State.DISCOVERING, State.READY))
 
 
 def availability(entry: Entry, launch: str, reason: str) -> tuple[str, str, dict[str, Any]]:
@@ -115,18 +119,22 @@ def waiting_data(standing: Standing) -> dict[str, Any]:
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server became at a `time` in unix seconds, from what, and why, where that was told."""
+    """What a server became at a `time` in unix seconds, from what, and why, where that was told.
+
+    `status` is what its users may expect, or `disabled`.
+    """
 
     time: float
     state: State
     previous: State
+    status: str = ""
     disabled: bool = False
     reason: str = ""
 
     @property
     def row(self) -> dict[str, object]:
         """The state as a row of `/api/status` has it."""
-        return {"state": self.state.value, "disabled": self.disabled}
+        return {"state": self.state.value, "status": None if self.disabled else self.status}
 
     @property
     def is_crash(self) -> bool:
@@ -144,12 +152,13 @@ class StateChanges:
     def __init__(self) -> None:
         self._of: dict[str, deque[StateChange]] = {}
 
-    def add(self, message: ServerChanged, time: float) -> None:
-        launch, data = message.status.server, state_data(message)
+    def add(self, message: ServerChanged, word: str, time: float) -> None:
+        launch, data = message.status.server, state_data(message, word, word)
         change = StateChange(
             time=time,
             state=message.status.state,
             previous=message.previous,
+            status=word,
             disabled=message.status.disabled,
             reason=data.get("reason", "")[:MAX_REASON_CHARS],
         )

@@ -118,7 +118,7 @@ class Performer:
             tasks=link.talk.tasks.open if link is not None else 0,
             requires_reauth=life.barred,
             reason=life.reason,
-            away=life.away_s is not None,
+            down=recovery.down,
             discovery=self.discovery.counted.readings,
             last_sign_at=link.heard if link is not None and link.said else None,
             breakers=context.breakers.all.rows(),
@@ -239,6 +239,7 @@ class Performer:
                 self._ask_policy(effect)
             case ef.GiveUp():
                 self.processes.give_up()
+                self.context.recovery.give_up()
                 self._server.restarts.give_up(trio.current_time())
                 self.context.record.last_error = self.context.record.last_error or self.context.course.life.reason
 
@@ -266,6 +267,8 @@ class Performer:
 
     def _report(self, previous: State) -> None:
         life = self.context.course.life
+        if life.state in (State.READY, State.DORMANT):
+            self.context.recovery.recover()
         self.context.record.enter(life.state)
         self.context.breakers.enter(life)
         link = self.processes.link
@@ -286,7 +289,10 @@ class Performer:
             self.context.breakers.end_start(trio.current_time(), failure.reason)
         if self.discovery.stop_looking():  # nobody waits for it, and what is known of it stays: no reason to give it up
             self.context.course.step(ev.Sleep())
-        elif (delay_s := self.context.recovery.delay_s(failure)) is None:
+            return
+        delay_s = self.context.recovery.delay_s(failure)
+        self.context.recovery.fail(failure, delay_s)
+        if delay_s is None:
             self.context.course.step(ev.GaveUp())
         else:
             self.context.course.step(ev.Admitted(delay_s))

@@ -21,7 +21,7 @@ from actors.errors import (
 from actors.kit.timers import Timers
 from actors.life.effects import AskPolicy
 from actors.life.policy import RestartLog
-from actors.life.states import Life, State, Timer
+from actors.life.states import Down, Life, State, Timer
 from actors.messages import Activity
 from actors.server.calls.calls import Calls
 from actors.server.calls.errors import Delay
@@ -63,6 +63,25 @@ class Recovery:
         self._orders = orders
         self._handover = handover
         self._left_alone_until = 0.0
+        self._failing = False
+        self.down: Down | None = None
+        """That it failed, and is not back. A single failure is none yet: a call waits for the start that follows."""
+
+    def fail(self, failure: AskPolicy, delay_s: float | None) -> None:
+        """Note that it failed, and is tried again in `delay_s`, or never by itself."""
+        if self._failing or delay_s is None or delay_s > WORTH_WAITING_S:
+            # A server that was given up stays so while it is probed, and one that is away while it is tried: only a
+            # start that succeeds changes what users may expect.
+            given_up = self.down == "permanently_failed" or delay_s is None
+            self.down = "permanently_failed" if given_up else "error" if failure.away_s is None else "offline"
+        self._failing = True
+
+    def give_up(self) -> None:
+        self.down = "permanently_failed"
+
+    def recover(self) -> None:
+        """Note that it is up, or sleeps: a call wakes it."""
+        self.down, self._failing = None, False
 
     def delay_s(self, failure: AskPolicy) -> float | None:
         """Return in how many seconds the next process may be started, or None to give up."""

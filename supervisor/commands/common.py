@@ -89,15 +89,12 @@ def timeout_option(default_s: float, least_s: float, help_text: str) -> Callable
 
 
 STATE_STYLES = {
-    "ready": "green",
     "online": "green",
     "permanently_failed": "bold red",
     "error": "bold red",
-    "dormant": "cyan",
-    "failed": "bold red",
-    "respawning": "red",
-    "stopped": "dim",
+    "offline": "red",
     "disabled": "dim",
+    "per_user": "dim",
 }
 
 

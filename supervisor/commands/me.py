@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from actors.installation import shown
 from supervisor.commands.common import (
     console,
     daemon_options,
@@ -42,10 +43,9 @@ def me(*, as_json: bool, url: str) -> None:
         out.print(plain(said))
     rows = table("SERVER", "STATUS", "TOOLS", "TOKENS", "CALLS", "WHY", right=("TOOLS", "TOKENS", "CALLS"))
     for row in mine["servers"]:
-        status = row["status"] or "disabled"
         why = plain(row["reason"])
         counts = [number(row.get(each)) for each in ("tools", "tokens", "calls")]
-        rows.add_row(plain(row["server"]), state_text(status), *counts, why)
+        rows.add_row(plain(row["server"]), state_text(shown(row)), *counts, why)
     print_table(out, rows)
 
 

@@ -16,6 +16,7 @@ import click
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from actors.installation import DISABLED, PER_USER, shown
 from supervisor.commands.common import (
     STATE_STYLES,
     below,
@@ -32,8 +33,8 @@ from supervisor.commands.common import (
 )
 
 PATH = "/api/status"
-CARD_COLUMNS = (("STATE", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALLS", 5), ("RESTARTS", 8))
-"""The numbers of a card and how wide they are; the name has the rest, up to what the longest needs."""
+CARD_COLUMNS = (("PROCESS", 11), ("SINCE", 5), ("TOOLS", 5), ("TOKENS", 7), ("CALLS", 5), ("RESTARTS", 8))
+"""What a card has after the status and how wide it is; the name has the rest, up to what the longest needs."""
 WIDE_COLUMNS = (*CARD_COLUMNS[:2], ("PID", 7), ("MEMORY", 6), ("CPU", 5), *CARD_COLUMNS[2:])
 WIDE = 120
 MIN_NAME = 12
@@ -42,9 +43,18 @@ MAX_NODES = 3
 """Other nodes that are named."""
 SILENT_S = 120.0
 """A server that is asked now and then for a sign of life was mostly heard later than that."""
-RESTING = ("disabled", "stopped", "dormant", "ready")
-"""Servers in these states come first, then those on their way, then those that are tried again, then failed ones."""
-TROUBLED = ("respawning", "failed")
+_RANKS = {
+    "online": 0,
+    DISABLED: 0,
+    PER_USER: 0,
+    "error": 2,
+    "offline": 2,
+    "requires_reauth": 2,
+    "permanently_failed": 3,
+}
+"""Servers that are fine come first, then those on their way, then those that are tried again, then those given up."""
+_ON_ITS_WAY = 1
+_DOWN = ("respawning", "failed")
 
 Row = dict[str, Any]
 
@@ -126,15 +136,8 @@ def list_lost(audit: Row) -> Iterator[Text]:
         yield plain(f"{lost} records of the audit could not be written; mcpvisor audit shows where they are missing")
 
 
-def state_of(row: Row) -> str:
-    if row.get("disabled"):
-        return "disabled"
-    return "awaiting" if row.get("awaits") else str(row["state"])
-
-
 def sort_by_need(servers: list[Row]) -> list[Row]:
-    ranks = {state: rank for rank, state in enumerate((*RESTING, "", *TROUBLED))}
-    return sorted(servers, key=lambda row: (ranks.get(state_of(row), ranks[""]), row["server"]))
+    return sorted(servers, key=lambda row: (_RANKS.get(shown(row), _ON_ITS_WAY), row["server"]))
 
 
 def render_servers(servers: list[Row], now: float, out: Console) -> RenderableType:
@@ -146,14 +149,15 @@ def servers_cards(
     servers: list[Row], now: float, width: int, wanted: Sequence[tuple[str, int]] = CARD_COLUMNS
 ) -> RenderableType:
     """Return a line of numbers for each server, and below it, over the whole width, what is to be known of it."""
-    columns = _columns_for(width, wanted if width >= WIDE else CARD_COLUMNS)
+    widest = max((len(shown(row)) for row in servers), default=0)
+    columns = _columns_for(width, max(len("STATUS"), widest), wanted if width >= WIDE else CARD_COLUMNS)
     longest = max((len(plain(row["server"])) for row in servers), default=0)
     size = max(MIN_NAME, min(width - _width_of(columns), longest))
     head = _card_line(Text("SERVER"), [Text(name) for name, _ in columns], columns, size)
     head.stylize("bold")
     lines: list[RenderableType] = [head]
     for row in sort_by_need(servers):
-        facts = [state_text(state_of(row)), Text(duration(now - row["since"]))]
+        facts = [state_text(shown(row)), plain(row["state"]), Text(duration(now - row["since"]))]
         facts += [Text(_number(row, name)) for name, _ in columns[len(facts) :]]
         lines.append(_card_line(plain(row["server"]), facts, columns, size))
         lines += map(below, _details(row, now))
@@ -169,9 +173,10 @@ def _number(row: Row, column: str) -> str:
     return number(row.get(column.lower()))
 
 
-def _columns_for(width: int, columns: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
-    """Return the columns that have room; state and age always do."""
-    while len(columns) > 2 and width - _width_of(columns) < MIN_NAME:
+def _columns_for(width: int, status: int, others: Sequence[tuple[str, int]]) -> Sequence[tuple[str, int]]:
+    """Return the columns that have room; status, process and age always do."""
+    columns: Sequence[tuple[str, int]] = (("STATUS", status), *others)
+    while len(columns) > 3 and width - _width_of(columns) < MIN_NAME:
         columns = columns[:-1]
     return columns
 
@@ -185,13 +190,11 @@ def _card_line(name: Text, facts: list[Text], columns: Sequence[tuple[str, int]]
     line = Text.assemble(name, "\n" + " " * size if len(name) > size else " " * (size - len(name)))
     for place, (fact, (_, width)) in enumerate(zip(facts, columns, strict=True)):
         space = " " * (width - len(fact))
-        line.append("  ").append_text(Text.assemble(*((fact, space) if place == 0 else (space, fact))))
+        line.append("  ").append_text(Text.assemble(*((fact, space) if place < 2 else (space, fact))))
     return line
 
 
 def _details(row: Row, now: float) -> Iterator[Text]:
-    if row.get("requires_reauth"):
-        yield plain("requires_reauth")
     if row.get("awaits"):
         yield plain(row["reason"])
     if row.get("users"):
@@ -244,19 +247,19 @@ def breaker_text(breaker: Row, now: float) -> str:
 def instances_text(instances: Sequence[Row]) -> str:
     """Return how many instances are up, how many are not needed now, and which are down."""
     up = sum(each["state"] == "ready" for each in instances)
-    down = ", ".join(f"{each['number']} is {each['state']}" for each in instances if each["state"] in TROUBLED)
+    down = ", ".join(f"{each['number']} is {each['state']}" for each in instances if each["state"] in _DOWN)
     asleep = sum(each["state"] == "dormant" for each in instances)
     return f"{up} of {len(instances)} instances up" + f", {asleep} asleep" * bool(asleep) + f": {down}" * bool(down)
 
 
 def attention(servers: list[Row]) -> Iterator[Text]:
-    barred = [row for row in servers if row.get("requires_reauth")]
+    barred = [row for row in servers if shown(row) == "requires_reauth"]
     if barred:
         yield _advise("wants a login", barred, "`mcpvisor login SERVER`")
-    troubled = [row for row in servers if state_of(row) in TROUBLED and not row.get("requires_reauth")]
+    troubled = [row for row in servers if shown(row) in ("offline", "error", "permanently_failed")]
     misconfigured = [row for row in troubled if row.get("wanted") == "stopped"]
     failing = [row for row in troubled if row.get("wanted") != "stopped"]
-    failing += [row for row in servers if state_of(row) not in (*RESTING, *TROUBLED) and row.get("last_error")]
+    failing += [row for row in servers if shown(row) not in _RANKS and row.get("last_error")]
     if misconfigured:
         yield _advise("cannot run as configured", misconfigured, "correct that in the configuration")
     if failing:
@@ -265,7 +268,7 @@ def attention(servers: list[Row]) -> Iterator[Text]:
 
 def _advise(what: str, servers: list[Row], advice: str) -> Text:
     names = Text(", ").join(plain(row["server"]) for row in servers)
-    return Text.assemble((what, STATE_STYLES["failed"]), ": ", names, "; ", advice)
+    return Text.assemble((what, STATE_STYLES["error"]), ": ", names, "; ", advice)
 
 
 def savings_line(totals: dict[str, Any], tokens: dict[str, Any]) -> str:

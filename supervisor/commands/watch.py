@@ -33,7 +33,7 @@ DETAILS: Final[Mapping[str, tuple[str, ...]]] = {
     "mcp.server.unregistered": (),
     "mcp.server.updated": (),
     "mcp.server.status_changed": ("{status_message}",),
-    "mcp.server.instance_changed": ("instance {instance}", "{status}", "{status_message}"),
+    "mcp.server.instance_changed": ("instance {instance}", "{state}", "{status_message}"),
     "mcp.server.started": ("in {spawn_duration_ms:.0f} ms", "{tool_count} tools"),
     "mcp.server.restarted": ("in {spawn_duration_ms:.0f} ms", "{restart_reason}"),
     "mcp.server.respawned": ("in {respawn_duration_ms:.0f} ms", "slept {dormant_duration_seconds:.0f} s"),
@@ -134,7 +134,10 @@ def _time(event: Event) -> Text:
 
 def _words(kind: str, data: Event) -> list[Text]:
     if kind == "mcp.server.status_changed":
-        return [plain(data.get("previous_status", "")), Text("->"), state_text(data.get("status"))]
+        before, after = data.get("previous_status", ""), data.get("status", "")
+        same = [state_text(after)] if before == after else [plain(before), Text("->"), state_text(after)]
+        states = dict.fromkeys(filter(None, (data.get("previous_state"), data.get("state"))))
+        return [*same, *([plain(f"({' -> '.join(map(str, states))})")] if states else [])]
     words = kind.removeprefix("mcp.").removeprefix("server.").replace(".", " ").replace("_", " ")
     return [plain(_WORDS.get(kind, words))]
 

@@ -63,12 +63,12 @@ class ServerUpdated(OfServer, frozen=True, kw_only=True):
     """Whether it got a new process or session for that."""
 
 
-class ServerStatusChanged(OfServer, frozen=True, kw_only=True):
-    """A server came into another state, see [the life of a server](lifecycle.md)."""
+class StateChanged(OfServer, frozen=True, kw_only=True):
+    """Something came into another state."""
 
-    status: str
-    """The state, or `disabled`."""
-    previous_status: str
+    state: str
+    """What its process does: one of the nine states."""
+    previous_state: str
     """The state before."""
     status_message: str | None = None
     """Why, where there is more to say than the state does."""
@@ -76,8 +76,17 @@ class ServerStatusChanged(OfServer, frozen=True, kw_only=True):
     """The process, if it has one here."""
 
 
-class InstanceStatusChanged(ServerStatusChanged, frozen=True, kw_only=True):
-    """One of several instances of a server came into another state. What the server becomes by that is told, too."""
+class ServerStatusChanged(StateChanged, frozen=True, kw_only=True):
+    """A server came into another state, or its users may expect something else of it."""
+
+    status: str
+    """What they may expect: [one of twelve words](status.md), or `disabled`."""
+    previous_status: str
+    """The word before."""
+
+
+class InstanceStatusChanged(StateChanged, frozen=True, kw_only=True):
+    """One of several instances of a server came into another state."""
 
     instance: int
     """Its number."""

@@ -123,17 +123,21 @@ class Lives(Struct):
         yield ServerBack(**self.base_of(launch), tool_count=happening.data.get("tools"), away_duration_seconds=away_s)
 
     def change(self, happening: Happening, launch: str) -> Iterator[EventData]:
-        """Yield what to say of another state."""
+        """Yield what to say of another state, or that users may expect something else in the same one."""
         data, life, time = happening.data, self.of(launch), happening.time
         base, state, previous = self.base_of(launch), State(data["state"]), State(data["previous"])
         reason, pid = _text(data.get("reason")), data.get("pid")
         yield ServerStatusChanged(
             **base,
-            status="disabled" if data.get("disabled") else state.value,
-            previous_status=previous.value,
+            status=data["status"],
+            previous_status=data["previous_status"],
+            state=state.value,
+            previous_state=previous.value,
             status_message=reason,
             process_id=pid,
         )
+        if state is previous:
+            return
         if state in _DOWN:
             yield from self._go_down(life, base, state, previous, reason or "", time)
         match state:
@@ -145,7 +149,7 @@ class Lives(Struct):
                 life.ended = reason or "it was stopped"
             case State.READY:
                 yield from self._become_ready(life, base, pid, time)
-            case State.DORMANT if previous is not State.DORMANT:
+            case State.DORMANT:
                 yield from self._fall_asleep(life, base, time)
             case State.STOPPED:
                 life.dormant_at = None
@@ -157,8 +161,8 @@ class Lives(Struct):
         yield InstanceStatusChanged(
             **self.base_of(launch),
             instance=data["instance"],
-            status=data["state"],
-            previous_status=data["previous"],
+            state=data["state"],
+            previous_state=data["previous"],
             status_message=_text(data.get("reason")),
             process_id=data.get("pid"),
         )

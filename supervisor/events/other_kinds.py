@@ -90,8 +90,7 @@ class ToolExecuted(EventData, frozen=True, kw_only=True):
     success: bool
     """Whether it ended with a result that is no error."""
     outcome: str
-    """`ok`, `tool_error`, `error`, `timeout`, `cancelled`, `rejected`, or `unknown`: nobody knows what its server has
-    done."""
+    """`ok`, `tool_error`, `error`, `timeout`, `cancelled`, `rejected`, or `unknown`: nobody knows what was done."""
     error_type: str | None = None
     """The type of the [error](errors.md)."""
     response_time_ms: float

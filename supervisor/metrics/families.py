@@ -80,8 +80,11 @@ PROCESS: Final = (
     Family("process_start_time_seconds", "gauge", (), "Start time of the process since unix epoch in seconds."),
 )
 # Servers
-SERVERS: Final = _own("servers", "gauge", ("state",), "Servers, and launches of people, by state.")
-USABLE: Final = _own("server_usable", "gauge", (SERVER,), "1 if it takes calls: it is ready, or a call wakes it.")
+SERVERS: Final = _own("servers", "gauge", ("state",), "Servers, and launches of people, by what their processes do.")
+STATUSES: Final = _own(
+    "server_statuses", "gauge", ("status",), "Servers, and launches of people, by what their users may expect."
+)
+USABLE: Final = _own("server_usable", "gauge", (SERVER,), "1 if it is online: its tools are found, and a call runs.")
 RESTARTS: Final = _own("server_restarts_total", "counter", (SERVER,), "Starts after a failure.")
 EXITS: Final = _own("server_exits_total", "counter", (SERVER, "reason"), "Ends of processes and connections, by why.")
 INQUIRIES: Final = _own(
@@ -184,7 +187,7 @@ FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
         *PROCESS,
     ),
     "Servers": (
-        *(SERVERS, USABLE, RESTARTS, EXITS, INQUIRIES, STARTS, BREAKERS, LEFT_ALONE),
+        *(SERVERS, STATUSES, USABLE, RESTARTS, EXITS, INQUIRIES, STARTS, BREAKERS, LEFT_ALONE),
         *(WARM_UPS, WARM_UP_SAVED, SERVER_MEMORY, INSTANCES),
     ),
     "Calls": (IN_FLIGHT, WAITING, CALLS, WAITS, TOOL_CALLS, CLIENT_OPERATIONS, SERVER_OPERATIONS),

@@ -98,6 +98,7 @@ class Absences:
             since=trio.current_time(),
             transport=kind,
             disabled=disabled,
+            down=None if rests else "permanently_failed",
             last_error=None if disabled or awaits else reason,
             reason=reason,
             awaits=awaits,

@@ -70,7 +70,7 @@ class Events:
 
     async def state(self, server: str, state: str) -> Json:
         """Wait until a server enters a state; return the event's data."""
-        return await self.of("mcp.server.status_changed", server_slug=server, status=state)
+        return await self.of("mcp.server.status_changed", server_slug=server, state=state)
 
     async def of(self, type_: str, **data: Any) -> Json:
         """Wait for an event of a type with these data; return all its data."""

@@ -22,7 +22,7 @@ from actors.kit import Latest, Starts
 from actors.kit.directory import Directory
 from actors.kit.reporter import Reporter
 from actors.life.policy import RestartLog, RestartPolicy
-from actors.life.states import State
+from actors.life.states import Down, State
 from actors.messages import EraLearned, ServerChanged, ServerStatus, StopServer, WakeServer
 from actors.protocol.agreement.era import Identity
 from actors.protocol.agreement.versions import Era
@@ -177,7 +177,8 @@ class Served:
 
     def report(self, server: str, state: State, **more: Any) -> None:
         """Say how a server without an actor is doing, as the daemon does of those it cannot run."""
-        status = ServerStatus(server=server, state=state, wanted="stopped", since=0.0, **more)
+        down: Down | None = "permanently_failed" if state is State.FAILED else None
+        status = ServerStatus(server=server, state=state, wanted="stopped", since=0.0, down=down, **more)
         self.registry.address.tell_nowait(ServerChanged(status=status, previous=State.DORMANT))
 
 

@@ -374,7 +374,7 @@ async def test_sinks_get_what_happens_until_the_end(tmp_path: Path, data: DataDi
     assert ids == [*range(1, len(ids) + 1)]
     kinds = [event["type"] for event in events]
     assert {"mcp.server.started", "mcp.tools.discovered", "mcp.tool.executed", "mcp.discovery.completed"} <= {*kinds}
-    assert (events[-1]["data"]["status"], events[-1]["data"]["server_slug"]) == ("stopped", "clock")
+    assert (events[-1]["data"]["state"], events[-1]["data"]["server_slug"]) == ("stopped", "clock")
     assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600
     async with daemon(tmp_path, data, event_sinks=sinks) as client:
         kept = (await client.get("/api/events/kept", params={"limit": 500})).json()

@@ -18,6 +18,7 @@ from quart_trio import QuartTrio
 
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
+from actors.installation import DISABLED
 from actors.kit import Degraded, Feed, Latest
 from actors.launch import is_own, server_of
 from actors.life.states import State
@@ -255,7 +256,7 @@ async def _status(view: View) -> bytes:
     entries = view.deployment.value.entries
     rows: list[msgspec.Raw] = []
     servers: set[str] = set()
-    states, sums = Counter[str](), Counter[str]()
+    states, words, sums = Counter[str](), Counter[str](), Counter[str]()
     for number, name in enumerate(view.live.names(view.reports())):
         if number % ROWS_AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
@@ -264,6 +265,7 @@ async def _status(view: View) -> bytes:
             row |= holders_row(view.launches, name) | figures_row(row, figures) | sandbox_row(entries, name)
             servers.add(server_of(name))
             states[row["state"]] += 1
+            words[row["status"] or DISABLED] += 1
             sums.update({each: row.get(each) or 0 for each in SUMMED if not (is_own(name) and each in OF_LISTS)})
             rows.append(msgspec.Raw(msgspec.json.encode(row)))
     return msgspec.json.encode(
@@ -273,7 +275,12 @@ async def _status(view: View) -> bytes:
             "uptime_s": round(max(0.0, now.elapsed - view.started), 1),
             "catalog_revision": catalogue.revision,
             "servers": rows,
-            "totals": {"servers": len(servers), "states": states, **{name: sums[name] for name in SUMMED}},
+            "totals": {
+                "servers": len(servers),
+                "states": states,
+                "statuses": words,
+                **{name: sums[name] for name in SUMMED},
+            },
             "tokens": tokens,
             "configuration": msgspec.to_builtins(view.configurator.source.value),
             "configuration_problems": [str(problem) for problem in view.deployment.value.problems],

@@ -17,6 +17,7 @@ from quart_trio import QuartTrio
 
 from actors.catalogue.metadata import Metadata
 from actors.catalogue.snapshot import Catalogue
+from actors.installation import DISABLED
 from actors.protocol.listing import Readings
 from supervisor.front.pages.api import View, add_routes
 from supervisor.front.pages.app import json_response
@@ -47,7 +48,7 @@ async def _debug(view: View) -> bytes:
     for name in view.live.names(view.reports()):
         await trio.lowlevel.checkpoint()
         if (status := view.status_of(name, stderr=True)) is not None:
-            row = status_row(status, now)
+            row = status_row(status, catalogue, now)
             processes[name] = row | figures_row(row, figures)
     described = await view.described.of(catalogue)
     own = {
@@ -79,6 +80,7 @@ def _page(
             for name, entry in catalogue.entries.items()
         },
         "states": Counter(row["state"] for row in processes.values()),
+        "statuses": Counter(row["status"] or DISABLED for row in processes.values()),
         "discovery": _discovery(processes),
         "processes": processes,
         "index": {"documents": len(catalogue.index), "complete": catalogue.indexed},

@@ -17,13 +17,13 @@ from quart_trio import QuartTrio
 from actors.catalogue.criteria import Usage
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import InvalidArguments
+from actors.installation import installation_status
 from actors.messages import ServerStatus
 from supervisor.front.pages.api import View
 from supervisor.front.pages.app import json_response, with_query
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.pages.server_rows import OF_LISTS, token_savings
 from supervisor.identity.tickets import GOOD_FOR_S, Purpose
-from supervisor.metatools.servers.installation import installation_status
 from supervisor.service.doors.addresses import path_of
 
 
@@ -83,7 +83,7 @@ def _calls(totals: Usage) -> Counter[str]:
 def _row(server: str, status: ServerStatus | None, catalogue: Catalogue) -> dict[str, Any]:
     """Return one server: `reason` says why it is not online, `missing` which values somebody has to give."""
     entry = catalogue.entries.get(server)
-    word = installation_status(status, entry)
+    word = installation_status(status, listed=entry is not None and entry.available)
     row = {
         "server": server,
         "status": word,

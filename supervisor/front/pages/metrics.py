@@ -19,12 +19,14 @@ from quart import Response, request
 from quart_trio import QuartTrio
 
 from actors.catalogue.snapshot import Catalogue
+from actors.installation import DISABLED, InstallationStatus
 from actors.launch import server_of
 from actors.life.states import State
 from actors.messages import ServerStatus
 from actors.observer import BreakerScope
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from supervisor.front.pages.api import ROWS_AT_ONCE, View
+from supervisor.front.pages.server_rows import word_of
 from supervisor.front.pages.shared_page import SharedPage
 from supervisor.host.loop.workbench import beside
 from supervisor.metrics import families
@@ -33,9 +35,8 @@ from supervisor.metrics.families import FAMILIES, Family
 from supervisor.metrics.tables import Labels
 from supervisor.tokens.counting import META_TOKENS
 
-DISABLED: Final = "disabled"
 STATES: Final = (*(state.value for state in State), DISABLED)
-USABLE: Final = frozenset({State.READY, State.DORMANT})
+STATUSES: Final = (*get_args(InstallationStatus), DISABLED)
 KINDS: Final = {"tool": "tools", "resource": "resources", "template": "templates", "prompt": "prompts"}
 ORDER: Final = {family.name: at for at, family in enumerate(f for part in FAMILIES.values() for f in part)}
 
@@ -44,6 +45,7 @@ class ServerFigures(msgspec.Struct):
     """What the servers do now, by the value of their label; `memory` is that of their processes, in bytes."""
 
     states: Counter[str] = msgspec.field(default_factory=Counter)
+    statuses: Counter[str] = msgspec.field(default_factory=Counter)
     usable: dict[Labels, float] = {}
     in_flight: Counter[Labels] = msgspec.field(default_factory=Counter)
     waiting: Counter[Labels] = msgspec.field(default_factory=Counter)
@@ -51,10 +53,12 @@ class ServerFigures(msgspec.Struct):
     memory: Counter[Labels] = msgspec.field(default_factory=Counter)
     instances: Counter[Labels] = msgspec.field(default_factory=Counter)
 
-    def add(self, status: ServerStatus, labels: Labels, processes: Mapping[int, ProcessFigures]) -> None:
+    def add(
+        self, status: ServerStatus, word: str | None, labels: Labels, processes: Mapping[int, ProcessFigures]
+    ) -> None:
         self.states[DISABLED if status.disabled else status.state.value] += 1
-        usable = status.state in USABLE and not status.disabled
-        self.usable[labels] = max(self.usable.get(labels, 0), int(usable))
+        self.statuses[word or DISABLED] += 1
+        self.usable[labels] = max(self.usable.get(labels, 0), int(word == "online"))
         self.in_flight[labels] += status.in_flight
         self.waiting[labels] += status.waiting
         self.breakers.update({(*labels, scope): 0 for scope in get_args(BreakerScope)})
@@ -96,20 +100,21 @@ async def _figures(view: View) -> list[FamilyValues]:
 
 
 async def _servers(view: View, processes: Mapping[int, ProcessFigures]) -> ServerFigures:
-    rows, reports = ServerFigures(), view.reports()
+    rows, reports, catalogue = ServerFigures(), view.reports(), view.visible_catalogue()
     names = view.live.names(reports)
     view.meters.keep(dict.fromkeys(map(server_of, names)))
     for number, name in enumerate(names):
         if number % ROWS_AT_ONCE == 0:
             await trio.lowlevel.checkpoint()
         if (status := view.status_of(name)) is not None:
-            rows.add(status, (view.meters.label_of(name),), processes)
+            rows.add(status, word_of(status, catalogue), (view.meters.label_of(name),), processes)
     return rows
 
 
 def _of_servers(rows: ServerFigures) -> list[FamilyValues]:
     return [
         _by(families.SERVERS, {state: rows.states[state] for state in STATES}),
+        _by(families.STATUSES, {word: rows.statuses[word] for word in STATUSES}),
         FamilyValues(families.USABLE, rows.usable),
         FamilyValues(families.IN_FLIGHT, rows.in_flight),
         FamilyValues(families.WAITING, rows.waiting),

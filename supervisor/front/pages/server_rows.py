@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from actors.catalogue.snapshot import Catalogue
+from actors.installation import InstallationStatus, installation_status
 from actors.launch import is_own, server_of
 from actors.messages import ServerStatus
 from actors.transport.stdio.launch import ProcessLimits
 from actors.transport.stdio.resources.allotment import ProcessFigures
 from actors.transport.stdio.resources.room import Room
 from supervisor.config import ServerConfig
-from supervisor.metatools.servers.installation import installation_status
 from supervisor.servers.deployment import Deployment
 from supervisor.servers.launches.names import LaunchFacts
 from supervisor.service.doors.addresses import path_of
@@ -65,8 +65,16 @@ def tool_names_row(catalogue: Catalogue, launch: str) -> dict[str, Any]:
     return {} if entry is None else {"tool_names": [tool.name for tool in entry.offer.tools[:MAX_TOOL_NAMES]]}
 
 
-def status_row(status: ServerStatus, now: Now) -> dict[str, Any]:
+def word_of(status: ServerStatus, catalogue: Catalogue) -> InstallationStatus | None:
+    """Return what the users of a launch may expect of it; None where it is switched off."""
+    entry = catalogue.entries.get(status.server) or catalogue.own.get(status.server)
+    return installation_status(status, listed=entry is not None and entry.available)
+
+
+def status_row(status: ServerStatus, catalogue: Catalogue, now: Now) -> dict[str, Any]:
     row: dict[str, Any] = msgspec.to_builtins(status)
+    row["status"] = word_of(status, catalogue)
+    del row["down"]
     for name in MOMENTS:
         if row[name] is not None:
             row[name] = now.unix_of(row[name])
@@ -116,12 +124,11 @@ def row_of(status: ServerStatus, catalogue: Catalogue, now: Now, exposed_tokens:
     `hidden_tools`: the configuration hides them. `unapproved_tools` wait for approval,
     `held_tools` of them are not seen meanwhile. A launch that not all share has a row of its own.
     """
-    row = status_row(status, now)
+    row = status_row(status, catalogue, now)
     row.pop("stderr")
     row["since_s"] = round(max(0.0, now.elapsed - status.since), 1)
     row["path"] = path_of(server_of(status.server))
     entry = catalogue.entries.get(status.server) or catalogue.own.get(status.server)
-    row["status"] = installation_status(status, entry)
     if entry is not None:
         offer = entry.offer
         row |= {name: len(getattr(offer, name)) for name in ("tools", "resources", "templates", "prompts")}

@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from actors.installation import shown
 from supervisor.front.ui.words import WANTS_YOU, is_lacking, kind_of, text
 
 MAX_NAMES: Final = 5
@@ -56,16 +57,16 @@ def of_server(row: Row) -> Notice | None:
 
 
 def _need_of(row: Row) -> Notice | None:
-    name = row["server"]
-    if row.get("requires_reauth"):
+    name, word = row["server"], shown(row)
+    if word == "requires_reauth":
         return Notice(mark=WANTS_YOU, kind="wanting", who=name, what="wants a login", server=name, orders=("login",))
     if is_lacking(dict(row)):
         lacking = row.get("lacking") or []
         more = f" and {len(lacking) - MAX_NAMES} more" if len(lacking) > MAX_NAMES else ""
         what = f"values are missing: {', '.join(lacking[:MAX_NAMES])}{more}" if lacking else row.get("reason")
         link, do = ("/ui/people", "Give") if lacking else ("", "")
-        shown = text(what or "waits for values")
-        return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=shown, server=name, link=link, do=do)
+        told = text(what or "waits for values")
+        return Notice(mark=WANTS_YOU, kind="wanting", who=name, what=told, server=name, link=link, do=do)
     if kind_of(dict(row)) == "failed":
         why = text(row.get("last_error") or row.get("reason") or "it failed")
         return Notice(mark="✕", kind="failed", who=name, what=why, server=name, orders=("restart",))

@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
+from actors.installation import DISABLED, PER_USER, shown
 from actors.launch import is_own, server_of
 from supervisor.front.pages.rights import REQUESTER
 from supervisor.front.ui.frame import Frame
-from supervisor.front.ui.words import state_of
 from supervisor.host.loop.workbench import beside
 from supervisor.servers.deployment import Deployment
 from supervisor.values.holders import MAX_USERS, ValueHolders, known_users, value_holders
 
 OFFERED: Final = {
+    DISABLED: ("enable",),
+    PER_USER: ("disable",),
+    "awaiting_user_config": ("disable",),
     "ready": ("restart", "sleep", "refresh", "disable"),
     "dormant": ("wake", "refresh", "disable"),
-    "disabled": ("enable",),
     "stopped": ("wake", "disable"),
-    "per user": ("disable",),
 }
-"""Which orders make sense in a state; in any other: restart and disable."""
+"""Which orders make sense, by how a server is and by what its process does; for any other: restart and disable."""
 Row = dict[str, Any]
 
 
 def orders_of(row: Row) -> list[str]:
     """Return the orders that make sense: what waits for values cannot be woken, and one launch not be switched off."""
-    useless = ("wake", "restart") if row.get("awaits") else ("enable", "disable") if is_own(row["server"]) else ()
-    return [name for name in OFFERED.get(state_of(row), ("restart", "disable")) if name not in useless]
+    known = OFFERED.get(shown(row)) or OFFERED.get(row["state"], ("restart", "disable"))
+    return [name for name in known if not (is_own(row["server"]) and name in ("enable", "disable"))]
 
 
 def launch_of_requester(server: str) -> str:

@@ -13,14 +13,15 @@ import msgspec
 
 from actors.registry.happening import StateChange
 from supervisor.front.ui.plots import WIDTH
-from supervisor.front.ui.words import kind_of, span, state_of
+from supervisor.front.ui.words import kind_of, life_of, span
 
 UNKNOWN: Final = "unknown"
 LABELS: Final = {
-    "ok": "ready",
-    "resting": "dormant",
+    "ok": "online",
+    "resting": "asleep",
     "moving": "on its way",
-    "failed": "failed",
+    "wanting": "waiting for somebody",
+    "failed": "down",
     "off": "off",
     UNKNOWN: "not known",
 }
@@ -28,7 +29,7 @@ LABELS: Final = {
 HEIGHT: Final = 32
 TOP: Final = 8
 """Above it are the marks alone."""
-_PARTS: Final = {"ok": 1.0, "failed": 1.0, "moving": 0.7, "resting": 0.35, "off": 0.15, UNKNOWN: 1.0}
+_PARTS: Final = {"ok": 1.0, "failed": 1.0, "moving": 0.7, "wanting": 0.7, "resting": 0.35, "off": 0.15, UNKNOWN: 1.0}
 """How high each kind stands, so that they differ without colours, too."""
 
 
@@ -119,7 +120,7 @@ def _spans(changes: Sequence[StateChange], begin: float, now: float) -> Iterator
         if until > since:
             yield kind, word, since, until
         since = until
-        kind, word = kind_of(change.row), state_of(change.row)
+        kind, word = kind_of(change.row), life_of(change.row)
     if now > since:
         yield kind, word, since, now
 

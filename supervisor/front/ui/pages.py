@@ -30,7 +30,7 @@ from supervisor.front.ui.orders import add_orders
 from supervisor.front.ui.people import MAX_NAMES, add_people
 from supervisor.front.ui.questions import add_question_pages
 from supervisor.front.ui.rendering import ASSETS, asset
-from supervisor.front.ui.words import display_name, kind_of, state_of
+from supervisor.front.ui.words import display_name, kind_of, life_of
 from supervisor.identity.grants import EXECUTE
 from supervisor.usage.records import OUTCOMES
 from supervisor.usage.summaries import WINDOWS
@@ -41,8 +41,9 @@ MAX_EVENTS: Final = 200
 SHOWN_EVENTS: Final = 20
 """Without unfolding the rest."""
 _STATE: Final = "server_state"
-_ABSENT: Final = {
-    "requires_reauth": False,
+_ABSENT: Final[dict[str, Any]] = {
+    "status": "provisioning",
+    "state": "",
     "reason": "",
     "last_error": "",
     "next_start": None,
@@ -251,7 +252,7 @@ class Dashboard(Frame):
     def _events_of(self, server: str) -> list[dict[str, Any]]:
         """Return what happened to a server, the newest first: its states, and what else the feed still has of it."""
         told: list[dict[str, Any]] = [
-            {"time": each.time, "what": state_of(each.row), "why": each.reason, "kind": kind_of(each.row)}
+            {"time": each.time, "what": life_of(each.row), "why": each.reason, "kind": kind_of(each.row)}
             for each in self.view.changes(server)
         ]
         told += [

@@ -10,52 +10,67 @@ from typing import Any, Final
 
 import msgspec
 
+from actors.installation import DISABLED, PER_USER, shown
 from actors.launch import is_own, server_of
 from supervisor.metatools.texts import clean, escape
 
-GLYPHS: Final = {
-    "ready": "●",
-    "dormant": "○",
-    "per user": "○",
-    "failed": "✕",
-    "respawning": "✕",
-    "disabled": "—",
-    "stopped": "—",
-}
-ON_ITS_WAY: Final = "◐"
-WANTS_YOU: Final = "▲"
+GLYPHS: Final = {"ok": "●", "resting": "○", "moving": "◐", "wanting": "▲", "failed": "✕", "off": "—"}
+"""The mark of each kind of state."""
+WANTS_YOU: Final = GLYPHS["wanting"]
 NONE: Final = "-"
 MAX_CELL: Final = 300
 MAX_NAMES: Final = 5
 LEAST_PERCENT: Final = 0.1
 HALF_A_DAY_S: Final = 43_200
+_KINDS: Final = {
+    "requires_reauth": "wanting",
+    "awaiting_user_config": "resting",
+    PER_USER: "resting",
+    "offline": "failed",
+    "error": "failed",
+    "permanently_failed": "failed",
+    DISABLED: "off",
+}
+_KINDS_OF_STATES: Final = {
+    "ready": "ok",
+    "dormant": "resting",
+    "failed": "failed",
+    "respawning": "failed",
+    "stopped": "off",
+}
 
 
 def state_of(row: dict[str, Any]) -> str:
-    """Return the word for how a server is, as `mcpvisor status` has it, or that each user has one of their own."""
-    if row.get("disabled"):
-        return "disabled"
-    if row.get("awaits") and (row.get("launches") or not is_lacking(row)):
-        return "per user"
-    return str(row.get("state", "unknown"))
+    """Return the word for how a server is, that all pages and commands have for it; of an instance, its state."""
+    return shown(row).replace("_", " ") if "status" in row else str(row.get("state", "unknown"))
+
+
+def life_of(row: dict[str, Any]) -> str:
+    """Return how a server is, and what its process does."""
+    word = state_of(row)
+    return word if word == DISABLED else f"{word}, {row['state']}"
 
 
 def is_lacking(row: dict[str, Any]) -> bool:
     """Say whether somebody has yet to give a value: `lacking` has whom, where the page knows."""
-    return bool(row.get("awaits")) and row.get("lacking") != []
+    return row.get("status") == "awaiting_user_config" and row.get("lacking") != []
 
 
 def kind_of(row: dict[str, Any]) -> str:
     """Return what the state of a server means for a person: `ok`, `resting`, `moving`, `wanting`, `failed` or `off`."""
-    if row.get("requires_reauth") or is_lacking(row):
+    state = str(row.get("state"))
+    if "status" not in row:
+        return _KINDS_OF_STATES.get(state, "moving")
+    word = shown(row)
+    if is_lacking(row):
         return "wanting"
-    state = state_of(row)
-    known = {"ready": "ok", "dormant": "resting", "per user": "resting", "failed": "failed", "respawning": "failed"}
-    return "off" if state in ("disabled", "stopped") else known.get(state, "moving")
+    if word == "online":  # one that died a moment ago is started again, and calls wait for that
+        return _KINDS_OF_STATES[state] if state in ("ready", "dormant") else "moving"
+    return _KINDS.get(word, "moving")
 
 
 def glyph_of(row: dict[str, Any]) -> str:
-    return WANTS_YOU if kind_of(row) == "wanting" else GLYPHS.get(state_of(row), ON_ITS_WAY)
+    return GLYPHS[kind_of(row)]
 
 
 def display_name(server: str, users: Sequence[str] | None = None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from actors.catalogue.snapshot import Catalogue
 from actors.errors import ServerDisabled, ServerError, ServerGaveUp, ServerStarting, ValuesMissing
+from actors.installation import InstallationStatus, installation_status, is_available
 from actors.life.breakers import OpenBreaker
 from actors.life.states import State
 from actors.messages import ServerStatus
@@ -72,7 +73,7 @@ def availability_of(status: ServerStatus, tool: str, now: float) -> dict[str, An
     and why, if that is a breaker.
     """
     breaker = open_breaker(status, tool, now)
-    down = status.state in (State.RESPAWNING, State.FAILED)
+    down = not is_available(status)
     if breaker is None and not down:
         return {}
     waits = [retry_after_s(status, now) if down else None, breaker.until - now if breaker is not None else None]
@@ -100,7 +101,7 @@ def is_coming(status: ServerStatus | None) -> bool:
     if status is None:
         return True
     queued = status.state is not State.DORMANT or status.incarnation == 0
-    return not status.disabled and status.restarts == 0 and status.state in _FIRST and queued
+    return is_available(status) and status.restarts == 0 and status.state in _FIRST and queued
 
 
 def newcomers(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozenset[str]:
@@ -111,16 +112,24 @@ def newcomers(seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> frozense
     return frozenset(server for server in unknown if is_coming(statuses.get(server)))
 
 
+_STANDINGS: Mapping[InstallationStatus | None, str] = {
+    None: "is not available",
+    "awaiting_user_config": "waits for values",
+    "requires_reauth": "wants a login",
+    "offline": "is offline",
+    "error": "fails and is started again",
+    "permanently_failed": "could not be started",
+}
+"""What is said of a server that cannot be used, by the status that all pages show; why follows in brackets."""
+
+
 def status_words(server: str, status: ServerStatus | None) -> str:
     if is_coming(status):
         return f"{clean(server)} is being discovered"
     assert status is not None
-    if status.disabled:
-        return f"{clean(server)} is not available ({_reason(status)})"
-    if status.awaits:
-        return f"{clean(server)} waits for values ({_reason(status)})"
-    if status.requires_reauth:
-        return f"{clean(server)} wants a login ({_reason(status)})"
+    word = installation_status(status, listed=False)
+    if word in _STANDINGS:
+        return f"{clean(server)} {_STANDINGS[word]} ({_reason(status)})"
     if not status.reason and not status.restarts:
         return f"{clean(server)} is {status.state} and was never discovered"
     return f"{clean(server)} could not be started ({_reason(status)})"

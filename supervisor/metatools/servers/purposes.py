@@ -13,6 +13,7 @@ import msgspec
 
 from actors.catalogue.offer import Offer
 from actors.catalogue.snapshot import Catalogue, Entry
+from actors.installation import installation_status
 from actors.messages import ServerStatus
 from actors.protocol.wire import json
 from supervisor.metatools.servers.availability import is_coming
@@ -155,7 +156,7 @@ def _state(name: str, seen: Catalogue, statuses: Mapping[str, ServerStatus]) -> 
         return ""
     if name not in seen.entries and is_coming(status):
         return "starting"
-    return "off" if status is None or status.disabled else "failed"
+    return "off" if status is None else installation_status(status, listed=False) or "off"
 
 
 def _names(told: Collection[str], budget_tokens: int) -> str:

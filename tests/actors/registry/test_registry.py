@@ -20,7 +20,7 @@ from actors.catalogue.offer import Offer, Resource, Tool
 from actors.catalogue.snapshot import Catalogue, Entry
 from actors.catalogue.tool_rules import NO_RULES, ToolRules
 from actors.kit import Conditions
-from actors.life.states import State
+from actors.life.states import Down, State
 from actors.messages import EraLearned, ServerChanged, ServerListed, ServerRemoved, ServerStatus
 from actors.registry import indexer
 from actors.registry.actor import Indexed, Registry
@@ -89,7 +89,9 @@ def offering(*tools: str, description: str = "words", **more: Any) -> Offer:
 
 
 def changed(server: str, state: State, previous: State = State.DORMANT) -> ServerChanged:
-    return ServerChanged(status=ServerStatus(server=server, state=state, wanted="up", since=0.0), previous=previous)
+    down: Down | None = "permanently_failed" if state is State.FAILED else None
+    status = ServerStatus(server=server, state=state, wanted="up", since=0.0, down=down)
+    return ServerChanged(status=status, previous=previous)
 
 
 def listed(server: str, offer: Offer) -> ServerListed:
@@ -238,8 +240,9 @@ async def test_a_failed_server_is_hidden_and_comes_back_when_ready() -> None:
         hidden = await rig.until(lambda seen: seen.visible == {"t"})
         assert hidden.revision > first.revision
         assert hidden.tool("s:a") == Resolved("s", "a")
-        await rig.tell(changed("s", State.SPAWNING), changed("s", State.RESPAWNING), changed("s", State.FAILED))
-        await rig.tell(changed("s", State.SPAWNING), changed("s", State.READY))
+        trying = msgspec.structs.replace(changed("s", State.FAILED).status, state=State.SPAWNING)
+        probed = ServerChanged(status=trying, previous=State.FAILED)
+        await rig.tell(probed, changed("s", State.FAILED), probed, changed("s", State.READY))
         back = await rig.until(lambda seen: seen.visible == {"s", "t"})
         assert back.revision == hidden.revision + 1
 
@@ -289,10 +292,12 @@ async def test_events_tell_states_discoveries_and_what_changed() -> None:
         await rig.until(lambda seen: "s" in seen.entries)
         await rig.tell(listed("s", offering("b")))
         await rig.until(lambda seen: "b" in seen.entries["s"].tools)
-        assert [each.state for each in rig.registry.changes.of("s")] == [State.READY]
+        words = [(each.state, each.status) for each in rig.registry.changes.of("s")]
+        assert words == [(State.READY, "syncing_tools"), (State.READY, "online")]
         assert rig.events == [
             ("server_state", "s"),
             ("discovery_completed", "s"),
+            ("server_state", "s"),
             ("tools_changed", "s"),
             ("discovery_completed", "s"),
             ("tools_changed", "s"),
@@ -310,7 +315,6 @@ async def test_the_old_name_of_a_tool_is_remembered_also_while_its_server_is_awa
         await rig.until(lambda seen: "s" in seen.entries)
         await rig.tell(listed("s", offering("b")))
         await rig.until(lambda seen: "b" in seen.entries["s"].tools)
-        assert [each.state for each in rig.registry.changes.of("s")] == [State.READY]
         assert rig.registry.catalogue.value.entries["s"].renamed == {"a": "b"}
         await rig.tell(changed("s", State.FAILED, State.READY), changed("s", State.READY, State.SPAWNING))
         await rig.tell(listed("s", offering("c")))

@@ -15,9 +15,9 @@ def changed(server: str, state: State, previous: State = State.READY, reason: st
 
 def test_each_server_has_a_memory_of_its_own() -> None:
     kept = StateChanges()
-    kept.add(changed("quiet", State.READY, State.DISCOVERING), 0.0)
+    kept.add(changed("quiet", State.READY, State.DISCOVERING), "online", 0.0)
     for time in range(MAX_CHANGES + 5):
-        kept.add(changed("busy", State.DORMANT), float(time))
+        kept.add(changed("busy", State.DORMANT), "online", float(time))
     assert [each.time for each in kept.of("quiet")] == [0.0]
     assert [each.time for each in kept.of("busy")] == [float(time) for time in range(5, MAX_CHANGES + 5)]
     kept.forget("busy")
@@ -27,16 +27,16 @@ def test_each_server_has_a_memory_of_its_own() -> None:
 def test_so_many_servers_are_remembered() -> None:
     kept = StateChanges()
     for number in range(MAX_LAUNCHES + 1):
-        kept.add(changed(str(number), State.READY), 1.0)
+        kept.add(changed(str(number), State.READY), "online", 1.0)
     assert not kept.of("0")
     assert all(kept.of(str(number)) for number in range(1, MAX_LAUNCHES + 1))
 
 
 def test_a_reason_is_as_events_have_it_and_not_too_long() -> None:
     kept = StateChanges()
-    kept.add(changed("s", State.RESPAWNING, reason="x" * 1000), 1.0)
-    kept.add(changed("s", State.FAILED), 2.0)
-    kept.add(changed("s", State.READY), 3.0)
+    kept.add(changed("s", State.RESPAWNING, reason="x" * 1000), "online", 1.0)
+    kept.add(changed("s", State.FAILED), "online", 2.0)
+    kept.add(changed("s", State.READY), "online", 3.0)
     assert [each.reason for each in kept.of("s")] == ["x" * MAX_REASON_CHARS, "it broke", ""]
     assert [each.is_crash for each in kept.of("s")] == [True, True, False]
 

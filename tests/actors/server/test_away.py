@@ -386,7 +386,7 @@ async def test_a_server_that_goes_away_is_known_to_be_away_before_it_is_called(f
         down(server, fault)
         await until(rig, State.RESPAWNING)
         told = await rig.status()
-        assert (told.away, told.restarts) == (True, 0)
+        assert (told.down, told.restarts) == ("offline", 0)
         with pytest.raises(ServerStarting, match="is away") as caught:
             await rig.call()
         assert caught.value.outcome == "not_sent"

@@ -371,8 +371,8 @@ async def test_status_search_and_call_answer_for_people_and_for_programs(tmp_pat
         called = await ask(url, "call", "notes:add_note", '{"title": "t", "text": "x"}')
         listed = await ask(url, "call", "notes:list_notes", "--json", stdin="")
     rows = [line.split() for line in shown.stdout.splitlines()]
-    assert rows[0] == ["SERVER", "STATE", "SINCE", "TOOLS", "TOKENS", "CALLS", "RESTARTS"]
-    assert [row[:2] for row in rows[1:3]] == [["notes", "ready"], ["weather-desk", "ready"]]
+    assert rows[0] == ["SERVER", "STATUS", "PROCESS", "SINCE", "TOOLS", "TOKENS", "CALLS", "RESTARTS"]
+    assert [row[:2] for row in rows[1:3]] == [["notes", "online"], ["weather-desk", "online"]]
     assert "6 tools of 2 servers would cost a model" in shown.stdout
     assert [row["tools"] for row in json.loads(as_json.stdout)["servers"]] == [3, 3]
     assert hits.stdout.splitlines()[1].startswith("notes:add_note")

@@ -34,8 +34,11 @@ def shown(type_: str, /, **data: Any) -> str:
     ("kind", "data", "text"),
     [
         ("mcp.server.registered", OF_A, "a registered"),
-        ("mcp.server.status_changed", {**OF_A, "previous_status": "ready", "status": "failed", "status_message": "no"},
-         "a ready -> failed: no"),
+        ("mcp.server.status_changed", {**OF_A, "previous_status": "online", "status": "error",
+          "previous_state": "ready", "state": "respawning",
+          "status_message": "no"}, "a online -> error (ready -> respawning): no"),
+        ("mcp.server.status_changed", {**OF_A, "previous_status": "online", "status": "online", "state": "dormant"},
+         "a online (dormant)"),
         ("mcp.server.started", {**OF_A, "spawn_duration_ms": 12.4, "tool_count": 2}, "a started: in 12 ms, 2 tools"),
         ("mcp.server.started", OF_A, "a started"),
         ("mcp.server.crashed", {**OF_A, "reason": "exit code 1", "crash_count": 3, "will_restart": True},

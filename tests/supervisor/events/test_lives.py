@@ -48,12 +48,13 @@ class Telling:
         for state in states:
             self.time += 1.0
             data: dict[str, Any] = {"state": state.value, "previous": self.state.value}
+            data |= {"status": "online", "previous_status": "provisioning"}
             data |= {"pid": pid} if pid else {}
             data |= {"reason": reason} if reason else {}
             happening = Happening(type="server_state", time=self.time, server="a", data=data)
             first, *more = self.lives.change(happening, "a")
             assert isinstance(first, ServerStatusChanged)
-            assert (first.status, first.previous_status) == (state.value, self.state.value)
+            assert (first.state, first.previous_state) == (state.value, self.state.value)
             fresh += more
             self.state = state
         self.told += fresh

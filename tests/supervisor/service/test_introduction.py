@@ -47,7 +47,7 @@ async def test_the_instructions_list_the_servers_and_follow_the_catalogue() -> N
         assert text.endswith(f'{THERE}github "create_issue"; late (starting).')
         found.report("late", State.FAILED, reason="no such file", restarts=1)
         nursery.start_soon(found.gateway.introduction.run)
-        while "late (failed)" not in await said(found):
+        while "late (permanently_failed)" not in await said(found):
             await found.gateway.introduction.made.wait_newer(found.gateway.introduction.made.version)
         nursery.cancel_scope.cancel()
 

@@ -16,7 +16,8 @@ def status(*rows: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def row(server: str, state: str = "ready", **more: Any) -> dict[str, Any]:
-    return {"server": server, "state": state, **more}
+    words = {"failed": "permanently_failed", "respawning": "error", "disabled": None}
+    return {"server": server, "state": state, "status": words.get(state, "online"), **more}
 
 
 @pytest.mark.parametrize("state", ["ready", "dormant", "disabled", "stopped", "spawning", "discovering", "draining"])
@@ -29,15 +30,15 @@ def test_what_is_fine_needs_nobody(state: str) -> None:
 @pytest.mark.parametrize(
     ("more", "what", "orders", "link"),
     [
-        ({"requires_reauth": True, "state": "failed"}, "wants a login", ("login",), ""),
+        ({"status": "requires_reauth", "state": "failed"}, "wants a login", ("login",), ""),
         (
-            {"awaits": ["KEY"], "reason": "KEY is missing", "state": "stopped"},
+            {"status": "awaiting_user_config", "awaits": ["KEY"], "reason": "KEY is missing", "state": "stopped"},
             "KEY is missing",
             (),
             "",
         ),
-        ({"state": "failed", "reason": "exit 1: bad\x1b[31m token"}, "exit 1: bad", ("restart",), ""),
-        ({"state": "respawning", "last_error": "it died"}, "it died", ("restart",), ""),
+        ({"status": "permanently_failed", "reason": "exit 1: bad\x1b[31m token"}, "exit 1: bad", ("restart",), ""),
+        ({"status": "error", "last_error": "it died"}, "it died", ("restart",), ""),
         ({"unapproved_tools": 2, "held_tools": 2}, "2 tools not approved, which are held", (), "/ui/changes"),
         ({"unapproved_tools": 1}, "1 tool not approved, which are usable all the same", (), "/ui/changes"),
     ],
@@ -54,7 +55,7 @@ def test_a_server_that_needs_somebody_says_what_for(
 
 
 def test_what_has_failed_comes_before_what_wants_something() -> None:
-    told = status(row("a", requires_reauth=True), row("b", "failed"), questions=1)
+    told = status(row("a", status="requires_reauth"), row("b", "failed"), questions=1)
     assert [each.who for each in notices(told)] == ["b", "a", "questions"] or [each.kind for each in notices(told)] == [
         "failed",
         "wanting",

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.installation import InstallationStatus
 from actors.life.states import RAN, State
 from actors.registry.happening import StateChange
 from supervisor.front.ui.lifeline import HEIGHT, LABELS, UNKNOWN, Lifeline, lifeline
 from supervisor.front.ui.plots import WIDTH, bars
+from supervisor.front.ui.words import life_of
 
 STATES = st.sampled_from(State)
+WORDS = st.sampled_from([*get_args(InstallationStatus)])
 CHANGES = st.lists(
-    st.builds(StateChange, time=st.floats(0, 5000), state=STATES, previous=STATES, disabled=st.booleans()), max_size=60
+    st.builds(
+        StateChange, time=st.floats(0, 5000), state=STATES, previous=STATES, status=WORDS, disabled=st.booleans()
+    ),
+    max_size=60,
 )
 TIMES = st.floats(-100, 6000)
 BEGIN, END = 1000.0, 4600.0
 
 
-def change(time: float, state: State, previous: State = State.DORMANT, reason: str = "") -> StateChange:
-    return StateChange(time=time, state=state, previous=previous, reason=reason)
+def change(
+    time: float, state: State, previous: State = State.DORMANT, reason: str = "", status: str = "online"
+) -> StateChange:
+    return StateChange(time=time, state=state, previous=previous, status=status, reason=reason)
 
 
 def life(*changes: StateChange, now: float = 4000) -> Lifeline:
@@ -67,7 +75,7 @@ def test_at_each_moment_it_shows_the_newest_state(changes: list[StateChange], mo
     before = [each for each in changes if each.time <= moment]
     shown = [each for each in life(*changes, now=END).parts if each.begin <= moment < each.end]
     for part in shown:
-        word = "disabled" if before and before[-1].disabled else before[-1].state.value if before else LABELS[UNKNOWN]
+        word = life_of(before[-1].row) if before else LABELS[UNKNOWN]
         assert word in part.words
 
 
@@ -84,20 +92,20 @@ def test_what_is_not_known_is_a_part_of_it_and_a_sentence_says_all() -> None:
         change(1600, State.SPAWNING),
         change(1601, State.HANDSHAKING, State.SPAWNING),
         change(1602, State.READY, State.DISCOVERING),
-        change(3400, State.RESPAWNING, State.READY, "exit code 1"),
+        change(3400, State.RESPAWNING, State.READY, "exit code 1", "error"),
         change(3460, State.SPAWNING, State.RESPAWNING),
         change(3465, State.READY, State.DISCOVERING),
     )
     assert [(each.kind, each.words) for each in drawn.parts] == [
         (UNKNOWN, ("not known",)),
-        ("moving", ("spawning", "handshaking")),
-        ("ok", ("ready",)),
-        ("failed", ("respawning",)),
-        ("moving", ("spawning",)),
-        ("ok", ("ready",)),
+        ("moving", ("online, spawning", "online, handshaking")),
+        ("ok", ("online, ready",)),
+        ("failed", ("error, respawning",)),
+        ("moving", ("online, spawning",)),
+        ("ok", ("online, ready",)),
     ]
     assert [(mark.what, mark.why) for mark in drawn.marks] == [("wake", ""), ("crash", "exit code 1")]
-    assert drawn.sentence == "ready 38 min, not known 10 min, failed 1 min, on its way 7 s; 1 crash, 1 wake"
+    assert drawn.sentence == "online 38 min, not known 10 min, down 1 min, on its way 7 s; 1 crash, 1 wake"
 
 
 def test_of_nobody_nothing_is_known() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actors.installation import InstallationStatus
 from actors.life.states import State
 from supervisor.front.ui.words import (
     GLYPHS,
@@ -31,13 +33,15 @@ NOON = time.mktime((2026, 11, 26, 12, 0, 0, 0, 0, -1))
 
 
 @pytest.mark.parametrize("state", [each.value for each in State])
-def test_every_state_has_a_mark_and_a_meaning(state: str) -> None:
-    row = {"state": state}
+@pytest.mark.parametrize("status", [*get_args(InstallationStatus), None])
+def test_every_status_has_a_mark_and_a_meaning_whatever_its_process_does(state: str, status: str | None) -> None:
+    row = {"state": state, "status": status}
+    assert glyph_of(row) == GLYPHS[kind_of(row)]
     assert len(glyph_of(row)) == 1
-    assert kind_of(row) in ("ok", "resting", "moving", "failed", "off")
-    assert kind_of({**row, "requires_reauth": True}) == "wanting"
-    assert kind_of({**row, "disabled": True}) == "off"
-    assert glyph_of({**row, "disabled": True}) == GLYPHS["disabled"]
+    assert (kind_of(row) == "off") == (status is None)
+    assert (kind_of(row) == "failed") == (status in ("offline", "error", "permanently_failed"))
+    assert (kind_of(row) == "wanting") == (status in ("requires_reauth", "awaiting_user_config"))
+    assert kind_of({"state": state}) in ("ok", "resting", "moving", "failed", "off"), "of an instance"
 
 
 @pytest.mark.parametrize(
@@ -83,10 +87,11 @@ def test_text_of_a_server_is_one_line_without_what_cannot_be_seen(written: str) 
 
 
 def test_a_server_that_runs_for_some_is_not_called_stopped_and_still_wants_values() -> None:
-    row = {"state": "stopped", "awaits": ["KEY"]}
-    assert (state_of(row), kind_of(row)) == ("stopped", "wanting")
+    row = {"state": "stopped", "status": "awaiting_user_config"}
+    assert (state_of(row), kind_of(row)) == ("awaiting user config", "wanting")
     assert (state_of({**row, "launches": 1}), kind_of({**row, "launches": 1})) == ("per user", "wanting")
-    assert state_of({**row, "launches": 1, "disabled": True}) == "disabled"
+    assert kind_of({**row, "launches": 1, "lacking": []}) == "resting"
+    assert state_of({**row, "launches": 1, "status": None}) == "disabled"
 
 
 NAMES = st.lists(st.from_regex(r"[a-z]{1,8}", fullmatch=True), max_size=20)

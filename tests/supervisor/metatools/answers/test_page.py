@@ -249,7 +249,7 @@ def test_a_meta_that_is_too_large_for_a_model_is_left_out_whole() -> None:
 
 
 def test_a_server_that_is_down_says_so() -> None:
-    down = ServerStatus(server="files", state=State.RESPAWNING, wanted="up", since=0.0, retry_at=1.0)
+    down = ServerStatus(server="files", state=State.RESPAWNING, wanted="up", since=0.0, retry_at=1.0, down="error")
     rows = search(FILES, "read file", files=down)["tools"]
     assert [(row["available"], row["retry_after_ms"]) for row in rows] == [(False, 1000)] * 2
     up = ServerStatus(server="files", state=State.DORMANT, wanted="dormant", since=0.0)

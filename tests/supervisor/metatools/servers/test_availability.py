@@ -48,7 +48,7 @@ def test_a_server_that_is_late_says_why_and_when_to_ask_again(
         (status(State.READY), True),
         (status(State.SPAWNING, restarts=1), False),
         (status(State.RESPAWNING, restarts=1), False),
-        (status(State.FAILED), False),
+        (status(State.FAILED, down="permanently_failed"), False),
         (status(State.STOPPED, disabled=True), False),
         (status(State.DORMANT), False),
     ],
@@ -64,7 +64,10 @@ def test_only_a_server_that_has_not_failed_is_on_its_way(how: ServerStatus | Non
         (status(State.STOPPED, disabled=True, reason="switched off"), "s is not available (switched off)"),
         (status(State.FAILED, requires_reauth=True, reason="HTTP 401"), "s wants a login (HTTP 401)"),
         (status(State.DORMANT), "s is dormant and was never discovered"),
-        (status(State.FAILED, reason="exit code 1", restarts=1), "s could not be started (exit code 1)"),
+        (
+            status(State.FAILED, down="permanently_failed", reason="exit code 1", restarts=1),
+            "s could not be started (exit code 1)",
+        ),
     ],
 )
 def test_how_a_server_without_known_tools_is_doing_is_said_in_a_few_words(
@@ -95,11 +98,11 @@ def left_alone(until: float, tool: str = "") -> OpenBreaker:
             {"available": False, "retry_after_ms": 9000, "reason": "calls of its server keep failing: it is silent"},
         ),
         (
-            status(State.RESPAWNING, retry_at=120.0, breakers=(left_alone(109.0),)),
+            status(State.RESPAWNING, down="error", retry_at=120.0, breakers=(left_alone(109.0),)),
             "t",
             {"available": False, "retry_after_ms": 20000, "reason": "calls of its server keep failing: it is silent"},
         ),
-        (status(State.FAILED), "t", {"available": False}),
+        (status(State.FAILED, down="permanently_failed"), "t", {"available": False}),
     ],
 )
 def test_a_row_says_that_a_tool_cannot_be_called_until_when_and_why(

@@ -136,11 +136,12 @@ def test_an_order_to_the_model_is_not_what_a_server_is_for(order: str) -> None:
 def test_servers_that_cannot_be_used_are_there_with_their_state() -> None:
     statuses = {
         "off": status(State.STOPPED, disabled=True, reason="it is switched off in the configuration"),
-        "bad": status(State.FAILED, reason="npm error\nx " + "x" * 500, restarts=1),
+        "bad": status(State.FAILED, down="permanently_failed", reason="npm error\nx " + "x" * 500, restarts=1),
         "slow": status(State.SPAWNING),
     }
     told = roll(catalogue(entry(), also=tuple(statuses)), statuses, {"off": "Chat with the team."}, 300)
-    assert told == 'bad (failed); github "issue: create, list, fork"; off "Chat with the team" (off); slow (starting)'
+    github = 'github "issue: create, list, fork"'
+    assert told == f'bad (permanently_failed); {github}; off "Chat with the team" (off); slow (starting)'
     usable = roll(catalogue(entry(), also=tuple(statuses)), statuses, {}, 300, usable=True)
     assert usable == 'github "issue: create, list, fork"'
 

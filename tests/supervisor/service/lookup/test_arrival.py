@@ -218,5 +218,5 @@ async def test_a_search_does_not_wait_for_a_server_that_failed(mock_clock: MockC
             await found.actors["late"].address.ask(WakeServer(server="late", urgent=False))
         await wait_all_tasks_blocked()
         page = await found.discover("echo")
-        assert page["notice"] == "No tool can be used: late could not be started (exit code 1); tell the user."
+        assert page["notice"] == "No tool can be used: late fails and is started again (exit code 1); tell the user."
         assert mock_clock.current_time() == 0.0
