@@ -28,6 +28,7 @@ class Result(msgspec.Struct, frozen=True):
 
     `run` is the incarnation that did, by a name that no other one of any server has; empty if nobody asked for it.
     `waited_s`: how long the call waited to be sent, for its turn, or for the server, where that was not up (`woke`).
+    `lost`: what an earlier process held in memory for this client, which is gone and has to be said; mostly empty.
     """
 
     body: msgspec.Raw
@@ -35,6 +36,7 @@ class Result(msgspec.Struct, frozen=True):
     run: str = ""
     waited_s: float = 0.0
     woke: bool = False
+    lost: str = ""
 
 
 class Note(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from actors.messages import ServerStatus
 from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.calls import Calls
 from actors.server.calls.gate import ApprovalGate
+from actors.server.calls.state_loss import StateLoss
 from actors.server.context import Course, Profile, ServerContext, Shared
 from actors.server.dialogue import Dialogue
 from actors.server.inbox import ProcessExit, ServerMessage, TimerFired
@@ -34,6 +35,11 @@ from actors.server.recovery import WORTH_WAITING_S, Recovery
 from actors.server.settings import DRAIN_S
 from actors.server.traffic import Traffic
 
+LEARNED = (
+    "calls that had worked fail in its new process: it is taken for one that holds something in memory; "
+    '"stateful": true says so for good'
+)
+
 
 class Performer:
     """The parts of one server and what happens between them. `post` is the mailbox of its actor."""
@@ -48,7 +54,8 @@ class Performer:
         all_of_launch = server.breakers or Breakers(settings, server.restarts.jitter, self._on_breaker)
         breakers = CallBreakers(server.name, name, all_of_launch, shared.observer)
         gate = ApprovalGate(name, shared.keeper, lists)
-        calls = Calls(name, settings, server.hide, lists.mirrors_of, gate, breakers)
+        state_loss = StateLoss(settings, lambda: server.journal.note(LEARNED))
+        calls = Calls(name, settings, server.hide, lists.mirrors_of, gate, breakers, state_loss)
         handover = Handover(name, calls, orders)
         self.context = context = ServerContext(
             server=server,
@@ -191,12 +198,12 @@ class Performer:
     def _on_idle(self) -> None:
         """Let it sleep, if it has been idle for so long; else look again when it may have been."""
         context, link, settings = self.context, self.processes.link, self._server.settings
-        patience_s = settings.idle_timeout_s
+        patience_s = idle_s = settings.idle_s(holds=bool(context.calls.state_loss.held))
         if link is not None:
             patience_s = max(patience_s, min(link.talk.tasks.longest_s, settings.task_max_s))
         left = max(context.calls.last_activity + patience_s, self._server.seat.expected_until) - trio.current_time()
         if context.calls.open or self.change_stream.wanted or (link is not None and link.talk.listing):
-            left = settings.idle_timeout_s
+            left = idle_s
         if left > 0:
             context.course.step(ev.Prolonged(context.course.life.incarnation, Timer.IDLE, left))
         else:
@@ -256,7 +263,7 @@ class Performer:
             case Timer.DRAIN:
                 return DRAIN_S
             case Timer.IDLE:
-                return self._server.settings.idle_timeout_s or None
+                return self._server.settings.idle_s(holds=bool(self.context.calls.state_loss.held)) or None
             case Timer.RETRY:
                 # Calls try a server that was given up, but nobody can call what was never listed; and one that is not
                 # ours to start may heal without us.

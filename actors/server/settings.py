@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from actors.life.breakers import BreakerPolicy
 from actors.protocol.agreement.era import Terms
 from actors.protocol.asking.questions import Fallback
@@ -17,19 +19,29 @@ RELIST_INTERVAL_S = 1.0
 CATCH_UP_S = 60.0
 """The same where it could not be heard for a while: some proxies cut every quiet stream once a minute."""
 LIST_LIMITS = ListLimits()
+IDLE_S = 180.0
+"""A server without calls sleeps after this time; one that holds something in memory after"""
+STATEFUL_IDLE_S = 3600.0
+"""this: a person who reads and thinks takes minutes, and a browser that nobody uses has to end some time."""
+HELD = "what it held in memory"
+
+Stateful = Literal["auto", "learn"] | bool
 
 
 class ServerSettings(BreakerPolicy, frozen=True, kw_only=True):
     """Deadlines in seconds and bounds of one server, each as `docs/reference/servers.md` has it.
 
     `installer`: what starts the server may install it first. `terms`: what it is told of clients.
+    `known_to_hold`: what servers of its name hold in memory, in words.
     """
 
     installer: Installer | None = None
+    stateful: Stateful = "auto"
+    known_to_hold: str = ""
     install_timeout_s: float = 900.0
     install_quiet_s: float = 90.0
     install_grace_s: float = 10.0
-    idle_timeout_s: float = 180.0
+    idle_timeout_s: float | None = None
     start_timeout_s: float = 60.0
     probe_timeout_s: float = 20.0
     discovery_timeout_s: float = 60.0
@@ -47,3 +59,14 @@ class ServerSettings(BreakerPolicy, frozen=True, kw_only=True):
     max_in_flight: int = 64
     max_queued: int = 128
     max_queued_bytes: int = 64 * 1024 * 1024
+
+    @property
+    def held(self) -> str:
+        """What it holds in memory from one call to the next, in words; empty where nothing is known to be held."""
+        return "" if self.stateful is False else self.known_to_hold or (HELD if self.stateful is True else "")
+
+    def idle_s(self, *, holds: bool) -> float:
+        """Return after how long without a call it sleeps; 0: never. `holds`: it holds something in memory."""
+        if self.idle_timeout_s is not None:
+            return self.idle_timeout_s
+        return STATEFUL_IDLE_S if holds else IDLE_S

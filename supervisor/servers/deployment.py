@@ -41,6 +41,7 @@ from supervisor.config.terms import terms_of
 from supervisor.identity.given import Given
 from supervisor.identity.people import OwnLaunch, Person, Role, principal_of, servers_of
 from supervisor.identity.values import NO_VALUES, GivenValues
+from supervisor.servers.stateful import held_by
 
 
 class DeployedServer(Confidential, msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +225,7 @@ class Deployment(Confidential, msgspec.Struct, frozen=True, kw_only=True, dict=T
 
     def never_sleeps(self, launch: str) -> bool:
         config = self.entries.get(server_of(launch))
-        return config is not None and not config.idle_timeout_s
+        return config is not None and config.idle_timeout_s == 0
 
     def mask(self, server: str) -> Callable[[str], str]:
         deployed = self.servers.get(server)
@@ -289,6 +290,7 @@ def deploy_server(config: ServerConfig, *, key: bytes, owner: str = "") -> Deplo
         settings=replace(
             msgspec.convert(config, ServerSettings, from_attributes=True),
             installer=installer,
+            known_to_hold=held_by(config.command, config.args),
             terms=terms_of(config),
             refresh_asleep=config.is_refreshed_asleep,
         ),

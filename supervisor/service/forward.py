@@ -30,6 +30,7 @@ from supervisor.service.asking.rounds import AskedByResult, CapabilityRequired, 
 from supervisor.service.client import Client
 from supervisor.service.fitting.relay import as_tool_result, fit, passes, translate_error, travelling_meta
 from supervisor.service.fitting.results import NO_DEFINITION, Shown, fit_result, may_not_fit
+from supervisor.service.fitting.state_lost import state_told_in_meta, state_told_to_model
 from supervisor.service.plugins.hooks import CallHooks
 from supervisor.service.request import ServerRequest
 from supervisor.service.tasks import HeldTasks, TaskVoice
@@ -116,7 +117,11 @@ class Forwarder:
             and (created := self._tasks.take_created(client, request.server, result))
         ):
             return created
-        return await self._answer(client, request, result)
+        body = await self._answer(client, request, result)
+        if not result.lost:
+            return body
+        told = state_told_to_model if request.by_result else state_told_in_meta
+        return await self._bench.run(len(body) // FITTED_COST, told, body, request.server, result.lost)
 
     def _tell_error(self, exchange: Exchange, message: CallServer, seconds: float, error: BaseException) -> None:
         """Tell of a request that ended with an error, if its server may have heard of it."""

@@ -30,7 +30,7 @@ BY_NAME: dict[type[msgspec.Struct], tuple[type[msgspec.Struct], ...]] = {
 """What takes over by name whatever has the same name there."""
 
 OWN = {
-    ServerSettings: {"installer", "terms"},
+    ServerSettings: {"installer", "known_to_hold", "terms"},
     HttpLimits: {"stop_s"},
     ProcessLimits: {"reap_s"},
 }

@@ -37,6 +37,7 @@ from actors.server.calls.errors import (
 from actors.server.calls.gate import READ_AGAIN, ApprovalGate
 from actors.server.calls.queue import CallQueue, Deadlines
 from actors.server.calls.room import CallRoom
+from actors.server.calls.state_loss import StateLoss
 from actors.server.calls.turns import CallTurns
 from actors.server.calls.window import Window
 from actors.server.process.link import Link
@@ -49,8 +50,8 @@ class Calls:
     """All calls of one server. `last_activity` is the moment a call came or ended, in seconds of the trio clock.
 
     `hide` takes secrets out of what the server says. `mirrors_of` knows its tools as they were listed last, `gate`
-    which of them may be called. `breakers` are told how calls end. `waiting` are those to be sent, by number, the
-    oldest first.
+    which of them may be called. `breakers` are told how calls end, `state_loss` who answers them. `waiting` are those
+    to be sent, by number, the oldest first.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class Calls:
         mirrors_of: MirrorsOf,
         gate: ApprovalGate,
         breakers: CallBreakers,
+        state_loss: StateLoss,
     ) -> None:
         self._server = server
+        self.state_loss = state_loss
         self.last_activity = 0.0
         self._hide = hide
         self._mirrors_of = mirrors_of
@@ -161,7 +164,9 @@ class Calls:
             case Answered(result=result):
                 self.turns.on_result(call)
                 run = link.run if call.message.as_task else ""
-                call.reply.answer(Result(result, link.talk.era, run, call.waited_s, call.woke))
+                client, process = call.message.client, link.process.number
+                lost = self.state_loss.on_answer(client, call.tool, process, result) if call.tool else ""
+                call.reply.answer(Result(result, link.talk.era, run, call.waited_s, call.woke, lost))
             case Refused(error=error) if call.is_outdated(error, link.talk.era):
                 call.refused, call.mirrors, call.mark = RemoteError(error), self._mirrors_of(call.message.name), None
                 self._in_flight[call.number] = call

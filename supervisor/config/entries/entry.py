@@ -157,8 +157,13 @@ class ServerConfig(Confidential, Struct, frozen=True, kw_only=True):
     """Most questions of the server within any minute, of all clients and calls together."""
 
     # Start and sleep
-    idle_timeout_s: Seconds = 180.0
-    """A server without calls sleeps after this time; 0 keeps it running."""
+    idle_timeout_s: Seconds | None = None
+    """A server without calls sleeps after this time; 0 keeps it running. null: after 180, and after 3600 one that holds
+    something in memory (`stateful`)."""
+    stateful: bool | Literal["auto", "learn"] = "auto"
+    """Whether the server holds something in memory from one call to the next that ends with its process: open pages, a
+    shell, thoughts so far. Then whoever called it is told with the first answer of a new process. `auto`: it does if it
+    is one of the published servers that are known to. `learn`: also if a call that had worked fails after two wakes."""
     start_timeout_s: PositiveSeconds = 60.0
     """Time from the start of the process to the end of the handshake."""
     era: Eras = "auto"

@@ -124,6 +124,7 @@ class ResultSent(FleetFrame, frozen=True, tag=11):
     run: str
     waited_s: float
     woke: bool
+    lost: str = ""
 
 
 class OrderDone(FleetFrame, frozen=True, tag=12):

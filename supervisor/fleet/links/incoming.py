@@ -243,6 +243,7 @@ class IncomingLink:
             run=result.run,
             waited_s=result.waited_s,
             woke=result.woke,
+            lost=result.lost,
         )
         if not long:
             self._answer(id_, end)

@@ -208,9 +208,8 @@ class OutgoingLink:
             case ResultSent():
                 self._keep_visitor(frame.id, each)
                 body = bytes(each.body) or frame.body
-                each.reply.answer(
-                    Result(msgspec.Raw(body), frame.era, run=frame.run, waited_s=frame.waited_s, woke=frame.woke)
-                )
+                waited_s, woke, lost = frame.waited_s, frame.woke, frame.lost
+                each.reply.answer(Result(msgspec.Raw(body), frame.era, frame.run, waited_s, woke, lost))
 
     # The client -------------------------------------------------------------------------------------------------------
 

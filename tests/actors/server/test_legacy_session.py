@@ -22,6 +22,7 @@ from actors.protocol.changes import SUBSCRIBE
 from actors.protocol.exchanges import Interest
 from actors.server import ServerSettings
 from actors.server.legacy_session import PAUSE_S
+from actors.server.settings import IDLE_S
 from actors.server.subscribers import Subscribers
 from tests.actors.server.rig import Rig, running_server
 from tests.actors.server.test_dialogue import Caller
@@ -29,7 +30,7 @@ from tests.fakes.mcp_server import FakeServer
 from tests.fakes.memory import MemoryTransport
 from tests.fakes.turns import at_once
 
-ASKING = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=100, idle_timeout_s=180)
+ASKING = ServerSettings(terms=Terms(capabilities=OF_CLIENTS), question_timeout_s=100)
 CAN_BE_ASKED = Interest(capabilities=OF_CLIENTS)
 YES = msgspec.Raw(b'{"action":"accept","content":{"name":"Ada"}}')
 
@@ -174,7 +175,7 @@ async def test_the_session_is_closed_when_idle_or_told_to_sleep_and_opened_again
     fake = FakeServer(probe="both")
     async with remote(fake) as rig:
         await result(begin(rig, "echo", Caller(), n=1))
-        await trio.sleep(ASKING.idle_timeout_s + 60)
+        await trio.sleep(IDLE_S + 60)
         await wait_all_tasks_blocked()
         assert (fake.exits, (await rig.status()).legacy_session) == (2, False)
         assert await result(begin(rig, "echo", Caller(), n=2)) == {"n": 2}

@@ -51,7 +51,7 @@ def test_the_idle_time_of_each_server_is_that_of_the_variable_unless_its_entry_h
     environ = {"MCP_PROCESS_IDLE_TIMEOUT_SECONDS": "0"}
     assert read(environ).servers[0].idle_timeout_s == 0
     assert read(environ, entry={"idle_timeout_s": 9}).servers[0].idle_timeout_s == 9
-    assert read({}).servers[0].idle_timeout_s == 180
+    assert read({}).servers[0].idle_timeout_s is None
 
 
 @pytest.mark.parametrize(

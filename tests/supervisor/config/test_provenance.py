@@ -51,7 +51,7 @@ def test_a_value_of_the_file_has_its_line_and_its_spelling_where_that_is_another
     assert words(values, "call_timeout_s") == (30.0, "mcp.json:5 mcpServers.s.timeout")
     assert words(values, "disabled") == (False, "mcp.json:6 mcpServers.s.enabled")
     assert words(values, "kind") == ("stdio", "mcp.json:7 mcpServers.s.type")
-    assert words(values, "idle_timeout_s") == (180.0, "default")
+    assert words(values, "idle_timeout_s") == (None, "default")
 
 
 def test_each_variable_comes_from_the_layer_that_holds() -> None:

@@ -20,6 +20,7 @@ from actors.server.calls.call_breakers import CallBreakers
 from actors.server.calls.calls import Calls
 from actors.server.calls.errors import Delay
 from actors.server.calls.gate import ApprovalGate
+from actors.server.calls.state_loss import StateLoss
 from actors.server.lists.lists import Lists
 from actors.server.settings import ServerSettings
 
@@ -33,7 +34,7 @@ ANA, BEN = Principal("user:ana"), Principal("user:ben")
 def calls_of_server(name: str = "s", settings: ServerSettings = DEFAULT) -> Calls:
     gate = ApprovalGate(name, TRUSTING, Lists(name, settings, None, lambda: False))
     breakers = CallBreakers(name, name, Breakers(settings, lambda: 0.5), NO_OBSERVER)
-    return Calls(name, settings, str, lambda _: (), gate, breakers)
+    return Calls(name, settings, str, lambda _: (), gate, breakers, StateLoss(settings, lambda: None))
 
 
 def time_out(calls: Calls, now: float) -> None:

@@ -1,0 +1,66 @@
+"""What a server held in memory for a client is gone with the process that held it: whether, and to whom that is said.
+
+Of a server that holds something (`ServerSettings.held`) it is known of each client which process answered it last. If
+another one answers now, whatever ended the process before, the client is told so with that answer, once. A server that
+nothing is known of may show it itself: calls of a tool that had worked fail right after its process is a new one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final
+
+import msgspec
+
+from actors.server.settings import HELD, ServerSettings
+
+MAX_CLIENTS: Final = 1024
+"""The one that was answered longest ago is not told."""
+MAX_TOOLS: Final = 64
+"""So many tools of a client that worked are known."""
+FAILED_WAKES: Final = 2
+"""After so many a server is taken for one that holds something."""
+_FAILED: Final = re.compile(rb'"isError"\s*:\s*true')
+
+
+class _Client(msgspec.Struct):
+    process: int
+    worked: set[str]
+
+
+class StateLoss:
+    """Of one server. `learned` is told that it holds something, as its calls show."""
+
+    def __init__(self, settings: ServerSettings, learned: Callable[[], None]) -> None:
+        self.held = settings.held
+        self._learns = settings.stateful == "learn" and not self.held
+        self._learned = learned
+        self._failed_wakes = 0
+        self._clients: OrderedDict[Hashable, _Client] = OrderedDict()
+
+    def on_answer(self, client: Hashable, tool: str, process: int, result: msgspec.Raw) -> str:
+        """Take the answer to a call of a tool; return what is lost and has to be said with it, if anything."""
+        if not self.held and not self._learns:
+            return ""
+        known = self._clients.pop(client, None)
+        lost = known is not None and known.process != process
+        if self._learns:
+            known = self._learn(known, tool, lost=lost, failed=_FAILED.search(bytes(result)) is not None)
+        now = self._clients[client] = known or _Client(process, set())
+        now.process = process
+        if len(self._clients) > MAX_CLIENTS:
+            self._clients.popitem(last=False)
+        return self.held if lost else ""
+
+    def _learn(self, known: _Client | None, tool: str, *, lost: bool, failed: bool) -> _Client:
+        client = known or _Client(0, set())
+        if lost and failed and tool in client.worked:
+            self._failed_wakes += 1
+            if self._failed_wakes >= FAILED_WAKES:
+                self.held, self._learns = HELD, False
+                self._learned()
+        elif not failed and len(client.worked) < MAX_TOOLS:
+            client.worked.add(tool)
+        return client
