@@ -90,7 +90,8 @@ class Publisher:
     def call(self, name: str, arguments: Any) -> dict[str, Any]:
         self.called.append((name, arguments))
         schema = next(tool["inputSchema"] for tool in self.tools if tool["name"] == name)
-        defaults = {key: value["default"] for key, value in schema.get("properties", {}).items() if "default" in value}
+        said = {key: value for key, value in schema.get("properties", {}).items() if isinstance(value, dict)}
+        defaults = {key: value["default"] for key, value in said.items() if "default" in value}
         mistakes = [error.message for error in validator(schema).iter_errors({**defaults, **arguments})]
         self.wrong += [f"{name}: {message}" for message in mistakes]
         return {"content": [{"type": "text", "text": "; ".join(mistakes) or "done"}], "isError": bool(mistakes)}
