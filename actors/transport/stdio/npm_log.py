@@ -28,6 +28,9 @@ TAIL_BYTES = 16 * 1024
 _SUFFIX = "-debug-0.log"
 _SCRIPT = re.compile(r"^\d+ info run (\S+) (\S+) \S+ (.+)$", re.MULTILINE)
 _FAILED = re.compile(r"^\d+ info run (\S+) (\S+) \{ code: ([1-9]\d*|null), signal: (\S+) \}$", re.MULTILINE)
+_GIT = re.compile(r"^\d+ silly fetch manifest (\S+@(?:git|github:|gitlab:|bitbucket:)\S*)$", re.MULTILINE)
+_GIT_FAILED = re.compile(r"^\d+ verbose exit 128$", re.MULTILINE)
+"""npm ends with the exit code of git where that cannot fetch a dependency, and says nothing of it."""
 _ERROR = re.compile(r"^\d+ (?:verbose stack|error) ((?!A complete log|code ).*\S)", re.MULTILINE)
 
 
@@ -56,13 +59,16 @@ def failure_in(directory: str, package: str) -> str:
 
 def failure(logs: Iterable[tuple[str, str]], package: str) -> str:
     """Return what the first log that is about a package says; the logs are given by their beginnings and ends."""
-    tail = next((tail for head, tail in logs if _is_about(head, package)), "")
+    head, tail = next(((head, tail) for head, tail in logs if _is_about(head, package)), ("", ""))
     if failed := _FAILED.search(tail):
         of, script, code, killer = failed.groups()
         run = next((started[3] for started in _SCRIPT.finditer(tail) if started.group(1, 2) == (of, script)), "")
         how = f"code {code}" if code != "null" else f"signal {killer}"
         return _safe(f"the {script} script of {of} failed with {how}{f': {run}' if run else ''}")
-    return _safe(" | ".join(dict.fromkeys(_ERROR.findall(tail))))
+    if errors := dict.fromkeys(_ERROR.findall(tail)):
+        return _safe(" | ".join(errors))
+    wanted = _GIT.findall(f"{head}\n{tail}") if _GIT_FAILED.search(tail) else ()
+    return _safe(f"git cannot fetch what it depends on: {wanted[-1]}") if wanted else ""
 
 
 def _safe(text: str) -> str:

@@ -62,6 +62,13 @@ def test_a_script_that_was_killed_is_told_with_the_signal() -> None:
     assert "failed with signal SIGKILL" in failure([(HEAD.format(package="a"), tail)], "a")
 
 
+def test_a_dependency_that_git_cannot_fetch_is_named() -> None:
+    head = HEAD.format(package="a") + "27 silly fetch manifest b@github:somebody/b\n"
+    ended = "1059 verbose exit 128\n1060 verbose code 128\n"
+    assert failure([(head, ended)], "a") == "git cannot fetch what it depends on: b@github:somebody/b"
+    assert failure([(head, ended.replace("128", "1"))], "a") == ""
+
+
 def test_a_secret_in_a_log_is_not_shown() -> None:
     tail = "9 error 401 Unauthorized - GET https://me:hunter2@registry.example/a\n"
     told = failure([(HEAD.format(package="a"), tail)], "a")
