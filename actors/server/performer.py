@@ -31,7 +31,7 @@ from actors.server.operators.handover import Handover
 from actors.server.operators.orders import Orders
 from actors.server.operators.record import Record
 from actors.server.processes import Processes
-from actors.server.recovery import WORTH_WAITING_S, Recovery
+from actors.server.recovery import LOOPING_S, WORTH_WAITING_S, Recovery
 from actors.server.settings import DRAIN_S
 from actors.server.traffic import Traffic
 
@@ -138,6 +138,8 @@ class Performer:
         self.context.course.step(ev.Wake())
         if urgent and self.context.recovery.may_hasten(self.context.course.life):
             self.context.course.step(ev.BackoffOver())
+        elif urgent:
+            self.context.recovery.hasten(self.context.course.life)
 
     def on_exit(self, end: ProcessExit) -> None:
         self._dialogue.drop()
@@ -303,7 +305,7 @@ class Performer:
             self.context.course.step(ev.GaveUp())
         else:
             self.context.course.step(ev.Admitted(delay_s))
-            if (failure.away_s is not None and delay_s > WORTH_WAITING_S) or self._server.seat.replaceable:
+            if delay_s > (LOOPING_S if failure.away_s is None else WORTH_WAITING_S) or self._server.seat.replaceable:
                 self.context.recovery.fail_waiting(self.context.course.life, failure.reason)
             self.context.orders.fail_patient(lambda: self.context.recovery.starting_error(self.context.course.life))
             self.context.record.wait(self.status(), delay_s)

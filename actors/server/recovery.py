@@ -32,8 +32,12 @@ from actors.server.process.seat import Seat
 STARTING_RETRY_S = 5.0
 ASK_AGAIN_S = 15.0
 """A call tries a server that is away at once, unless that was done such a short time ago."""
+DEMAND_S = 5.0
+"""A call brings the next start of a server that failed forward, to so long after the failure: it may be mended."""
 WORTH_WAITING_S = 2.0
 """Calls wait for a server that is away if it is tried again so soon: it may only be restarted."""
+LOOPING_S = 10.0
+"""Calls do not wait for a server that fails again and again, once it is left alone for longer than this."""
 DELAYS: Mapping[Activity, tuple[str, float]] = {
     "waiting for its turn": (": other servers are started or installed before it", 10.0),
     "waiting for room": (": the machine has too little memory, or too few descriptors, to start it", 5.0),
@@ -88,14 +92,20 @@ class Recovery:
         if failure.scarce:
             return self._restarts.postpone()
         if failure.away_s is None:
+            self._left_alone_until = trio.current_time() + DEMAND_S
             return self._restarts.admit(trio.current_time())
         self._left_alone_until = trio.current_time() + max(failure.away_s, ASK_AGAIN_S)
         return max(failure.away_s, self._restarts.absent())
 
     def may_hasten(self, life: Life) -> bool:
-        """Return whether a call may try a server that is away before its time."""
-        away = life.state is State.RESPAWNING and life.away_s is not None
-        return away and trio.current_time() >= self._left_alone_until
+        """Return whether a call may try a server that failed, or is away, before its time."""
+        failed = life.state is State.RESPAWNING and not life.scarce
+        return failed and trio.current_time() >= self._left_alone_until
+
+    def hasten(self, life: Life) -> None:
+        """Somebody waits for a server that failed: start it as soon as that may be."""
+        if life.state is State.RESPAWNING and life.away_s is None and not life.scarce:
+            self._timers.start_by(Timer.BACKOFF, self._left_alone_until)
 
     def next_start_s(self) -> float | None:
         """Return in how many seconds the server is tried again by itself, None if it is not."""
@@ -110,7 +120,7 @@ class Recovery:
         if life.state is State.FAILED:
             due = self._restarts.probe_due(now)
             return due if left is None else min(left, due)
-        if life.state is not State.RESPAWNING or left is None or life.away_s is None:
+        if life.state is not State.RESPAWNING or left is None or life.scarce:
             return left
         return min(left, max(0.0, self._left_alone_until - now))
 
@@ -147,7 +157,8 @@ class Recovery:
         """Why a call with this deadline, a moment of the trio clock, need not wait for the server; None if it may."""
         if (refusal := self.refusal(life)) is not None or life.state is not State.RESPAWNING or self.may_hasten(life):
             return refusal
-        left = self.next_start_s()
+        # A call brings the start of one that failed forward; one that is away keeps its time.
+        left = self.call_retry_s(life) if life.away_s is None else self.next_start_s()
         waits = not self._seat.replaceable
         if left is None or (waits and trio.current_time() + left < deadline):
             return None

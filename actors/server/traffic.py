@@ -90,8 +90,9 @@ class Traffic:
         for line in received.lines:
             for message, spoiled_by in link.messages(line):
                 self._take(link, partial(link.receive, message, spoiled_by, received.stream))
-        if received.lines and self._calls.window.doubted:
-            self._calls.window.trust()
+        window = self._calls.window
+        if received.lines and window.doubted and not (window.estranged and link.talk.awaits_life):
+            window.trust()
         if received.failure is not None:
             if received.failure.retry_after_s:
                 self._liveness.leave_alone(received.failure.retry_after_s)

@@ -20,12 +20,13 @@ class Window:
     """The window of one server; `most` calls are in flight at the most.
 
     `size`: how many may be now, `sent`: how many were sent to this incarnation. `proven`: it has answered one, and
-    `doubted`: it may carry nothing out; whoever hears from it tells of that what is not known yet.
+    `doubted`: it may carry nothing out; whoever hears from it tells of that what is not known yet. `estranged`: what it
+    sends is no proof, but for its answer to a question that was asked since, as it may not know the session any more.
     """
 
     def __init__(self, most: int) -> None:
         self._most = self._open = self.size = most
-        self._closed = self.doubted = self.proven = False
+        self._closed = self.doubted = self.estranged = self.proven = False
         self.sent = self._in_vain = 0
 
     def prove(self) -> None:
@@ -41,6 +42,7 @@ class Window:
         if failure.cause == "expired":
             self.close()
         else:
+            self.estranged |= failure.stale
             self.doubt()
 
     def doubt(self) -> None:
@@ -49,7 +51,7 @@ class Window:
         self._resize()
 
     def trust(self) -> None:
-        self.doubted = False
+        self.doubted = self.estranged = False
         self._resize()
 
     def end(self, *, renewable: bool) -> bool:
@@ -58,7 +60,7 @@ class Window:
             self._in_vain += 1
             if self.sent and self._in_vain > 1:
                 self._open = max(1, min(self._open, self.sent) // 2)
-        self._closed = self.doubted = self.proven = False
+        self._closed = self.doubted = self.estranged = self.proven = False
         self.sent = 0
         self._resize()
         return renewable and self._in_vain < MAX_IN_VAIN
