@@ -7,7 +7,7 @@ all others from it. So what does not fit is put right where there is no doubt wh
 - `"true"` and `"12"` are what they spell, as the official Python SDK reads them; a word in other letters is that word;
 - one value where several may stand is a list of it, and of several where one must stand it is the one that fits;
 - the name of a type where a schema must stand is a schema of that type; a property of any other value may be anything;
-- a required member that can only be one thing is that.
+- a required member that can only be one thing is that, whatever stands there: arguments are an object in any case.
 
 What is made of a schema allows more than was written, never less: the server has the last word. So a list of schemas
 that does not fit is left out as a whole, as it would allow less with an alternative less. What must be there and cannot
@@ -187,7 +187,7 @@ class _Fitter:
             if name in made:
                 continue
             absent = name not in written or _sign(written[name]) == "n"
-            other = _only(known[name]) if absent else None
+            other = _only(known[name]) if absent or get_origin(known[name]) is Literal else None
             if name == "name":
                 other = next((made[other] for other in _NAMED_BY.get(kind, ()) if other in made), None)
             if other is None:

@@ -76,13 +76,25 @@ def test_a_tool_that_tells_no_schema_takes_any_object(absent: dict[str, Any], er
 
 
 @pytest.mark.parametrize(
-    "kind", ["Object", " OBJECT ", "dict", ["object"], ["object", "null"], ["null", "object"], None]
+    "kind",
+    [
+        "Object",
+        " OBJECT ",
+        "dict",
+        ["object"],
+        ["object", "null"],
+        ["null", "object"],
+        "array",
+        "wat",
+        ["string"],
+        None,
+    ],
 )
 def test_arguments_are_an_object_whatever_the_schema_calls_it(kind: Any) -> None:
     assert arguments({"type": kind}) == OBJECT
 
 
-@pytest.mark.parametrize("schema", ["x", 5, ["a"], {"type": "string"}, {"type": ["string", "null"]}, {"type": "wat"}])
+@pytest.mark.parametrize("schema", ["x", 5, ["a"]])
 def test_a_tool_whose_arguments_can_be_no_object_is_nothing(schema: Any) -> None:
     with pytest.raises(Unfit, match="inputSchema is "):
         arguments(schema)
