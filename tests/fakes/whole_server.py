@@ -44,6 +44,7 @@ class WholeServer:
     starts: int = 0
     dies: bool = False
     streams: list[Any] = field(default_factory=list)
+    opened: int = 0
     peer: MemoryPeer | None = None
 
     async def serve(self, peer: MemoryPeer) -> int:
@@ -61,6 +62,7 @@ class WholeServer:
                     method, params = message["method"], message.get("params", {})
                     self.asked.append((method, params))
                     if method == "events/stream":
+                        self.opened += 1
                         self.streams.append(message["id"])
                         await self.stream("active", message["id"])
                         continue

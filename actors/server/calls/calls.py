@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from actors.errors import SupervisorError
-from actors.kit import Mark, Reply
+from actors.errors import SupervisorError, TooManyCalls
+from actors.kit import Mark, Reply, Shares
 from actors.messages import Caller, CallServer, Note, Result
+from actors.principal import Principal
 from actors.protocol.exchanges import PROGRESS
 from actors.protocol.facts import CallEnd, CallLost, CallNoted
 from actors.protocol.wire.failure import GONE, Failure
@@ -43,7 +44,7 @@ from actors.server.calls.window import Window
 from actors.server.process.link import Link
 from actors.server.settings import ServerSettings
 
-MAX_STREAMS: Final = 1024
+MAX_STREAMS: Final = 256
 
 
 class Calls:
@@ -78,7 +79,8 @@ class Calls:
         self._queue = CallQueue()
         self.waiting: Mapping[int, Call] = self._queue.calls
         self._in_flight: dict[int, Call] = {}
-        self._streams: set[int] = set()
+        self._streams: dict[int, Principal] = {}
+        self._shares = Shares(MAX_STREAMS)
         self._room = CallRoom(server, settings, self._queue, self._in_flight)
         self._deadlines = Deadlines(self._in_flight, self.waiting)
         self.turns = CallTurns(server, self.waiting, self._in_flight, gate)
@@ -129,14 +131,14 @@ class Calls:
     def sendable(self, limit: int, now: float, place: Callable[[int], Mark | None]) -> Iterator[Call]:
         """Take waiting calls, first come first served, while fewer than `limit` are in flight; they are sent `now`.
 
-        Streams do not count, up to `MAX_STREAMS`: they are over when their clients end them, and would keep others out
-        until then (the Events extension asks for that, "Concurrent streams").
+        Streams do not count: they are over when their clients end them, and would keep others out until then (the
+        Events extension asks for that, "Concurrent streams"). They have a limit of their own, with a share for each
+        principal.
 
         `place` gives the place for a number of bytes, if there is room for them; the first call that finds none stays
         first.
         """
-        self._streams &= self._in_flight.keys()
-        limit += len(self._streams)
+        limit += self._count_streams()
         while self.waiting and len(self._in_flight) < limit and (call := self.turns.next()) is not None:
             number, wanted = call.number, not call.reply.settled
             if wanted and (mark := place(call.size)) is None:
@@ -272,19 +274,41 @@ class Calls:
         call = self._in_flight.get(fact.call)
         if call is None or call.message.exchange is None:
             return
+        if fact.streamed and (full := self._admit_stream(call)):
+            self._end_stream(call, TooManyCalls(f"server {self._server!r}: {full}", outcome="unknown"), full, link)
+            return
         heard = call.message.exchange.note(Note(fact.method, fact.params))
         self.unheard += not heard
         if fact.streamed:
-            self._streams &= self._in_flight.keys()
-            if len(self._streams) < MAX_STREAMS:
-                self._streams.add(call.number)
             self._move(call, now + call.message.deadline_s, earlier=False, most_s=math.inf)
         elif fact.method == PROGRESS and not call.questions:
             self._move(call, now + call.message.deadline_s, earlier=False)
         if fact.streamed and not heard:
-            self.fail(call, unheard_error(self._server))
-            self.drop(call.number)
-            link.talk.cancel(call.number, "the client does not read what it is sent")
+            self._end_stream(call, unheard_error(self._server), "the client does not read what it is sent", link)
+
+    def _admit_stream(self, call: Call) -> str:
+        """Give a call a place among the streams, unless it has one; return why there is none for it."""
+        principal = call.message.principal
+        if call.number in self._streams:
+            return ""
+        self._count_streams()
+        if not self._shares.has_place(principal):
+            return self._shares.why_not(principal, "streams")
+        self._shares.add(principal)
+        self._streams[call.number] = principal
+        return ""
+
+    def _count_streams(self) -> int:
+        """How many calls in flight are streams; those that are over give their places back."""
+        if self._streams:
+            for number in self._streams.keys() - self._in_flight.keys():
+                self._shares.remove(self._streams.pop(number))
+        return len(self._streams)
+
+    def _end_stream(self, call: Call, error: SupervisorError, why: str, link: Link) -> None:
+        self.fail(call, error)
+        self.drop(call.number)
+        link.talk.cancel(call.number, why)
 
     def lasts(self, number: int) -> None:
         """The server works on a call as a task: it may take as long as any."""

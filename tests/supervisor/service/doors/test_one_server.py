@@ -449,22 +449,24 @@ WATCH = msgspec.Raw(b'{"name":"mail.received","arguments":{},"cursor":null}')
 async def streaming(clock: MockClock) -> AsyncIterator[tuple[Rig, trio.Nursery]]:
     """A door in whose block time passes by itself; before that threads are at work."""
     async with door("modern") as rig, trio.open_nursery() as nursery:
-        clock.autojump_threshold = 0.01
+        clock.autojump_threshold = 0.001
         yield rig, nursery
         clock.autojump_threshold = math.inf
         nursery.cancel_scope.cancel()
 
 
-async def watch(rig: Rig, nursery: trio.Nursery, ear: Ear, id_: bytes, answers: list[Any]) -> None:
+async def watch(
+    rig: Rig, nursery: trio.Nursery, ear: Ear, id_: bytes, answers: list[Any], client: Client = MODERN
+) -> None:
     """Open a stream of events for a client that calls it so."""
 
     async def ask() -> None:
-        asked = Exchange(MODERN, id_, "events/stream", WATCH, voice=ear)
+        asked = Exchange(client, id_, "events/stream", WATCH, voice=ear)
         answers.append(json.loads((await answer(rig.door, asked)).body))
 
-    before = len(rig.server.streams)
+    before = rig.server.opened
     nursery.start_soon(ask)
-    while len(rig.server.streams) == before:  # noqa: ASYNC110 - a virtual clock
+    while rig.server.opened == before:  # noqa: ASYNC110 - a virtual clock
         await trio.sleep(0.01)
     await wait_all_tasks_blocked()
 
@@ -505,7 +507,7 @@ async def test_a_stream_lasts_while_something_comes_takes_no_place_of_a_call_and
         for number in range(70):  # more than calls in flight
             await watch(rig, nursery, Ear(), b"%d" % number, answers)
         assert (await rig.result(MODERN, "tools/call", {"name": "tool1", "arguments": {}}))["content"] == []
-        for _ in range(100):  # longer than any call
+        for _ in range(25):  # longer than any call
             await trio.sleep(30)
             await rig.server.stream("heartbeat", rig.server.streams[0])
             await wait_all_tasks_blocked()
@@ -525,3 +527,20 @@ async def test_a_client_that_misses_an_event_is_told_that_its_stream_is_over(moc
         assert answers[0]["error"]["data"]["type"] == "overloaded"
         assert "go on from the last cursor" in answers[0]["error"]["message"]
         assert rig.server.streams == []
+
+
+async def test_who_opens_very_many_streams_leaves_streams_and_calls_to_others(
+    mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.server.calls.calls.MAX_STREAMS", 8)
+    greedy, other = (replace(MODERN, principal=principal_of(name)) for name in ("greedy", "other"))
+    answers, others = list[Any](), list[Any]()
+    async with streaming(mock_clock) as (rig, nursery):
+        for number in range(100):
+            await watch(rig, nursery, Ear(), b"%d" % number, answers, greedy)
+        assert 90 < len(answers) < 100
+        assert {each["error"]["data"]["type"] for each in answers} == {"overloaded"}
+        ear = Ear()
+        await watch(rig, nursery, ear, b"1", others, other)
+        assert (others, len(ear.heard)) == ([], 1)
+        assert (await rig.result(other, "tools/call", {"name": "tool1", "arguments": {}}))["content"] == []
