@@ -13,6 +13,8 @@ SCHEMES: Final = {"http": 80, "ws": 80, "https": 443, "wss": 443}
 PAGES: Final = ("", "/api", "/api/status")
 """Paths that people have at hand, at which there is no MCP."""
 
+MAIN: Final = ("/mcp", "/ws")
+
 
 class DoorAddress(msgspec.Struct, frozen=True):
     """Where a door is; `target` is its path with what follows a question mark."""
@@ -34,6 +36,11 @@ class DoorAddress(msgspec.Struct, frozen=True):
             return ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    @property
+    def has_metatools(self) -> bool:
+        """Whether it is the door of the daemon's own tools, and no tool there is one of a server."""
+        return self.target.partition("?")[0] in MAIN
 
     def __str__(self) -> str:
         path, _, query = self.target.partition("?")

@@ -44,8 +44,10 @@ REPEATABLE: Final = frozenset(
     }
 )
 """Requests that change nothing, or no more when they are made twice."""
-MAX_KEPT_BYTES: Final = 64 * 1024
-"""Calls up to that size are sent once more where the daemon says that it did nothing of them, as it is about to end."""
+MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
+"""Of all requests together that were sent and may be sent once more, as they change nothing, or as the daemon says that
+it did nothing of them. One alone may be larger."""
+CALL: Final = "tools/call"
 _OURS: Final = "mcpvisor-again-"
 """The beginning of the ids of our own requests."""
 _LOST: Final = (
@@ -65,9 +67,13 @@ class Relay:
     `now` is in seconds of any clock that only goes forward.
     """
 
-    def __init__(self, place: str, wait_s: float = WAIT_S) -> None:
-        """`place`: where the daemon is, as people write it; `wait_s`: how long requests wait for one."""
+    def __init__(self, place: str, wait_s: float = WAIT_S, reads: frozenset[str] = frozenset()) -> None:
+        """`place`: where the daemon is, as people write it; `wait_s`: how long requests wait for one; `reads`: tools of
+        the daemon itself that change nothing.
+        """
         self._place = place
+        self._reads = reads
+        self._kept_bytes = 0
         self._memory = ClientMemory()
         self._state: Literal["away", "greeting", "open", "ending"] = "away"
         self._first: deque[bytes] = deque()
@@ -131,7 +137,7 @@ class Relay:
                 self._queue.put(QueuedLine(line, {}), now)  # else it is told again with that
         elif message.method == CANCELLED and (key := read_cancelled(message.params)[0]) is not None:
             self._memory.listens.pop(key, None)
-            self._sent.pop(key, None)
+            self._end_sent(key)
             if self._queue.withdraw(key):
                 return
         self._pass_on(line, now)
@@ -164,10 +170,24 @@ class Relay:
         if request is not None and request.method == LISTEN:
             self._memory.listens[request.key] = Listen(entry)
             return line
-        if request is None or (len(line) > MAX_KEPT_BYTES and request.method not in REPEATABLE):
+        if request is None or (self._kept_bytes and self._kept_bytes + len(line) > MAX_KEPT_BYTES):
             entry.line, entry.request = b"", None
+        self._kept_bytes += len(entry.line)
         self._sent.update(dict.fromkeys(entry.ids, entry))
         return line
+
+    def _end_sent(self, key: Key) -> QueuedLine | None:
+        """Forget that a request was sent; return it."""
+        entry = self._sent.pop(key, None)
+        if entry is not None:
+            self._kept_bytes -= len(entry.line)
+        return entry
+
+    def _may_repeat(self, request: Request) -> bool:
+        """Say whether a request that was sent may be sent again, though it may have been carried out."""
+        return request.method in REPEATABLE or (
+            request.method == CALL and json.text_at(request.params, "name") in self._reads
+        )
 
     def _resume(self) -> None:
         """Let messages pass, after those that restore what the client had."""
@@ -237,7 +257,7 @@ class Relay:
     def _settle(self, answer: JsonRpcMessage) -> QueuedLine | None:
         """Note that a request is answered; return what was sent, if it was one of the client."""
         key = key_of(bytes(answer.id))
-        entry = None if key is None else self._sent.pop(key, None)
+        entry = None if key is None else self._end_sent(key)
         if entry is not None and entry.request is not None and entry.request.method in KEPT and bytes(answer.result):
             self._memory.keep(entry.line, entry.request, answer.result)
         return entry
@@ -252,9 +272,10 @@ class Relay:
         lines = [_withdrawal(key) for key in self._asked]
         self._asked.clear()
         lost, self._sent = self._sent | self._memory.forget_pending(), {}
+        self._kept_bytes = 0
         again: list[QueuedLine] = []
         for key, entry in lost.items():
-            if entry.request is not None and entry.request.method in REPEATABLE and not entry.repeated:
+            if entry.request is not None and self._may_repeat(entry.request) and not entry.repeated:
                 again.append(entry)
             else:
                 lines.append(failure(entry.ids[key], DaemonLost(_LOST.format(why=why), outcome="unknown")))

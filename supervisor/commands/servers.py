@@ -36,6 +36,15 @@ daemon_option = click.option(
     metavar="URL",
     help="Address of the daemon; also MCPVISOR_URL.",
 )
+url_or_daemon_option = click.option(
+    "--url",
+    "--daemon",
+    "daemon",
+    envvar="MCPVISOR_URL",
+    default=DEFAULT_URL,
+    metavar="URL",
+    help="Address of the daemon; also MCPVISOR_URL.",
+)
 set_option = click.option(
     "--set", "given", multiple=True, metavar="KEY=VALUE", help="Any key of the entry; JSON or text, dots go deeper."
 )
@@ -75,7 +84,7 @@ def add(*, name: str, ephemeral: bool, config: Path | None, daemon: str, **writt
 @click.command()
 @click.argument("name", shell_complete=complete_server)
 @config_option
-@daemon_option
+@url_or_daemon_option
 def remove(*, name: str, config: Path | None, daemon: str) -> None:
     """Remove the server NAME from the configuration.
 
@@ -91,7 +100,7 @@ def remove(*, name: str, config: Path | None, daemon: str) -> None:
 @set_option
 @click.option("--unset", multiple=True, metavar="KEY", help="Remove a key from the entry.")
 @config_option
-@daemon_option
+@url_or_daemon_option
 def edit(*, name: str | None, given: tuple[str, ...], unset: tuple[str, ...], config: Path | None, daemon: str) -> None:
     """Change keys of the server NAME, or edit the whole file.
 

@@ -28,6 +28,7 @@ from supervisor.bridge.relay import Relay
 from supervisor.bridge.start import Starter
 from supervisor.host.config_file import find_config
 from supervisor.host.logs import logging_to_stderr
+from supervisor.metatools.definitions import READS
 
 STDIN, STDOUT = 0, 1
 
@@ -94,7 +95,8 @@ def _starter(address: DoorAddress, config: Path | None, *, listens: bool) -> Sta
 
 async def _serve(address: DoorAddress, starter: Starter | None) -> int:
     said = lines(STDIN, MAX_LINE_BYTES)
-    bridge = Bridge(Relay(str(address)), said, Output(STDOUT), partial(open_connection, address), starter)
+    reads = READS if address.has_metatools else frozenset[str]()
+    bridge = Bridge(Relay(str(address), reads=reads), said, Output(STDOUT), partial(open_connection, address), starter)
     async with trio.open_nursery() as nursery:
         await nursery.start(_end_on_signals, bridge)
         code = await bridge.run()

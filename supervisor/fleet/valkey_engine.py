@@ -22,7 +22,7 @@ from coredis.retry import NoRetryPolicy
 
 from actors.kit.fairness.pace import LinePace
 from supervisor.fleet.engine import KEPT_S
-from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken
+from supervisor.fleet.errors import EngineAway, EngineSettling, FeedLost, LeaseEnded, NameTaken, refused
 from supervisor.fleet.records import (
     Entry,
     FeedPage,
@@ -186,8 +186,10 @@ class ValkeyEngine:
                         await trio.sleep(self._pace.rest_s(trio.current_time()))
                 self._pace.take(1, trio.current_time())
                 return await ask()
-        except (RedisError, OSError, trio.TooSlowError) as error:
+        except (ConnectionError, OSError, trio.TooSlowError) as error:
             raise EngineAway from error
+        except RedisError as error:  # it does answer, and says why not
+            raise refused(str(error)) from error
 
 
 @asynccontextmanager

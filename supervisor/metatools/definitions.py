@@ -76,3 +76,5 @@ DEFINITIONS: tuple[dict[str, Any], ...] = (
 )
 
 SCHEMAS: dict[str, Any] = {definition["name"]: definition["inputSchema"] for definition in DEFINITIONS}
+READS = frozenset(each["name"] for each in DEFINITIONS if each.get("annotations", {}).get("readOnlyHint"))
+"""Those that change nothing, however often they are called."""

@@ -10,6 +10,7 @@ import pytest
 from actors.errors import ShuttingDown
 from supervisor.bridge.queue import MAX_WAITING
 from supervisor.bridge.relay import OtherDaemon, Relay
+from supervisor.metatools.definitions import READS
 
 Json = dict[str, Any]
 INITIALIZE = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
@@ -45,8 +46,8 @@ def error(id_: Any, code: int = -32603, message: str = "no", data: Any = None) -
 class Between:
     """A relay, and what has come out of it on either side."""
 
-    def __init__(self) -> None:
-        self.relay = Relay("http://here/mcp", wait_s=10.0)
+    def __init__(self, reads: frozenset[str] = frozenset()) -> None:
+        self.relay = Relay("http://here/mcp", wait_s=10.0, reads=reads)
         self.now = 0.0
         self.heard: list[Any] = []
 
@@ -96,9 +97,9 @@ class Between:
         return heard
 
 
-def greeted() -> Between:
+def greeted(reads: frozenset[str] = frozenset()) -> Between:
     """A client with a session."""
-    between = Between().connect().client(request(0, "initialize", INITIALIZE))
+    between = Between(reads).connect().client(request(0, "initialize", INITIALIZE))
     between.take()
     between.daemon(result(0, GREETED)).client(note("notifications/initialized"))
     between.take()
@@ -396,11 +397,41 @@ def test_other_errors_are_the_clients(answer: Json) -> None:
     assert between.daemon(answer).hear() == [answer]
 
 
-def test_a_large_call_is_not_kept() -> None:
-    large = request(1, "tools/call", {"arguments": "x" * 70_000})
+def test_a_call_of_any_size_that_the_daemon_had_not_begun_is_sent_to_the_next_one() -> None:
+    large = request(1, "tools/call", {"arguments": "x" * 1_000_000})
     between = greeted().client(large)
     assert between.take() == [large]
-    assert kinds(between.daemon(ending(1, "not_sent")).hear()) == [-31503]
+    assert between.daemon(ending(1, "not_sent")).lose().hear() == []
+    between.connect().take()
+    assert large in between.daemon(result(0, GREETED)).take()
+
+
+def test_calls_that_are_kept_have_a_bound_together_which_those_that_ended_do_not_use() -> None:
+    between = greeted()
+    for number in range(1, 60):
+        between.client(request(number, "tools/call", {"arguments": "x" * 1_000_000})).take()
+        if number < 30:
+            between.daemon(result(number))
+    between.hear()
+    refused = [number for number in range(30, 60) if between.daemon(ending(number, "not_sent")).hear()]
+    assert refused == [*range(46, 60)]
+
+
+@pytest.mark.parametrize("name", ["discover_mcp_tools", "list_mcp_resources", "read_mcp_resource"])
+def test_a_search_that_is_under_way_when_the_daemon_dies_is_made_again_at_the_next_one(name: str) -> None:
+    between = greeted(READS).client(request(1, "tools/call", {"name": name, "arguments": {}}))
+    between.take()
+    assert between.lose().hear() == []
+    between.connect().take()
+    assert [each.get("params", {}).get("name") for each in between.daemon(result(0, GREETED)).take()][-1] == name
+    assert kinds(between.lose().hear())[-1] == -31503, "once"
+
+
+def test_a_tool_of_a_server_that_is_called_like_a_search_is_not_made_again() -> None:
+    for between, name in ((greeted(), "discover_mcp_tools"), (greeted(READS), "execute_mcp_tool")):
+        between.client(request(1, "tools/call", {"name": name})).take()
+        (lost,) = between.lose().hear()
+        assert lost["error"]["data"]["outcome"] == "unknown"
 
 
 def test_a_daemon_of_another_revision_does_not_take_the_place_of_the_one_before() -> None:

@@ -146,6 +146,13 @@ def test_an_entry_that_was_left_out_already_hinders_no_other_change(file: Path) 
     done("edit", "typo", "--set", "command=cat", "--unset", "comand")
 
 
+@pytest.mark.parametrize("option", ["--url", "--daemon"])
+def test_the_daemon_of_an_edit_is_named_as_at_every_other_command(file: Path, option: str) -> None:
+    nobody = "http://127.0.0.1:1"
+    done("edit", "a", option, nobody, "--set", "idle_timeout_s=7")
+    done("remove", "a", option, nobody)
+
+
 # In an editor ---------------------------------------------------------------------------------------------------------
 
 

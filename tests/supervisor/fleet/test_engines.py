@@ -229,6 +229,7 @@ async def test_an_engine_that_forgot_everything_grants_nothing_new_for_the_lengt
     with pytest.raises(EngineSettling) as settling:
         await rig.engine.claim("l", "b/1")
     assert 0 < (settling.value.retry_after_s or 0) <= LEASE_S
+    assert "has begun anew" in settling.value.message
     assert (await rig.engine.join(A, {"l": held.fence, "m": 5})).kept == {"l", "m"}
     assert await rig.engine.claim("l", "b/1") == held
     assert (await rig.engine.claim("l", "a/1")).fence > held.fence
@@ -430,6 +431,19 @@ async def test_a_server_that_kept_everything_grants_nothing_new_at_first_either(
             assert await held_by_now(rig, B) is None, "what was granted last may not be on the disk"
             assert (await engine.join(A, {"l": held.fence})).kept == {"l"}
             assert await held_by_now(rig, B) == A
+
+
+@pytest.mark.process
+async def test_a_server_that_is_full_is_said_to_be_full_and_not_to_be_silent(tmp_path: Path) -> None:
+    with valkey(tmp_path) as server:
+        async with open_valkey(server.url, "test:", LEASE_S) as engine, coredis.Redis.from_url(server.url) as client:
+            await joined(ValkeyRig(server, engine, client), A)
+            await client.config_set({"maxmemory": "1"})
+            with pytest.raises(EngineAway, match=r"its memory is full \(OOM\)") as full:
+                await engine.claim("l", "a/1")
+            assert "does not answer" not in full.value.message
+            await client.config_set({"maxmemory": "0"})
+            assert (await engine.claim("l", "a/1")).node == A
 
 
 @pytest.mark.process
